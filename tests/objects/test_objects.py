@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 from datetime import datetime, timezone
@@ -111,6 +112,8 @@ def test_values_belong_to_their_readers(space: Space) -> None:
         ([{"deep": object()}], TypeError),
         (2**64, ValueError),
         (float("nan"), ValueError),
+        (functools.reduce(lambda value, _: [value], range(101), 0), ValueError),
+        (functools.reduce(lambda value, _: {"a": value}, range(101), 0), ValueError),
     ],
 )
 def test_values_that_json_can_not_say(space: Space, value: Any, error: type[Exception]) -> None:
@@ -120,6 +123,20 @@ def test_values_that_json_can_not_say(space: Space, value: Any, error: type[Exce
     with pytest.raises(error):
         space.transact(lambda txn: txn.map("map").put("key", value))
     assert space.sync() == before
+
+
+def test_what_one_client_nests_all_can_read(log: zlog.Log, space: Space) -> None:
+    value = functools.reduce(lambda value, _: [value], range(100), 0)
+    space.map("map").put("key", value)
+    space.checkpoint()
+
+    def read(calls: int) -> Any:
+        if calls:
+            return read(calls - 1)
+        with Space.open(log, "space") as late:
+            return late.map("map").get("key")
+
+    assert read(400) == value
 
 
 def test_set(space: Space, other: Space) -> None:
@@ -227,47 +244,8 @@ def test_the_past(space: Space) -> None:
         space.at(third + 100)
 
 
-def test_a_trim_is_noticed_among_entries_of_others(
-    space: Space, other: Space, log: zlog.Log
-) -> None:
-    """A replica that changes how it reads tells of what it has kept back."""
-    space.sync()
-    log.append_many([b"another's"] * 100)
-    other.map("m").put("key", 1)
-    other.checkpoint(trim=True)
-    log.stat()  # so that the trim point is known before anything is read
-    assert space.map("m").get("key") == 1
-def test_the_past_is_never_what_came_later(
-    space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where the log is trimmed between the checkpoint and what follows it."""
-    values = space.map("map")
-    space.checkpoint()
-    first = values.put("key", 1)
-    values.put("key", 2)
-    restored = space_module.restored
-
-    async def restored_and_trimmed(*words: Any) -> Any:
-        machine = await restored(*words)
-        monkeypatch.undo()
-        other.checkpoint(trim=True)
-        return machine
-
-    watch = space.watch(start=first)
-    monkeypatch.setattr(space_module, "restored", restored_and_trimmed)
-    with pytest.raises(PastLost):
-        space.at(first)
-    with pytest.raises(PastLost):
-        next(watch)
-
-
-def test_a_watch_is_told_of_a_trim_as_it_begins(
-    space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    space.checkpoint()
-    first = space.map("map").put("key", 1)
-    space.map("map").put("key", 2)
-    space.sync()
+def trim_after_restoring(monkeypatch: pytest.MonkeyPatch, other: Space) -> None:
+    """Have another client trim the log once a checkpoint was read, before what follows it is."""
     restored = space_module.restored
 
     async def restored_and_trimmed(*words: Any) -> Any:
@@ -277,8 +255,30 @@ def test_a_watch_is_told_of_a_trim_as_it_begins(
         other.map("map").put("key", 3)
         return machine
 
-    watch = space.watch(start=first + 1)
     monkeypatch.setattr(space_module, "restored", restored_and_trimmed)
+
+
+def test_the_past_is_never_what_came_later(
+    space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = space.map("map")
+    space.checkpoint()
+    first = values.put("key", 1)
+    values.put("key", 2)
+    trim_after_restoring(monkeypatch, other)
+    with pytest.raises(PastLost):
+        space.at(first)
+
+
+def test_a_watch_is_told_of_a_trim_as_it_begins(
+    space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space.checkpoint()
+    first = space.map("map").put("key", 1)
+    space.map("map").put("key", 2)
+    space.sync()
+    watch = space.watch(start=first + 1)
+    trim_after_restoring(monkeypatch, other)
     with pytest.raises(PastLost) as caught:
         next(watch)
     assert caught.value.resume is not None
@@ -290,3 +290,13 @@ def test_the_longest_name(log: zlog.Log) -> None:
         space.checkpoint()
 
 
+def test_a_trim_is_noticed_among_entries_of_others(
+    space: Space, other: Space, log: zlog.Log
+) -> None:
+    """A replica that changes how it reads tells of what it has kept back."""
+    space.sync()
+    log.append_many([b"another's"] * 100)
+    other.map("m").put("key", 1)
+    other.checkpoint(trim=True)
+    log.stat()  # so that the trim point is known before anything is read
+    assert space.map("m").get("key") == 1

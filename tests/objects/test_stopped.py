@@ -17,6 +17,7 @@ from zlog.objects import (
     Replicated,
     Space,
     Stopped,
+    Transaction,
     UnknownObjectType,
     UnknownRecord,
     UnsuitableLog,
@@ -153,6 +154,41 @@ def test_replicas_that_diverge_stop(log: zlog.Log) -> None:
         one.sync()
 
 
+class Journal(Replicated):
+    """Changes its commands, and returns what it holds."""
+
+    def __init__(self) -> None:
+        self.lines: list[Any] = []
+
+    def apply(self, command: Any) -> list[Any]:
+        self.lines.append([command.pop("kind"), command])
+        return self.lines
+
+    def snapshot(self) -> list[Any]:
+        return self.lines
+
+    def restore(self, state: list[Any]) -> None:
+        self.lines = state
+
+
+def test_what_apply_keeps_and_returns_is_no_one_elses(log: zlog.Log) -> None:
+    one, two = (Space.open(log, "space", types=[Journal]) for _ in range(2))
+    watch = two.object(Journal, "journal").watch()
+
+    def twice(txn: Transaction) -> None:
+        journal = txn.object(Journal, "journal")
+        journal.call({"kind": "b"}).append("not from the log")
+        assert journal.call({"kind": "c"}) == [["a", {}], ["b", {}], ["c", {}]]
+
+    one.object(Journal, "journal").call({"kind": "a"}).append("not from the log")
+    one.transact(twice)
+    for space in (one, two):
+        found = space.object(Journal, "journal").read(lambda journal: [*journal.lines])
+        assert found == [["a", {}], ["b", {}], ["c", {}]]
+    changes = [change.value for _ in range(2) for change in next(watch).changes]
+    assert changes == [{"kind": "a"}, {"kind": "b"}, {"kind": "c"}]
+
+
 def test_a_snapshot_that_fails_stops_no_one(log: zlog.Log) -> None:
     class Broken(Dice):
         def snapshot(self) -> Any:
@@ -176,6 +212,24 @@ def test_classes_are_checked(log: zlog.Log) -> None:
         Space.open(log, "space", types=[Named])
     with pytest.raises(ValueError, match="two types are called 'Account'"):
         Space.open(log, "space", types=[Account, Twin])
+
+    class Late(Account):
+        version = "2"  # type: ignore[assignment]
+
+    class Asking(Account):
+        def __init__(self, balance: int) -> None:
+            self.balance = balance
+
+    class Unfinished(Replicated):
+        def apply(self, command: Any) -> None:
+            pass
+
+    with pytest.raises(TypeError, match="an int of 1 or more"):
+        Space.open(log, "space", types=[Late])
+    with pytest.raises(TypeError, match="Asking can't be made"):
+        Space.open(log, "space", types=[Asking])
+    with pytest.raises(TypeError, match=r"Unfinished can't be made.*restore"):
+        Space.open(log, "space", types=[Unfinished])  # type: ignore[type-abstract]
     with pytest.raises(TypeError, match="no subclass"):
         Space.open(log, "space", types=[dict])  # type: ignore[list-item]
     with Space.open(log, "space") as space, pytest.raises(ValueError, match="not among"):

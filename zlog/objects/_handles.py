@@ -24,15 +24,15 @@ from zlog.objects._views import (
     QueueView,
     RegisterView,
     SetView,
-)
     View,
+)
 from zlog.objects._watch import Watch
 
-R = TypeVar("R", bound=Replicated)
 K = TypeVar("K", MapView, SetView)
+R = TypeVar("R", bound=Replicated)
 T = TypeVar("T")
-
 V = TypeVar("V", bound=View)
+
 Watching = Callable[["str | None", "str | None", "str | None", "int | None", int], Watch]
 
 WATCH_EVENTS = 1000
@@ -44,8 +44,8 @@ class Handle(Generic[V]):
 
     Attributes:
         name: the object's.
-    """
         local: reads that wait for nothing.
+    """
 
     _version = 1
 
@@ -54,8 +54,8 @@ class Handle(Generic[V]):
         self.name = check_key(local.name)
         self.local = local
         self._replica = replica
-        self._watching = watching
         self._kind = local.kind
+        self._watching = watching
 
     async def _write(self, *commands: Any) -> int:
         """Append commands in one entry; returns its position.

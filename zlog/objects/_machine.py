@@ -421,6 +421,15 @@ def check_types(types: Iterable[type[Replicated]]) -> dict[str, type[Replicated]
         if not (isinstance(cls, type) and issubclass(cls, Replicated)):
             raise TypeError(f"{cls!r} is no subclass of Replicated")
         name = type_name(cls)
+        if type(name) is not str or type(cls.version) is not int or cls.version < 1:
+            raise TypeError(
+                f"{cls.__name__} needs a `type_name` that is a str, and a `version` that is an int"
+                " of 1 or more"
+            )
+        try:
+            cls()
+        except Exception as error:
+            raise TypeError(f"an object of {cls.__name__} can't be made: {error}") from error
         if name in BUILT_IN or found.get(name, cls) is not cls:
             raise ValueError(f"two types are called {name!r}: set `type_name` of one")
         found[name] = cls

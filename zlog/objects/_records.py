@@ -171,12 +171,17 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 
 
-def owned(value: Any) -> Any:
+NESTING_MAX = 100
+"""Lists and dictionaries in each other. More could be written, and then not be read by a client
+that has less of its stack left."""
+
+
+def owned(value: Any, levels: int = NESTING_MAX) -> Any:
     """Return a copy of a value that an object may keep.
 
     Raises:
         TypeError, ValueError: it is not what JSON can say: None, bool, int of 64 bits, finite
-            float, str, list, or dict of those with keys of str.
+            float, str, list, or dict of those with keys of str; or has more ``levels`` of them.
     """
     kind = type(value)
     if kind in _SCALARS:
@@ -185,13 +190,15 @@ def owned(value: Any) -> Any:
         if kind is float and not value - value == 0:
             raise ValueError(f"{value} is no finite number")
         return value
+    if not levels:
+        raise ValueError(f"a value has up to {NESTING_MAX} lists and dictionaries in each other")
     if isinstance(value, dict):
         for key in value:
             if type(key) is not str:
                 raise TypeError(f"keys of dictionaries are str, not {key!r}")
-        return {key: owned(each) for key, each in value.items()}
+        return {key: owned(each, levels - 1) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [owned(each) for each in value]
+        return [owned(each, levels - 1) for each in value]
     raise TypeError(
         f"values are what JSON can say (None, bool, int, float, str, list, dict), not {value!r}"
     )

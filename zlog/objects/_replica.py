@@ -24,6 +24,7 @@ from zlog.objects._records import (
     decode_record,
     encode_commit,
     encode_write,
+    given,
     refusal,
 )
 from zlog.objects._restore import restored
@@ -267,7 +268,8 @@ class Replica:
         if pending is None or pending.outcome is not None:
             return
         if outcome.code == "repeated" or entry == pending.data:
-            pending.outcome = outcome
+            results = [given(each) for each in outcome.results]  # what comes next may change them
+            pending.outcome = outcome._replace(results=results)
 
     async def _restart(self) -> None:
         """Go on from a checkpoint: what comes next was trimmed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
@@ -9,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
-from zlog.objects._records import encode_canonical, owned
+from zlog.objects._records import encode_canonical, given, owned
 from zlog.objects._sorted import SortedKeys
 from zlog.objects.errors import WrongType
 
@@ -23,7 +24,7 @@ Parts = Callable[[], Iterator[Any]]
 """Makes a state's parts for a checkpoint, each a value to encode; what changes later is not in."""
 
 
-class Replicated:
+class Replicated(ABC):
     """The base of objects of one's own: a state that commands change.
 
     Every replica makes the object without arguments and applies the same commands in the same
@@ -35,28 +36,32 @@ class Replicated:
         version: of commands and snapshots. Raise it when older code can't apply a new command:
             older replicas then stop there instead of applying it in another way. A newer class
             takes the commands and snapshots of all older ones.
-        position: of the entry that is being applied; unique, and grows.
+        position: of the entry that is being applied: it grows, and commands of one transaction
+            share it. -1 where a transaction tries the command before it is committed.
     """
 
     type_name: ClassVar[str] = ""
     version: ClassVar[int] = 1
     position: int = NEVER
 
+    @abstractmethod
     def apply(self, command: Any) -> Any:
         """Change the state, and return a value for the caller of ``call``.
+
+        The command is its own, to keep or to change. Lists and dictionaries that it returns are
+        copied for the caller; of anything else that changes later it returns a copy.
 
         Raises:
             Rejected: the command is refused, and has changed nothing.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def snapshot(self) -> Any:
         """Return the state as a value that JSON can say; the same for equal states."""
-        raise NotImplementedError
 
+    @abstractmethod
     def restore(self, state: Any) -> None:
         """Take over what :meth:`snapshot` of this version, or an older one, has returned."""
-        raise NotImplementedError
 
 
 def type_name(cls: type[Replicated]) -> str:
@@ -322,7 +327,7 @@ class UserState(State):
 
     def apply(self, position: int, command: Any) -> Any:
         self.subject.position = position
-        result = self.subject.apply(command)
+        result = self.subject.apply(given(command))  # its own: it may keep or change it
         self.version = position
         return result
 

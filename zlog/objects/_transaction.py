@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from zlog.objects._machine import Outcome, new_state
-from zlog.objects._records import Range, Read, check_key, check_number, owned
+from zlog.objects._records import Range, Read, check_key, check_number, given, owned
 from zlog.objects._replica import Replica
 from zlog.objects._states import NEVER, Cell, MapState, Replicated, State, type_name, typed
 from zlog.objects._views import (
@@ -152,7 +152,7 @@ class TransactionState:
         copy = self._copy(name, kind)
         result = copy.apply(NEVER, command)
         self._ops.append((kind, name, command, version))
-        return result
+        return given(result)
 
     def _copy(self, name: str, kind: str) -> State:
         """Return the transaction's own copy of an object, with what it has written."""
