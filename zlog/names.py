@@ -10,6 +10,9 @@ from zlog.limits import NAME_BYTES_MAX
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 
+_SPACE_NAME_BYTES_MAX = 109
+"""The tag of a space's checkpoints has 19 bytes more, and that is the most for a tag."""
+
 
 def check_log_name(name: str) -> str:
     """Return ``name`` if it can name a log.
@@ -39,6 +42,15 @@ def check_source_name(name: str) -> str:
     return _check_name(name, "source")
 
 
+def check_space_name(name: str) -> str:
+    """Return ``name`` if it can name a space of objects; the rule is that of logs' names, but 109.
+
+    Raises:
+        TypeError, ValueError: as :func:`check_log_name`.
+    """
+    return _check_name(name, "space", _SPACE_NAME_BYTES_MAX)
+
+
 def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Return the tags of an entry, each once.
 
@@ -49,12 +61,12 @@ def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
     return core.tags_checked(tags)
 
 
-def _check_name(name: str, what: str) -> str:
+def _check_name(name: str, what: str, most: int = NAME_BYTES_MAX) -> str:
     if not isinstance(name, str):
         raise TypeError(f"the name of a {what} is a str, not {name!r}")
-    if len(name) > NAME_BYTES_MAX or not _NAME.match(name):
+    if len(name) > most or not _NAME.match(name):
         raise ValueError(
-            f"{name!r} can't name a {what}: use 1 to {NAME_BYTES_MAX} letters, digits, '_', '.'"
+            f"{name!r} can't name a {what}: use 1 to {most} letters, digits, '_', '.'"
             " or '-', beginning with a letter, a digit or '_'"
         )
     return name

@@ -153,6 +153,13 @@ def test_a_key_or_a_prefix(space: Space) -> None:
         space.watch("map", key="a", prefix="b")
 
 
+def test_what_no_watch_can_be_asked_for(space: Space) -> None:
+    with pytest.raises(ValueError, match="at least one event"):
+        space.watch(events=0)
+    with pytest.raises(TypeError, match="a key is a str"):
+        space.map("map").watch(key=5)  # type: ignore[arg-type]
+
+
 async def test_for_asyncio(log: zlog.Log) -> None:
     async with (
         zlog.aio.Log.open(log.store, "log") as one,

@@ -12,7 +12,7 @@ from zlog._layout.views import backoff
 from zlog._read.select import Wanted, last_entry
 from zlog.aio.log import Log
 from zlog.aio.opening import Opening
-from zlog.names import check_cursor_name
+from zlog.names import check_space_name
 from zlog.objects._checkpoint import begin_space, cursor_name, write_checkpoint
 from zlog.objects._handles import (
     WATCH_EVENTS,
@@ -27,7 +27,7 @@ from zlog.objects._handles import (
 )
 from zlog.objects._machine import Machine, Outcome, check_types
 from zlog.objects._port import AsyncioPort, Port
-from zlog.objects._records import ID_BYTES_MAX, Tags
+from zlog.objects._records import ID_BYTES_MAX, Tags, check_key
 from zlog.objects._replica import LINEARIZABLE, Replica, check_log
 from zlog.objects._restore import oldest, restored
 from zlog.objects._states import Replicated
@@ -261,7 +261,10 @@ class Space:
     ) -> Watch:
         if key is not None and prefix is not None:
             raise ValueError("a key is watched, or a prefix")
-        first, end = (key, f"{key}\0") if key is not None else bounds(prefix, None, None)
+        if events < 1:
+            raise ValueError(f"a watch keeps at least one event, not {events}")
+        one = None if key is None else (check_key(key), f"{key}\0")
+        first, end = one or bounds(prefix, None, None)
         wanted = Filter(object, None if key is None and prefix is None else first, end)
         return Watch(self._replica, wanted, start, events, self._past)
 
@@ -313,7 +316,7 @@ async def begin(
     port: Port, name: str, types: Iterable[type[Replicated]], *, create: bool
 ) -> Replica:
     """Return a replica that is up to date; see :meth:`zlog.objects.Space.open`."""
-    check_name(name)
+    check_space_name(name)
     classes = check_types(types)
     client = port.client
     check_log(client.layout.view.options, client.layout.view.log)
@@ -342,17 +345,6 @@ async def _first_state(
         raise SpaceNotFound(f"log {log!r} has no space {name!r}")
     await begin_space(port, name, tail)
     return Machine(types, tail)
-
-
-def check_name(name: str) -> str:
-    """Return a space's name.
-
-    Raises:
-        ValueError: it is none.
-    """
-    check_cursor_name(name)
-    check_cursor_name(cursor_name(name))
-    return name
 
 
 def check_id(id: str) -> str:

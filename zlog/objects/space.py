@@ -68,7 +68,7 @@ class Space:
 
         Args:
             log: where; it stays open when the space is closed.
-            name: 1 to 120 letters, digits, ``_``, ``.`` or ``-``.
+            name: 1 to 109 letters, digits, ``_``, ``.`` or ``-``.
             types: classes of all user-defined types that the space has objects of.
             create: make the space if there is none.
 
