@@ -15,7 +15,7 @@ import pytest
 
 import zlog
 from zlog._io import drive
-from zlog.objects import LockLost, LockTimeout, Space, Transaction, aio
+from zlog.objects import LockLost, LockTimeout, Space, Transaction, _lease, aio
 
 
 def test_those_that_wait_get_it_in_order(space: Space, other: Space) -> None:
@@ -76,6 +76,27 @@ def test_a_lease_that_ran_out(space: Space, other: Space) -> None:
     holder = space.lock("lock").holder()
     assert holder is not None
     assert holder.owner == "you"
+
+
+def test_a_lease_counts_from_when_the_lock_was_granted(space: Space, other: Space) -> None:
+    first = space.lock("lock").acquire(lease=60)
+    threading.Timer(0.5, first.release).start()
+    with other.lock("lock").acquire(lease=0.4, keep=False) as held:
+        assert held.remaining() > 0
+
+
+def test_no_lease_ends_that_was_renewed_meanwhile(space: Space, other: Space) -> None:
+    """As one that wants the lock saw it, the holder had renewed nothing for its lease."""
+    held = space.lock("lock").acquire(lease=60, keep=False)
+    seen = other.lock("lock").holder()
+    assert seen is not None
+    held.renew()
+    drive(_lease._expire(other._inner._replica, "lock", seen))
+    now = other.lock("lock").holder()
+    assert now is not None
+    assert now.token == held.token
+    drive(_lease._expire(other._inner._replica, "lock", now))
+    assert other.lock("lock").holder() is None
 
 
 @pytest.mark.parametrize("lease", [0, -1.0, math.inf, math.nan])
