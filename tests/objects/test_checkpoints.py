@@ -13,9 +13,11 @@ from zlog.objects import (
     PastLost,
     Space,
     SpaceNotFound,
+    Transaction,
     UnknownRecord,
 )
 from zlog.objects import _checkpoint as checkpoint_module
+from zlog.objects import _machine as machine_module
 from zlog.objects import _restore as restore_module
 from zlog.objects._pieces import Joined, Sum, cut
 from zlog.objects._records import Tags, encode, encode_write
@@ -170,6 +172,55 @@ def test_a_result_that_was_trimmed(space: Space, other: Space) -> None:
         with pytest.raises(zlog.objects.AlreadyCommitted):  # by which client is not known
             space.transact(lambda txn: txn.counter("counter").add(1), id="given")
     assert space.counter("counter").get() == 4
+
+
+def test_a_trim_behind_an_earlier_attempt(
+    space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is known from the checkpoint is that attempt, and not the one that comes after it."""
+    port = space._inner._replica.port
+    append = port.append
+    sent: list[bytes] = []
+
+    async def append_and_trim(data: bytes, tags: Any) -> int:
+        sent.append(data)
+        if len(sent) == 2:
+            other.checkpoint(trim=True)
+        return await append(data, tags)
+
+    def double(txn: Transaction) -> None:
+        value = txn.map("map").get("key", 1)
+        if not sent:
+            other.map("map").put("key", 5)
+        txn.map("map").put("key", 2 * value)
+
+    monkeypatch.setattr(port, "append", append_and_trim)
+    space.transact(double)
+    assert len(sent) == 2
+    assert space.map("map").get("key") == 10
+
+
+def test_an_outcome_that_was_trimmed_and_forgotten(
+    space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record that is appended again is late: that tells nothing of the first one."""
+    monkeypatch.setattr(machine_module, "DECIDED_MAX", 2)
+    port = space._inner._replica.port
+    append = port.append
+
+    async def append_and_forget(data: bytes, tags: Any) -> int:
+        patch.undo()
+        position = await append(data, tags)
+        for _ in range(3):
+            other.counter("others").add_and_get(1)
+        other.checkpoint(trim=True)
+        return position
+
+    with monkeypatch.context() as patch:
+        patch.setattr(port, "append", append_and_forget)
+        with pytest.raises(zlog.objects.OutcomeUnknown):
+            space.counter("counter").add_and_get(1)
+    assert space.counter("counter").get() == 1
 
 
 def test_what_was_trimmed_without_a_checkpoint_is_lost(log: zlog.Log, space: Space) -> None:

@@ -241,6 +241,45 @@ def test_an_outcome_that_stays_unknown(space: Space, other: Space) -> None:
     assert other.counter("c").get() == 1
 
 
+def test_a_late_twin_of_an_earlier_attempt(
+    space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says nothing of the attempt that is under way."""
+    values = space.map("map")
+    values.put("key", 1)
+    port = space._inner._replica.port
+    append = port.append
+    sent: list[bytes] = []
+
+    async def append_late_twins(data: bytes, tags: Any) -> int:
+        for twin in sent:
+            await append(twin, tags)
+        sent.append(data)
+        return await append(data, tags)
+
+    def double(txn: Transaction) -> int:
+        value: int = txn.map("map").get("key")
+        if not sent:
+            other.map("map").put("key", 5)
+        txn.map("map").put("key", 2 * value)
+        return 2 * value
+
+    monkeypatch.setattr(port, "append", append_late_twins)
+    assert space.transact(double) == 10
+    assert len(sent) == 2
+    assert values.get("key") == 10
+
+
+def test_two_at_a_time_with_one_id(space: Space, other: Space) -> None:
+    def late(txn: Transaction) -> None:
+        other.transact(lambda txn: txn.map("map").put("key", "other"), id="id")
+        txn.map("map").put("key", "late")
+
+    with pytest.raises(AlreadyCommitted):
+        space.transact(late, id="id")
+    assert space.map("map").get("key") == "other"
+
+
 def test_a_late_twin_does_nothing(
     space: Space, log: zlog.Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -95,6 +95,10 @@ class Decision(NamedTuple):
     position: int
     code: Code
 
+    def covers(self, attempt: int) -> bool:
+        """Return whether it is a decision on that attempt, too."""
+        return self.code == "committed" or self.attempt >= attempt
+
     def again(self) -> Outcome:
         """Return what becomes of another one with its id."""
         committed = self.code == "committed"
@@ -230,7 +234,7 @@ class Machine:
     def decide(self, position: int, record: Commit) -> Outcome:
         """Decide a transaction, at the position of its entry, and carry it out if it is valid."""
         known = self.decided.find(record.id)
-        if known is not None and (known.code == "committed" or known.attempt >= record.attempt):
+        if known is not None and known.covers(record.attempt):
             return known.again()
         if record.snapshot < self.decided.floor:
             return Outcome("late", position)

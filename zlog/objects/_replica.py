@@ -59,10 +59,11 @@ class Event(NamedTuple):
 class _Pending:
     """A transaction that waits to be decided; its record may be in the log more than once."""
 
-    __slots__ = ("data", "missed", "outcome")
+    __slots__ = ("attempt", "data", "missed", "outcome")
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, attempt: int) -> None:
         self.data = data
+        self.attempt = attempt
         self.missed = False  # it may have been decided where this replica has not been
         self.outcome: Outcome | None = None
 
@@ -267,7 +268,7 @@ class Replica:
         pending = self._pending.get(record.id)
         if pending is None or pending.outcome is not None:
             return
-        if outcome.code == "repeated" or entry == pending.data:
+        if entry == pending.data:  # and not that of another attempt
             results = [given(each) for each in outcome.results]  # what comes next may change them
             pending.outcome = outcome._replace(results=results)
 
@@ -287,7 +288,7 @@ class Replica:
             for name, pending in self._pending.items():
                 known = machine.decided.find(name)
                 pending.missed = True
-                if known is not None and pending.outcome is None:
+                if pending.outcome is None and known and known.covers(pending.attempt):
                     pending.outcome = known.again()
         self._feed.go_to(machine.position)
 
@@ -337,7 +338,7 @@ class Replica:
         """
         self.check()
         data = encode_commit(ops, id, attempt, snapshot, reads, ranges)
-        pending = _Pending(data)
+        pending = _Pending(data, attempt)
         with self.port.lock:
             if id in self._pending:
                 raise ValueError(f"a transaction with the id {id!r} is under way here")
