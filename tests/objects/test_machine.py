@@ -7,7 +7,7 @@ from typing import Any
 import hypothesis.strategies as st
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from zlog.objects import (
     ApplyFailed,
@@ -156,6 +156,7 @@ def test_replicas_agree_wherever_they_begin(
     changes=st.lists(st.tuples(KEYS, st.booleans()), max_size=5),
     bounds=st.tuples(KEYS, st.none() | KEYS),
 )
+@example(before={"a": 0}, changes=[("a", True)], bounds=("a", None))  # by the very next entry
 def test_a_range_holds_if_and_only_if_it_reads_the_same(
     before: dict[str, int], changes: list[tuple[str, bool]], bounds: tuple[str, str | None]
 ) -> None:

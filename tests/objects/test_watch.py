@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import zlog
-from zlog.objects import Change, Event, Space, aio
+from zlog.objects import Change, Event, PastLost, Space, aio
 
 
 def changes(watch: Any, count: int) -> list[tuple[str, Any, Any, bool]]:
@@ -87,6 +87,34 @@ def test_from_any_position_on(space: Space, start: int) -> None:
         assert watch.position == found[-1].position + 1
         later = space.map("map").watch(start=found[0].position + 1)
         assert [*islice(later, len(expected) - 1)] == expected[1:]
+
+
+def test_from_a_position_that_is_not_there_yet(space: Space) -> None:
+    watch = space.watch("map", start=space.map("map").put("key", 0) + 2)
+    later = [space.map("map").put("key", i) for i in range(3)]
+    assert [event.position for event in islice(watch, 2)] == later[1:]
+
+
+def test_a_watch_hears_of_a_trim_when_nothing_follows(space: Space, other: Space) -> None:
+    other.map("map").put("key", 0)
+    watch = other.watch()
+    heard: list[Exception] = []
+
+    def listen() -> None:
+        try:
+            next(watch)
+        except PastLost as error:
+            heard.append(error)
+
+    space.map("map").put("key", 1)
+    start = space.checkpoint(trim=True)
+    other.sync()
+    thread = threading.Thread(target=listen, daemon=True)
+    thread.start()
+    thread.join(20)
+    (lost,) = heard
+    assert isinstance(lost, PastLost)
+    assert lost.resume == start
 
 
 def test_a_watch_without_events_moves_on(space: Space, other: Space) -> None:

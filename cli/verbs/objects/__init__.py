@@ -186,7 +186,7 @@ def _json(_ctx: click.Context, _param: click.Parameter, word: str | None) -> Any
         if word == "-":
             return [json.loads(b"" if sys.stdin is None else sys.stdin.buffer.read())]
         return [json.loads(word)]
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         what, hint = repr(word), f". A text has quotes: '\"{word}\"'"
         if word == "-":
             what, hint = "stdin", ""
