@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cls_zlog/host/guarded.h"
+#include "cls_zlog/host/large_blocks.h"
 #include "cls_zlog/host/lmdb_object.h"
 #include "cls_zlog/methods.h"
 
@@ -127,7 +128,9 @@ EmbeddedHost::EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, std::string dire
         env->forget_dead_readers();
         checked = Clock::now();
       }),
-      reader_([env](std::vector<Operation>& batch) { read_batch(*env, &batch); }) {}
+      reader_([env](std::vector<Operation>& batch) { read_batch(*env, &batch); }) {
+  keep_large_blocks();
+}
 
 // A method that may run here: 0, or a negative errno.
 int EmbeddedHost::find(std::string_view name, const Method** method) const {

@@ -4,11 +4,11 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <mutex>
 #include <utility>
 
 #include "cls_zlog/host/client_lock.h"
+#include "cls_zlog/host/large_blocks.h"
 #include "cls_zlog/host/listing.h"
 #include "cls_zlog/host/quiet_thread.h"
 #include "cls_zlog/host/rados_copies.h"
@@ -47,20 +47,6 @@ std::string pairs(const std::map<std::string, std::string>& words) {
     out.append(value).push_back('\0');
   }
   return out;
-}
-
-// Lets malloc keep what requests and replies of megabytes leave behind. Else it gives their memory
-// back to the kernel, which maps and clears it anew, page by page, for the next ones: a fifth of a
-// writer's CPU time, with entries of 16 KiB. glibc goes by the largest block that was ever freed:
-// from then on such blocks come from its heap, and up to twice as many bytes stay there. It learns
-// from none above 32 MiB. This block is never touched, so it costs no memory itself.
-void keep_large_blocks() {
-  constexpr size_t kBlockBytes = size_t{31} << 20;
-  static std::once_flag once;
-  std::call_once(once, [] {
-    void* volatile block = std::malloc(kBlockBytes);  // volatile: not to be optimized away
-    std::free(block);
-  });
 }
 
 }  // namespace
