@@ -31,6 +31,10 @@ WINDOW_POSITIONS_MAX = 16384
 WINDOW_BYTES = 8 << 20
 """Data that one window aims at; the positions it takes are learnt from the entries so far."""
 
+_WINDOW_BYTES_HERE = 1 << 20
+"""The same where this process reads the store itself: what a window brings is then still in the
+processor's cache when it is checked, and when it becomes entries."""
+
 _BYTES_SLACK = 2
 """By how much larger than expected entries may be, before a window is read in several goes."""
 
@@ -89,7 +93,16 @@ class Ahead(Generic[T]):
         windows: Windows[T],
         position: int,
         window_bytes: int,
+        bytes_max: int | None = None,
     ) -> None:
+        """Read from ``position`` on.
+
+        Args:
+            reader, budget, windows: what reads them.
+            position: the first.
+            window_bytes: data that one window aims at.
+            bytes_max: data that it may bring; twice as much, unless given.
+        """
         reader.layout.macs.check_key()
         self._layout = reader.layout
         self._budget = budget
@@ -97,6 +110,7 @@ class Ahead(Generic[T]):
         self.position = position
         self._asked = position
         self._bytes = window_bytes
+        self._bytes_max = _BYTES_SLACK * window_bytes if bytes_max is None else bytes_max
         self._count = _WINDOW_POSITIONS_FIRST
         self._under_way: deque[WindowRead] = deque()
         self._kept: Gap | None = None
@@ -148,7 +162,7 @@ class Ahead(Generic[T]):
         while self._asked < tail and len(self._under_way) < _WINDOWS_AHEAD:
             end = min(tail, self._asked + self._count)
             try:
-                read = self._windows.start(self._asked, end, _BYTES_SLACK * self._bytes)
+                read = self._windows.start(self._asked, end, self._bytes_max)
             except StripeUnknown as unknown:
                 deadline = self._budget.deadline()
                 if await self._layout.stripe_at(unknown.position, deadline) is None:
@@ -206,7 +220,9 @@ def _items_ahead(
         patience = Patience(budget.hole_timeout(hole_timeout))
         return Selection(reader, budget, wanted, start, patience)
     windows = _Items(reader, budget, budget.hole_timeout(hole_timeout))
-    return Ahead(reader, budget, windows, start, WINDOW_BYTES)
+    here = not reader.layout.io.store.pool
+    window_bytes = _WINDOW_BYTES_HERE if here else WINDOW_BYTES
+    return Ahead(reader, budget, windows, start, window_bytes, _BYTES_SLACK * WINDOW_BYTES)
 
 
 class InOrder(Protocol[T_co]):
