@@ -31,7 +31,8 @@ JAVA_17 := openjdk-17-jre-headless
 BUILD_TOOLS := 'cmake>=3.24' 'cython>=3.1' ninja 'scikit-build-core>=1.0'
 
 # Folders, and programs without a suffix, which ruff would not find in them.
-PYTHON_CODE := ceph-dev cli examples pyspark_zlog seqr tests zlog ceph-dev/cluster tools/check-links
+PYTHON_CODE := ceph-dev cli docs/conf.py docs/generate.py examples pyspark_zlog seqr tests tools zlog \
+	ceph-dev/cluster tools/check-links
 CPP_FOLDERS := cls_zlog zlog seqr cli tests
 SOURCES := pyproject.toml CMakeLists.txt \
 	$(shell find cls_zlog zlog seqr cli pyspark_zlog -type f -not -path '*/__pycache__/*')
@@ -131,6 +132,7 @@ bench-peers: $(DONE)/package $(DONE)/ceph $(DONE)/peers ## measure others beside
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
 	$(BIN)/python -m tests.bench.peers --folder build/bench --tools $(PEERS) --page docs/performance.md && \
 	$(BIN)/python -m tests.bench.peers.objects --folder build/bench --tools $(PEERS) --page docs/performance.md
+	$(BIN)/python docs/generate.py
 
 .PHONY: model
 model: $(DONE)/spin ## search the model of the protocol at length; VARIANT=… shows a broken one fail
@@ -194,6 +196,12 @@ messages: $(DONE)/dev-tools ## write what follows from the messages of the objec
 docs-check: ## look for dead links in the documentation
 	$(PYTHON) tools/check-links *.md docs
 
+.PHONY: docs
+docs: docs-check $(DONE)/docs-tools ## the documentation as a site, in build/site; it needs no server and no other host
+	rm -rf build/site
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky --jobs=auto --conf-dir=docs \
+		--doctree-dir=build/doctrees . build/site
+
 .PHONY: clean
 clean: ## remove all that was built; installed Debian packages stay
 	rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
@@ -214,6 +222,10 @@ $(DONE)/build-tools: $(DONE)/venv
 $(DONE)/dev-tools: pyproject.toml $(DONE)/venv
 	tools/apt-install $(TEST_PACKAGES)
 	$(PIP) install --group dev
+	@touch $@
+
+$(DONE)/docs-tools: pyproject.toml $(DONE)/venv
+	$(PIP) install --group docs
 	@touch $@
 
 # PySpark is not in a system whose Python is older than it wants; its tests are left out there.

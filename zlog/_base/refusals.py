@@ -49,7 +49,7 @@ _REFUSALS: dict[int, tuple[type[ZlogError], str, str | None]] = {
             "the store's object class is older than this zlog, or than what the call makes use of,"
             " such as tags"
         ),
-        "Upgrade libcls_zlog.so on every OSD host, or use the older zlog (docs/operating.md).",
+        "Upgrade libcls_zlog.so on every OSD host, or use the older zlog (docs/upgrading.md).",
     ),
     Code.STORED_TOO_NEW: (
         UnsupportedVersion,

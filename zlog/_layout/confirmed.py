@@ -53,7 +53,7 @@ async def confirmed_end(
         if first is None:
             raise UnsupportedVersion(
                 f"the object class that serves {ref.name} is older than exclusive logs",
-                hint="Upgrade libcls_zlog.so on every OSD host (docs/operating.md).",
+                hint="Upgrade libcls_zlog.so on every OSD host (docs/upgrading.md).",
             )
         if found.highest is not None and first < found.highest:
             exact = await _first_hole(io, view, ref, first, found.highest, deadline)

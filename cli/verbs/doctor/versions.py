@@ -11,7 +11,7 @@ from zlog.cli.ceph import with_class
 from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, ok, some
 
 _PART = "versions"
-_INSTALL = "install libcls_zlog.so on their hosts, and restart them: docs/operating.md, Upgrade"
+_INSTALL = "install libcls_zlog.so on their hosts, and restart them: docs/upgrading.md"
 _OSDS_SHOWN = 8
 _REFUSALS = {
     -errno.EOPNOTSUPP: "no object class in",
