@@ -32,7 +32,7 @@ BUILD_TOOLS := 'cmake>=3.24' 'cython>=3.1' ninja 'scikit-build-core>=1.0'
 
 # Folders, and programs without a suffix, which ruff would not find in them.
 PYTHON_CODE := ceph-dev cli docs/conf.py docs/generate.py examples pyspark_zlog seqr tests tools zlog \
-	ceph-dev/cluster tools/check-links
+	ceph-dev/cluster packaging/sbom tools/check-links
 CPP_FOLDERS := cls_zlog zlog seqr cli tests
 SOURCES := pyproject.toml CMakeLists.txt \
 	$(shell find cls_zlog zlog seqr cli pyspark_zlog -type f -not -path '*/__pycache__/*')
@@ -116,6 +116,10 @@ wheels: sdist $(DONE)/ceph ## as root: source and wheels of Python 3.10 to 3.14 
 packages: sdist ## as root: Debian packages of the class and the sequencer in dist/, tried on bare systems; SUITES=…
 	rm -f dist/*.deb
 	packaging/build packages $(SUITES)
+
+.PHONY: release
+release: ## as root, from a clean checkout of a tag: all that is published, in dist/, reproducibly; SUITES=…
+	packaging/release $(SUITES)
 
 .PHONY: bench
 bench: $(DONE)/package $(DONE)/ceph ## measure the tables of docs/performance.md, in under 10 minutes
@@ -226,6 +230,10 @@ $(DONE)/dev-tools: pyproject.toml $(DONE)/venv
 
 $(DONE)/docs-tools: pyproject.toml $(DONE)/venv
 	$(PIP) install --group docs
+	@touch $@
+
+$(DONE)/release-tools: pyproject.toml $(DONE)/venv
+	$(PIP) install --group release
 	@touch $@
 
 # PySpark is not in a system whose Python is older than it wants; its tests are left out there.

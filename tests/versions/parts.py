@@ -49,8 +49,14 @@ ITEMS = {f"key-{i:02}": {"number": i, "text": "v" * i} for i in range(40)}
 
 
 class Part(ABC):
-    """A log, or more."""
+    """A log, or more.
 
+    Attributes:
+        since: the first release that has it.
+        name: of the log.
+    """
+
+    since = (0, 1)
     name = ""
 
     @abstractmethod

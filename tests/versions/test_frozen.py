@@ -75,7 +75,13 @@ def test_all_kinds_of_what_is_stored_are_frozen(frozen: Path) -> None:
     }
 
 
-each_part = pytest.mark.parametrize("part", PARTS, ids=lambda part: type(part).__name__)
+CASES = [
+    pytest.param(TESTDATA / release, part, id=f"{release}-{type(part).__name__}")
+    for release in RELEASES
+    for part in PARTS
+    if part.since <= tuple(map(int, release.split(".")))
+]
+each_part = pytest.mark.parametrize(("frozen", "part"), CASES)
 
 
 @each_part
