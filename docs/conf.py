@@ -39,7 +39,7 @@ pygments_style = "default"
 pygments_dark_style = "github-dark"
 
 NAVIGATION = {
-    "Start": ["docs/tutorial", "docs/compare"],
+    "Start": ["docs/tutorial", "Which log when <docs/compare>"],
     "Guides": ["docs/wal", "docs/objects", "docs/spark", "docs/testing"],
     "Operating": ["docs/operating", "docs/metrics", "docs/upgrading"],
     "Reference": ["docs/cli", "docs/api", "docs/correctness", "docs/performance"],

@@ -11,7 +11,7 @@ import pytest
 import zlog
 
 from ..client.transfers import exported, imported
-from ..conformance.stored import STORES_WITH_DOORS, door_to, fields_of
+from ..conformance.stored import STORES_WITH_DOORS, damage_file, door_to, fields_of
 from .freeze import EXPORT, OBJECTS, STORE, TESTDATA, freeze, objects_of, unpack
 from .parts import ORDERS, PARTS, Part, sound, told
 
@@ -133,3 +133,14 @@ def test_a_store_of_format_1(tmp_path: Path) -> None:
         assert log.read(log.append(b"on")).data == b"on"
         assert log.read(10).data == large[0]
         sound(log)
+        log.store.compact()
+    assert b"zlog-embedded 1" in (tmp_path / "data.mdb").read_bytes()
+
+
+def test_a_store_of_a_later_format_is_refused_and_left_alone(tmp_path: Path) -> None:
+    unpack(TESTDATA / RELEASES[-1] / STORE, tmp_path).close()
+    assert damage_file(tmp_path, b"zlog-embedded 2", b"zlog-embedded 3")
+    before = (tmp_path / "data.mdb").read_bytes()
+    with pytest.raises(zlog.StoreUnavailable, match="of another version of zlog"):
+        zlog.connect(tmp_path.as_uri())
+    assert (tmp_path / "data.mdb").read_bytes() == before
