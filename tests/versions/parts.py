@@ -8,16 +8,14 @@ from __future__ import annotations
 import contextlib
 import random
 import zlib
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import Any
 
 import zlog
-from zlog.objects import Replicated, Space
 
 from ..client.faulty import Died, FaultyStore
 from ..client.transfers import mirrored
 from ..support.logs import data_of, leave_hole
+from .part import Part, sound, told
+from .services import Objects
 
 LARGE = [bytes([65 + i]) * 20_000 for i in range(4)]
 """So much for one object at once goes to its bytestream."""
@@ -45,49 +43,6 @@ MANY = [
     for shard in range(16)
 ]
 """One for each shard of the directory."""
-ITEMS = {f"key-{i:02}": {"number": i, "text": "v" * i} for i in range(40)}
-
-
-class Part(ABC):
-    """A log, or more.
-
-    Attributes:
-        since: the first release that has it.
-        name: of the log.
-    """
-
-    since = (0, 1)
-    name = ""
-
-    @abstractmethod
-    def make(self, store: zlog.Store) -> None:
-        """Store it."""
-
-    @abstractmethod
-    def reads(self, store: zlog.Store) -> None:
-        """Fail unless all of it is there, by every way to read it."""
-
-    @abstractmethod
-    def goes_on(self, store: zlog.Store) -> None:
-        """Write on, and fail unless that is there with what was before."""
-
-    def open(self, store: zlog.Store, **options: Any) -> zlog.Log:
-        """Open its log."""
-        return zlog.Log.open(store, self.name, hole_timeout=0.05, **options)
-
-
-def sound(log: zlog.Log) -> None:
-    """Fail where an audit finds damage."""
-    assert [finding for finding in log.check() if finding.serious] == []
-
-
-def told(items: Iterable[zlog.Entry | zlog.Gap]) -> dict[int, bytes | zlog.GapKind]:
-    """What is at each position."""
-    return {
-        position: item.data if isinstance(item, zlog.Entry) else item.kind
-        for item in items
-        for position in range(item.position, item.end)
-    }
 
 
 class Orders(Part):
@@ -393,75 +348,6 @@ class Copy(Part):
             assert list(log.read_range(0)) == list(original.read_range(0))
             log.promote()
             assert log.append(b"its own") == 3
-
-
-class Stock(Replicated):
-    """A type of a program's own."""
-
-    def __init__(self) -> None:
-        self.left: dict[str, int] = {}
-
-    def apply(self, command: list[Any]) -> int:
-        item, count = command
-        self.left[item] = self.left.get(item, 0) + count
-        return self.left[item]
-
-    def snapshot(self) -> dict[str, int]:
-        return self.left
-
-    def restore(self, state: dict[str, int]) -> None:
-        self.left = state
-
-
-class Objects(Part):
-    """Objects of every type, in a checkpoint and in entries behind it."""
-
-    name = "services"
-
-    def space(self, log: zlog.Log) -> Space:
-        return Space.open(log, "web", types=[Stock])
-
-    def make(self, store: zlog.Store) -> None:
-        with zlog.Log.create(store, self.name, width=2) as log, self.space(log) as space:
-            space.map("limits").put_many(ITEMS)
-            space.set("members").add("ann", "bob")
-            space.counter("hits").add(41)
-            space.register("leader").set(["ann", 1.5, None])
-            space.queue("jobs").push("first", "second")
-            space.object(Stock, "stock").call(["apples", 5])
-            space.lock("nightly").acquire("ann", keep=False)
-            space.checkpoint()
-            space.map("limits").delete("key-00")
-            space.transact(self._take, id="one job")
-
-    @staticmethod
-    def _take(txn: Any) -> None:
-        txn.map("running").put(txn.queue("jobs").pop(), "ann")
-        txn.counter("hits").add(1)
-
-    def reads(self, store: zlog.Store) -> None:
-        with self.open(store) as log, self.space(log) as space:
-            items = {key: value for key, value in ITEMS.items() if key != "key-00"}
-            assert dict(space.map("limits").items()) == items
-            assert [*space.set("members").members()] == ["ann", "bob"]
-            assert space.counter("hits").get() == 42
-            assert space.register("leader").get() == ["ann", 1.5, None]
-            assert space.queue("jobs").items() == ["second"]
-            assert dict(space.map("running").items()) == {"first": "ann"}
-            assert space.object(Stock, "stock").read(lambda stock: stock.left) == {"apples": 5}
-            assert space.objects()["nightly"] == "lock"
-
-    def goes_on(self, store: zlog.Store) -> None:
-        with self.open(store) as log:
-            with self.space(log) as space:
-                space.counter("hits").add(1)
-                assert space.object(Stock, "stock").call(["apples", -2]) == 3
-                space.checkpoint(trim=True)
-                space.queue("jobs").push("third")
-            with self.space(log) as space:
-                assert space.counter("hits").get() == 43
-                assert space.queue("jobs").items() == ["second", "third"]
-            sound(log)
 
 
 PARTS: tuple[Part, ...] = (

@@ -13,7 +13,8 @@ import zlog
 from ..client.transfers import exported, imported
 from ..conformance.stored import STORES_WITH_DOORS, damage_file, door_to, fields_of
 from .freeze import EXPORT, OBJECTS, STORE, TESTDATA, freeze, objects_of, unpack
-from .parts import ORDERS, PARTS, Part, sound, told
+from .part import Part, sound, told
+from .parts import ORDERS, PARTS
 
 FORMAT_1 = "format-1.tar.xz"
 
