@@ -59,4 +59,4 @@ printf 'the other process printed: '
 cat "$folder/followed"
 
 say "All of it worked. The log was in a temporary folder, which is gone now. To go on:"
-printf '    . %s/bin/activate\n    zlog --help\n' "${VIRTUAL_ENV:-.venv}"
+printf '    . %s/bin/activate\n    zlog create app && date | zlog append app\n    zlog console\n' "${VIRTUAL_ENV:-.venv}"
