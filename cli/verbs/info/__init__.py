@@ -9,6 +9,7 @@ from zlog.cli.appenders import since, who_appends
 from zlog.cli.names import log_argument
 from zlog.cli.output import Output
 from zlog.cli.parameters import json_option
+from zlog.cli.plot import Plot, plot_options
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import details
@@ -22,12 +23,14 @@ from zlog.cli.verbs.ls import log_fields
     examples="""
     zlog info orders
     zlog info orders --json | jq .tail
+    zlog info orders --plot orders.svg     # its positions, in colours
     """,
 )
 @log_argument
 @json_option("Print one JSON object.")
+@plot_options
 @pass_session
-def info(session: Session, log: str, as_json: bool) -> None:
+def info(session: Session, log: str, as_json: bool, plot: Plot | None) -> None:
     """Show a log's tail, size and layout."""
     with session.open_log(log) as opened, Output() as out:
         stat = opened.stat()
@@ -35,24 +38,31 @@ def info(session: Session, log: str, as_json: bool) -> None:
             fields = {**log_fields(stat, opened.view), "options": dict(opened.view.options)}
             fields["mac_key_id"] = None if opened.view.mac is None else opened.view.mac.key_id
             out.line(to_json({**fields, "store": opened.store.url}))
-            return
-        rows = [
-            ("log", stat.name),
-            ("store", opened.store.url),
-            ("tail", f"{stat.tail:,}"),
-            ("trim point", f"{stat.trim_point:,}"),
-            ("entries", f"{stat.entries:,}"),
-            ("bytes", f"{stat.bytes:,} ({human_bytes(stat.bytes)})"),
-            *_stored(stat),
-            ("sequencer", _sequencer(opened.view)),
-            *_writer(opened.view),
-            *_macs(opened.view),
-            ("epoch", str(stat.epoch)),
-            ("layout", _layout(stat)),
-            ("id", f"{stat.log_id:016x}"),
-            *((f"option {key}", value) for key, value in sorted(opened.view.options.items())),
-        ]
-        details(out, rows)
+        else:
+            details(out, _rows(stat, opened.view, opened.store.url))
+        if plot is not None:
+            from zlog.cli.verbs.info.plot import draw  # slow to import
+
+            draw(plot, opened, stat)
+
+
+def _rows(stat: LogStat, view: View, store: str) -> list[tuple[str, str]]:
+    return [
+        ("log", stat.name),
+        ("store", store),
+        ("tail", f"{stat.tail:,}"),
+        ("trim point", f"{stat.trim_point:,}"),
+        ("entries", f"{stat.entries:,}"),
+        ("bytes", f"{stat.bytes:,} ({human_bytes(stat.bytes)})"),
+        *_stored(stat),
+        ("sequencer", _sequencer(view)),
+        *_writer(view),
+        *_macs(view),
+        ("epoch", str(stat.epoch)),
+        ("layout", _layout(stat)),
+        ("id", f"{stat.log_id:016x}"),
+        *((f"option {key}", value) for key, value in sorted(view.options.items())),
+    ]
 
 
 def _stored(stat: LogStat) -> list[tuple[str, str]]:
