@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import statistics
@@ -255,7 +256,7 @@ def test_a_cluster_with_a_sequencer_of_its_own(store_url: str) -> None:
 
 
 @pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
-def test_failover(store_url: str) -> None:
+def test_failover(store_url: str, tmp_path: Path) -> None:
     cli = Cli(store_url)
     faults = ("--fault", "kill", "--fault", "stop")
     words = ("bench", "failover", *faults, "--rounds", "2", "--writers", "2")
@@ -266,7 +267,14 @@ def test_failover(store_url: str) -> None:
         assert len(first["all"]) == len(last["all"]) == 2
         assert all(0 < one <= other for one, other in zip(first["all"], last["all"], strict=True))
     assert cli.ok("ls") == b""
-    assert b"FAULT" in cli.ok("bench", "failover", "--fault", "stop", "--rounds", "1")
+    picture = tmp_path / "failover.svg"
+    words = ("--fault", "stop", "--rounds", "1", "--plot", str(picture))
+    table = cli.ok("bench", "failover", *words).decode()
+    _, first, _, last = re.findall(r"[\d.]+", table.splitlines()[-1])[-4:]
+    drawn = picture.read_text()
+    assert f">median {first}, max {first}<" in drawn
+    assert f">median {last}, max {last}<" in drawn
+    assert "stop: first" in drawn
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
-"""--plot: pictures show what `zlog info` found."""
+"""--plot: pictures show what `zlog info` and `zlog bench` found, and files that they can be."""
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -250,7 +251,7 @@ def test_the_table_and_json_are_printed_too(inside: Inside, ten: zlog.Log, tmp_p
         ("folder.svg", "Is a directory"),
     ],
 )
-@pytest.mark.parametrize("verb", [("info", "orders")])
+@pytest.mark.parametrize("verb", [("info", "orders"), ("bench", "append", "--seconds", "600")])
 def test_a_file_that_is_none_is_refused_at_once(
     cli: Cli, tmp_path: Path, verb: Sequence[str], file: str, complaint: str
 ) -> None:
@@ -307,3 +308,44 @@ def test_matplotlib_is_imported_for_pictures_only(cli: Cli, tmp_path: Path) -> N
             check=False,
         )
         assert (done.returncode, done.stderr) == (0, imported)
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")  # where this measures; the command says nothing
+@pytest.mark.parametrize(
+    ("words", "compare"),
+    [
+        (["append", "--batch", "16"], "rate"),
+        (["read", "--entries", "1024"], "rate"),
+        (["tail"], "latency"),
+        (["sequencer", "--connections", "1", "--depth", "2"], "rate"),
+    ],
+)
+def test_a_benchmark_is_drawn_as_it_is_told(tmp_path: Path, words: list[str], compare: str) -> None:
+    cli = Cli(f"file://{tmp_path}/$no$formula-日本")
+    path = tmp_path / "bench.svg"
+    command = ["bench", *words, "--seconds", "0.2", "--json", "--plot", str(path)]
+    report = json.loads(cli.ok(*command))
+    picture = Picture(path)
+    measured = [report["result"], *report["limits"]]
+    lengths = []
+    for row, each in enumerate(measured):
+        ratio = f"{each['ratio']:.2f}" if row and each["ratio"] else None
+        rate = f"{each['entries_per_second']:,.0f}"
+        assert (f"{rate}, ratio {ratio}" if ratio and compare == "rate" else rate) in picture.texts
+        times = " / ".join(f"{each['latency_ms'][name]:.3f}" for name in ("p50", "p99", "p99.9"))
+        (text,) = {text for text in picture.texts if text.startswith(times)}
+        assert text.endswith(" x as long") == bool(ratio and compare == "latency")
+        assert picture.part(f"rate-{row}")[0] == (LIGHT.series[0] if row else LIGHT.accent)
+        left, right, _, _ = picture.box(f"rate-{row}")
+        lengths.append(right - left)
+        assert each["name"] in picture.texts
+    rates = [each["entries_per_second"] for each in measured]
+    longest = max(lengths)
+    assert [length / longest for length in lengths] == pytest.approx(
+        [rate / max(rates) for rate in rates], abs=1e-4
+    )
+    told = " ".join(picture.texts)
+    assert f"bench {words[0]} {report['title']} " in told
+    assert f", zlog {zlog.__version__}: zlog {shlex.join(command)} " in told
+    assert all(f"{each['name']}: {each['how']}" in told for each in measured)
+    assert_inside(picture, picture.words)

@@ -17,6 +17,7 @@ import zlog
 from zlog.admin import sequencer_status
 from zlog.cli.output import Output, note
 from zlog.cli.parameters import json_option
+from zlog.cli.plot import Plot, plot_options
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import table
@@ -68,6 +69,7 @@ _ENTRY = b"x" * 100
     help="The sequencers' lease.",
 )
 @json_option("Print one JSON object for each fault.")
+@plot_options
 @pass_session
 def failover(
     session: Session,
@@ -78,6 +80,7 @@ def failover(
     width: int,
     lease: float,
     as_json: bool,
+    plot: Plot | None,
 ) -> None:
     """Measure how long appends stall when the leading sequencer is lost.
 
@@ -111,6 +114,14 @@ def failover(
         else:
             head = ("FAULT", "ROUNDS", "FIRST: MEDIAN S", "MAX", "LAST: MEDIAN S", "MAX")
             table(out, head, [_row(*each) for each in results], head_always=True)
+    if plot is not None:
+        from zlog.cli.verbs.bench.plot import draw_failover  # slow to import
+
+        title = (
+            f"sequencers {sequencers}, lease {lease:g} s, writers {writers}, width {width},"
+            f" on {session.url}"
+        )
+        draw_failover(plot, title, dict(results))
 
 
 class Crew:

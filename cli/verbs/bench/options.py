@@ -15,6 +15,7 @@ from zlog.cli.ceph import with_class
 from zlog.cli.output import note
 from zlog.cli.parameters import json_option
 from zlog.cli.parameters import unit as unit_of
+from zlog.cli.plot import Plot, plot_options
 from zlog.cli.session import Session, pass_session
 from zlog.cli.units import size
 from zlog.cli.verbs.bench.measure import ROUNDS, Contender, Ratio, Slice, contest
@@ -172,14 +173,21 @@ def log_options(verb: Callable[..., Report]) -> Callable[..., None]:
 
 
 def _shown(verb: Callable[..., Report]) -> Callable[..., None]:
-    def with_bench(session: Session, /, *, as_json: bool, seconds: float, **others: Any) -> None:
+    def with_bench(
+        session: Session, /, *, as_json: bool, plot: Plot | None, seconds: float, **others: Any
+    ) -> None:
         chosen = {"sequencer": others.pop("sequencer")} if "sequencer" in others else {}
         if use := others.pop("object_class", None):
             session = _with_class(session, use)
-        show([verb(Bench(session, seconds, **chosen), **others)], as_json=as_json)
+        report = verb(Bench(session, seconds, **chosen), **others)
+        show([report], as_json=as_json)
+        if plot is not None:
+            from zlog.cli.verbs.bench.plot import draw  # slow to import
+
+            draw(plot, report)
 
     named = update_wrapper(with_bench, verb)
-    return json_option("Print one JSON object.")(pass_session(named))
+    return json_option("Print one JSON object.")(plot_options(pass_session(named)))
 
 
 def _with_class(session: Session, use: ObjectClassUse) -> Session:

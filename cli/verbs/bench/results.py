@@ -73,11 +73,12 @@ def _row(each: Figures, who: Sequence[str]) -> tuple[str, ...]:
         *(f"{times[name]:.3f}" for name in ("p50", "p99", "p99.9")),
         *(f"{cpu[name]:.2f}" if name in cpu else "" for name in who),
         f"{memory / (1 << 20):.0f}" if memory else "",
-        _ratio(each),
+        ratio_of(each),
     )
 
 
-def _ratio(each: Figures) -> str:
+def ratio_of(each: Figures) -> str:
+    """Return how the load compares with a limit, in the words of the table."""
     if each.get("ratio") is None:
         return ""
     rate = each["compare"] == Ratio.RATE.value
