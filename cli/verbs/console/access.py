@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import json
 import secrets
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -24,6 +26,7 @@ COOKIE = "zlog-console"
 CHANGE_HEADER = "x-zlog-console"
 """Requests that change something carry it. A page of another site can't send it unasked."""
 
+_BODY_BYTES_MAX = 8 << 20
 _TOKEN_BYTES_MIN = 16
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _PAGE_HEADERS = {
@@ -96,7 +99,7 @@ class Access:
 
     def knows_token(self, given: str) -> bool:
         """Whether this is the token."""
-        return hmac.compare_digest(given.encode(), self.token.encode())
+        return _same(given, self.token)
 
     def admits(self, request: Request) -> bool:
         """Whether a request comes from one who knew the token, if there is one."""
@@ -105,7 +108,29 @@ class Access:
         kind, _, given = request.headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer":
             return self.knows_token(given.strip())
-        return hmac.compare_digest(request.cookies.get(COOKIE, ""), self.cookie)
+        return _same(request.cookies.get(COOKIE, ""), self.cookie)
+
+
+async def given_fields(request: Request) -> dict[str, Any]:
+    """Return what a request gives, an object of JSON.
+
+    Raises:
+        HTTPException: it is too long.
+        ValueError: it is something else.
+    """
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > _BODY_BYTES_MAX:
+            raise HTTPException(413, f"a request has up to {_BODY_BYTES_MAX >> 20} MiB")
+    given = json.loads(body)
+    if not isinstance(given, dict):
+        raise ValueError("a request gives an object of JSON")
+    return given
+
+
+def _same(given: str, wanted: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), wanted.encode())
 
 
 def is_loopback(host: str) -> bool:

@@ -19,7 +19,7 @@ from zlog._base.distribution import version
 from zlog.cli import look
 from zlog.cli.session import Session
 from zlog.cli.verbs.console import changes, log, streams
-from zlog.cli.verbs.console.access import COOKIE, Access
+from zlog.cli.verbs.console.access import COOKIE, Access, given_fields
 from zlog.cli.verbs.console.handles import Handles
 from zlog.cli.verbs.console.logs import Logs
 from zlog.cli.watch import Watch
@@ -37,9 +37,13 @@ _COOKIE_SECONDS = 30 * 86400
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (zlog.LogNotFound, 404),
     (zlog.CursorNotFound, 404),
+    (zlog.NotWritten, 404),
+    (zlog.Invalidated, 404),
     (zlog.StoreReadOnly, 403),
     (zlog.KeyNeeded, 409),
     (zlog.AppendRefused, 409),
+    (zlog.AlreadyWritten, 409),
+    (zlog.HeldByCursor, 409),
     (zlog.StoreUnavailable, 503),
     (zlog.StoreTimeout, 503),
     (ValueError, 400),
@@ -51,7 +55,7 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
 def make_app(
     session: Session, store: zlog.Store, access: Access, interval: float, match: str
 ) -> Starlette:
-    """Return the console as an ASGI application.
+    """Return the console as an ASGI application. Its streams end when its `state.ending` is set.
 
     Args:
         session: the global options of the command.
@@ -94,7 +98,7 @@ def make_app(
         )
 
     async def begin_session(request: Request) -> Response:
-        given = (await request.json()).get("token")
+        given = (await given_fields(request)).get("token")
         if not access.token or not isinstance(given, str) or not access.knows_token(given):
             raise HTTPException(401, "the token is wrong")
         response = JSONResponse({})
@@ -126,7 +130,9 @@ def make_app(
     ]
     handlers = {HTTPException: _http_error, zlog.ZlogError: _error}
     handlers |= {kind: _error for kind, _ in _STATUS}
-    return Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
+    app.state.ending = asyncio.Event()
+    return app
 
 
 async def _error(request: Request, error: Exception) -> Response:  # noqa: ARG001

@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 import zlog.aio
+from zlog.cli.verbs.console.access import given_fields
 
 Change = Callable[[zlog.aio.Log, dict[str, Any]], Awaitable[dict[str, Any]]]
 
@@ -49,7 +50,7 @@ async def _remove_cursor(log: zlog.aio.Log, given: dict[str, Any]) -> dict[str, 
 def _route(name: str, change: Change) -> Route:
     async def answer(request: Request) -> Response:
         try:
-            given = await request.json()
+            given = await given_fields(request)
             async with request.app.state.changing.use(request.path_params["name"]) as log:
                 return JSONResponse(await change(log, given))
         except KeyError as missing:

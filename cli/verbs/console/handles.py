@@ -6,6 +6,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from weakref import WeakValueDictionary
 
 import zlog
 import zlog.aio
@@ -28,7 +29,7 @@ class Handles:
         self._mac_key = mac_key
         self._open: OrderedDict[str, zlog.aio.Log] = OrderedDict()
         self._users: dict[zlog.aio.Log, int] = {}
-        self._lock = asyncio.Lock()
+        self._opening: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
     async def use(self, name: str) -> AsyncIterator[zlog.aio.Log]:
@@ -39,7 +40,8 @@ class Handles:
         Raises:
             LogNotFound: there is no such log.
         """
-        async with self._lock:
+        opening = self._opening.setdefault(name, asyncio.Lock())
+        async with opening:
             log = self._open.get(name)
             if log is None:
                 log = self._open[name] = await zlog.aio.Log.open(

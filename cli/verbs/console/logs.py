@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator
-from dataclasses import asdict
 from typing import Any
 
 import zlog
@@ -15,6 +14,7 @@ from zlog.cli.watch import Look, Watch
 from zlog.overview import LogOverview, rates
 
 _EVENTS_MAX = 200
+_WATCHED = ("epoch", "sequencer", "writer", "width", "read_only")
 _REST = 3
 """A look may take a fourth of the time."""
 
@@ -71,12 +71,14 @@ class Logs:
         self._watchers += 1
         self._wanted.set()
         sent: dict[str, Row] = {}
+        begins = True
         try:
             while True:
                 rows = self._rows
                 last = self._watch.last
                 if last.at or self._error:
                     yield {
+                        "begins": begins,
                         "at": last.at,
                         "seconds": last.seconds,
                         "left_out": last.left_out,
@@ -87,7 +89,7 @@ class Logs:
                         "changed": [row for name, row in rows.items() if sent.get(name) != row],
                         "removed": [name for name in sent if name not in rows],
                     }
-                    sent = rows
+                    sent, begins = rows, False
                 async with self._news:
                     await self._news.wait()
         finally:
@@ -129,12 +131,8 @@ def _changes(name: str, before: LogOverview | None, log: LogOverview) -> list[di
         return [_event(name, "error" if log.error else "readable", before.error, log.error)]
     if before.id != log.id:
         return [_event(name, "made anew", before.id, log.id)]
-    was, now = asdict(before), asdict(log)
-    return [
-        _event(name, what, str(was[what]), str(now[what]))
-        for what in ("epoch", "sequencer", "writer", "width", "read_only")
-        if was[what] != now[what]
-    ]
+    both = [(what, getattr(before, what), getattr(log, what)) for what in _WATCHED]
+    return [_event(name, what, str(was), str(now)) for what, was, now in both if was != now]
 
 
 def _event(name: str, what: str, before: str, after: str) -> dict[str, object]:

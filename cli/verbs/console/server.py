@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from types import FrameType
 
 import uvicorn
 
@@ -15,15 +16,24 @@ from zlog.cli.verbs.console.app import make_app
 
 
 class _Server(uvicorn.Server):
-    """Says where it listens once it does."""
+    """Says where it listens once it does, and ends at once, with its streams."""
 
-    def __init__(self, config: uvicorn.Config, greeting: str) -> None:
+    def __init__(self, config: uvicorn.Config, greeting: str, ending: asyncio.Event) -> None:
         super().__init__(config)
         self._greeting = greeting
+        self._ending = ending
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         say(self._greeting)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        """End as is wanted: it is not raised again, as a failure would be."""
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._ending.set()
+        await super().shutdown(sockets)
 
 
 def serve(session: Session, store: zlog.Store, access: Access, interval: float, match: str) -> None:
@@ -41,8 +51,9 @@ def serve(session: Session, store: zlog.Store, access: Access, interval: float, 
             hint="Name a free address of this machine with --listen.",
         ) from error
     with listening:
+        app = make_app(session, store, access, interval, match)
         config = uvicorn.Config(
-            Guard(make_app(session, store, access, interval, match), access),
+            Guard(app, access),
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -50,7 +61,8 @@ def serve(session: Session, store: zlog.Store, access: Access, interval: float, 
             ssl_certfile=None if access.certificate is None else str(access.certificate),
             ssl_keyfile=None if access.key is None else str(access.key),
         )
-        server = _Server(config, f"console at {_address(access, listening)}")
+        greeting = f"console at {_address(access, listening)}"
+        server = _Server(config, greeting, app.state.ending)
         asyncio.run(server.serve([listening]))
 
 

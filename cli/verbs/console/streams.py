@@ -17,6 +17,7 @@ import zlog.aio
 from zlog.cli.verbs.check import finding_fields
 from zlog.cli.verbs.console.log import item_fields
 from zlog.cli.verbs.doctor import diagnosis_fields, examine
+from zlog.limits import HOLE_TIMEOUT_SECONDS
 
 Event = dict[str, Any]
 
@@ -35,30 +36,36 @@ def _stream(events: Callable[[Request], AsyncIterator[Event]]) -> Callable[[Requ
     """Make a route of events: each is a line of JSON, the last one has `end`, or `error`."""
 
     async def answer(request: Request) -> Response:
-        return StreamingResponse(_lines(events(request)), media_type="text/event-stream")
+        lines = _lines(events(request), request.app.state.ending)
+        return StreamingResponse(lines, media_type="text/event-stream")
 
     return answer
 
 
-async def _lines(events: AsyncIterator[Event]) -> AsyncIterator[str]:
+async def _lines(events: AsyncIterator[Event], ending: asyncio.Event) -> AsyncIterator[str]:
     # A task for each step: a time-out may not cancel the step.
     step: asyncio.Task[Event] | None = None
+    end = asyncio.create_task(ending.wait())
     try:
-        while True:
+        while not ending.is_set():
             step = step or asyncio.ensure_future(anext(events))
-            if not (await asyncio.wait([step], timeout=_QUIET_SECONDS))[0]:
+            await asyncio.wait(
+                [step, end], timeout=_QUIET_SECONDS, return_when=asyncio.FIRST_COMPLETED
+            )
+            if step.done():
+                event, step = step.result(), None
+                yield _line(event)
+            else:
                 yield ":\n\n"
-                continue
-            event, step = step.result(), None
-            yield _line(event)
     except StopAsyncIteration:
         yield _line({"end": True})
     except (zlog.ZlogError, ValueError, OSError) as error:
         yield _line({"error": str(error), "hint": getattr(error, "hint", "")})
     finally:
-        if step is not None and not step.done():
-            step.cancel()
-            await asyncio.wait([step])
+        tasks = [task for task in (step, end) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
         await events.aclose()  # type: ignore[attr-defined]
 
 
@@ -84,7 +91,8 @@ async def _tail(request: Request) -> AsyncIterator[Event]:
         start = max(await log.earliest(), await log.tail() - back)
 
         async def follow() -> None:
-            async for item in log.follow(start, tags=tags, hole_timeout=0):
+            # Appends under way leave holes for a moment.
+            async for item in log.follow(start, tags=tags, hole_timeout=HOLE_TIMEOUT_SECONDS):
                 if isinstance(item, zlog.Entry) and text not in item.data:
                     passed[0] += 1
                 elif len(items) >= _BATCH_MAX:

@@ -6,7 +6,9 @@ import { bytes, h, number } from "./dom.js";
 export const FORMS = ["text", "JSON", "hex"];
 
 const HEX_COLUMNS = 16;
-const decoder = new TextDecoder("utf-8", { fatal: false });
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+// What would not print, or would print in another order or place.
+const UNSEEN = /([\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ufffd])/u;
 
 export function formChooser(changed) {
   return h("select", { "aria-label": "Show data as", change: (event) => changed(event.target.value) },
@@ -29,23 +31,31 @@ export function itemRow(name, item, form, { chosen = false } = {}) {
     h("span", { class: "mono" }, number(item.position)),
     h("span", { class: "mono faint" }, item.timestamp.replace("T", " ").replace("Z", "")),
     h("div", {}, h("pre", {}, shown(held, form)), cut,
-      item.tags.length ? h("div", { class: "tags" }, item.tags.map((tag) => h("span", {}, tag))) : null));
+      item.tags.length ? h("div", { class: "tags" }, item.tags.map((tag) => h("span", {}, visible(tag)))) : null));
 }
 
 function shown(held, form) {
   if (form === "hex") return hex(held);
-  const text = decoder.decode(held);
+  let text = decoder.decode(held);
   if (form === "JSON") {
     try {
-      return JSON.stringify(JSON.parse(text), null, 2);
+      text = JSON.stringify(JSON.parse(text, asWritten), null, 2);
     } catch {
-      return text;
+      // It is shown as the text that it is.
     }
   }
-  // What would not print is told, so that no two entries look the same that are not.
-  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return visible(text);
 }
+
+// Numbers stay as they are written, also those that JavaScript would round.
+const asWritten = (key, value, { source } = {}) => (typeof value === "number" && source && JSON.rawJSON ? JSON.rawJSON(source) : value);
+
+function visible(text) {
+  return text.split(UNSEEN).map((part) => (UNSEEN.test(part) && part !== "\n" && part !== "\t" ? escaped(part) : part));
+}
+
+const escaped = (character) => h("span", { class: "escape" }, character === "\ufffd" ? character
+  : `\\u{${character.codePointAt(0).toString(16).padStart(4, "0")}}`);
 
 function hex(held) {
   const lines = [];

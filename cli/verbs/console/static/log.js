@@ -9,18 +9,21 @@ import { tailTab } from "./tail.js";
 const TABS = ["positions", "tail", "cursors", "layouts", "check"];
 const DETAILS_MS = 5000;
 
-// `context` is what tabs get: the log's name, what is known of it, and how to change it.
+// `context` is what tabs get: the log's name, what is known of it, and how to change it. Its listeners
+// hear of news, and whether it is time to ask again for what a tab shows.
 export function logPage(page, model, name, parameters) {
   const context = {
-    name, model, details: null, row: model.rows.get(name), parameters,
+    name, model, details: null, error: null, row: model.rows.get(name), parameters,
     listeners: new Set(),
     async change(what, body, done) {
       try {
         const answer = await post(logPath(name, what), body);
         notice(done(answer), { fine: true });
         await refresh();
+        return answer;
       } catch (error) {
         notice(error.message, { hint: error.hint });
+        return null;
       }
     },
   };
@@ -43,17 +46,23 @@ export function logPage(page, model, name, parameters) {
   }
 
   async function refresh() {
+    const again = Boolean(context.details);
     try {
       context.details = await get(logPath(name));
-      showFacts();
-      for (const listener of context.listeners) listener();
+      context.error = null;
     } catch (error) {
-      facts.replaceChildren(h("p", { class: "bad" }, error.message, " ", h("span", { class: "faint" }, error.hint)));
+      context.error = error;
     }
+    showFacts();
+    for (const listener of context.listeners) listener(again);
   }
 
   function showFacts() {
-    const { details, row } = context;
+    const { details, row, error } = context;
+    if (error) {
+      facts.replaceChildren(h("p", { class: "bad" }, error.message, " ", h("span", { class: "faint" }, error.hint)));
+      return;
+    }
     const content = details?.content;
     const fact = (label, value, title) => h("div", { title: title ?? value, "data-fact": label }, h("dt", {}, label), h("dd", {}, value));
     const tail = row?.tail ?? details?.tail;
@@ -76,7 +85,7 @@ export function logPage(page, model, name, parameters) {
   const unsubscribe = model.subscribe(() => {
     context.row = model.rows.get(name);
     showFacts();
-    for (const listener of context.listeners) listener();
+    for (const listener of context.listeners) listener(false);
   });
   const key = ({ detail: event }) => {
     const tab = TABS[Number(event.key) - 1];
@@ -85,7 +94,7 @@ export function logPage(page, model, name, parameters) {
   };
   addEventListener("key", key);
   refresh();
-  const timer = setInterval(refresh, DETAILS_MS);
+  const timer = setInterval(() => { if (!document.hidden) refresh(); }, DETAILS_MS);
   open(TABS.includes(parameters.get("tab")) ? parameters.get("tab") : TABS[0]);
   return () => {
     leave.left();
@@ -178,8 +187,11 @@ function reason(before, view) {
 }
 
 function changes(context) {
-  const width = h("input", { type: "number", min: 1, max: 1024, value: context.details?.width ?? 8, "aria-label": "Width" });
+  const width = h("input", { type: "number", min: 1, max: 1024, required: true, "aria-label": "Width" });
   const ask = (text, ...change) => { if (confirm(text)) context.change(...change); };
+  const now = () => { width.value ||= context.details?.width ?? ""; };
+  context.listeners.add(now);
+  now();
   return h("div", { class: "bar card" },
     h("label", {}, "Width ", width),
     h("button", { click: () => ask(`Change the width of ${context.name} to ${width.value}?`, "reconfigure", { width: Number(width.value) }, ({ epoch }) => `epoch ${epoch}`) }, "Change"),

@@ -16,12 +16,12 @@ const COLUMNS = [
   ["epoch", "Epoch", (row) => row.epoch],
 ];
 
+// What one who comes back from a log finds as it was.
+const kept = { by: "rate", reverse: false, chosen: null, text: "", top: 0 };
+
 export function logsPage(page, model) {
-  let by = "rate";
-  let reverse = false;
-  let chosen = null;
   let rows = [];
-  const filter = h("input", { type: "search", placeholder: "part of a name", "aria-label": "Filter", input: update });
+  const filter = h("input", { type: "search", placeholder: "part of a name", "aria-label": "Filter", value: kept.text, input: update });
   const shown = h("span", { class: "faint" });
   const head = h("div", { class: "row head", role: "row" }, COLUMNS.map(([key, label], at) =>
     h("span", { class: at ? "right" : null, role: "columnheader" },
@@ -31,13 +31,15 @@ export function logsPage(page, model) {
   page.append(h("div", { class: "bar" }, filter, shown), box);
 
   function sort(key) {
-    reverse = by === key ? !reverse : false;
-    by = key;
+    kept.reverse = kept.by === key ? !kept.reverse : false;
+    kept.by = key;
     update();
   }
 
   function update() {
+    const { by, reverse } = kept;
     const value = COLUMNS.find(([key]) => key === by)[2];
+    kept.text = filter.value;
     const text = filter.value.toLowerCase();
     rows = [...model.rows.values()].filter((row) => row.name.toLowerCase().includes(text));
     const order = (a, b) => (by === "name" ? (a.name < b.name ? -1 : 1) : value(b) - value(a) || (a.name < b.name ? -1 : 1));
@@ -49,6 +51,7 @@ export function logsPage(page, model) {
   }
 
   function draw() {
+    kept.top = box.scrollTop;
     const first = Math.max(0, Math.floor(box.scrollTop / ROW_PIXELS) - 5);
     const last = Math.min(rows.length, first + Math.ceil(box.clientHeight / ROW_PIXELS) + 10);
     body.replaceChildren(...rows.slice(first, last).map((row, at) => line(row, first + at)));
@@ -61,7 +64,7 @@ export function logsPage(page, model) {
 
   function line(row, at) {
     const cells = row.error
-      ? [h("span", { class: "bad", title: row.error }, row.error)]
+      ? [h("span", { class: "bad error", title: row.error }, row.error)]
       : [
         right(rate(row.rate)), spark(model.history.get(row.name) ?? []), right(number(row.tail)),
         right(row.bytes === null ? "" : bytes(row.bytes)), right(row.lag === null ? "" : number(row.lag)),
@@ -70,17 +73,18 @@ export function logsPage(page, model) {
       ];
     const link = h("a", {
       class: "row", role: "row", href: `#/log/${encodeURIComponent(row.name)}`, tabindex: -1,
-      "aria-selected": row.name === chosen ? "true" : "false", "data-log": row.name,
-    }, h("span", { class: "name" }, row.name), cells);
+      "aria-selected": row.name === kept.chosen ? "true" : "false", "data-log": row.name,
+      click: () => { kept.chosen = row.name; },
+    }, h("span", { class: "name", title: row.name }, row.name), cells);
     link.style.top = `${at * ROW_PIXELS}px`;
     return link;
   }
 
   function move(step) {
     if (!rows.length) return;
-    const at = rows.findIndex((row) => row.name === chosen);
+    const at = rows.findIndex((row) => row.name === kept.chosen);
     const next = at < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, at + step));
-    chosen = rows[next].name;
+    kept.chosen = rows[next].name;
     const top = next * ROW_PIXELS;
     if (top < box.scrollTop) box.scrollTop = top;
     if (top + 2 * ROW_PIXELS > box.scrollTop + box.clientHeight) box.scrollTop = top + 2 * ROW_PIXELS - box.clientHeight;
@@ -90,7 +94,7 @@ export function logsPage(page, model) {
   function key({ detail: event }) {
     const does = {
       ArrowDown: () => move(1), ArrowUp: () => move(-1), PageDown: () => move(20), PageUp: () => move(-20),
-      Enter: () => { if (chosen) location.hash = `#/log/${encodeURIComponent(chosen)}`; },
+      Enter: () => { if (kept.chosen) location.hash = `#/log/${encodeURIComponent(kept.chosen)}`; },
       "/": () => filter.focus(),
     }[event.key];
     if (!does) return;
@@ -98,7 +102,9 @@ export function logsPage(page, model) {
     does();
   }
 
+  const { top } = kept;
   const unsubscribe = model.subscribe(update);
+  box.scrollTop = top;
   addEventListener("key", key);
   addEventListener("resize", draw);
   addEventListener("look", draw);

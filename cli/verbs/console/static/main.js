@@ -29,6 +29,7 @@ let stopWatching = null;
 
 function heard(event) {
   model.last = event;
+  if (event.begins) model.rows.clear(); // what an earlier connection told may be gone
   for (const row of event.changed) model.rows.set(row.name, row);
   for (const name of event.removed) {
     model.rows.delete(name);
@@ -65,7 +66,7 @@ function watch() {
 function show() {
   leave();
   const [path, query] = location.hash.slice(1).split("?");
-  const parts = path.split("/").filter(Boolean).map(decodeURIComponent);
+  const parts = path.split("/").filter(Boolean).map(decoded);
   const parameters = new URLSearchParams(query ?? "");
   for (const link of document.querySelectorAll("nav a")) {
     const current = link.hash === `#/${parts[0] === "log" ? "" : parts.join("/")}`;
@@ -78,6 +79,15 @@ function show() {
   else if (parts[0] === "sequencers") leave = sequencersPage(page, model);
   else if (parts[0] === "doctor") leave = doctorPage(page, model);
   else leave = logsPage(page, model);
+}
+
+// Addresses are typed by people too: what is no encoding is taken as it is.
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 async function start() {
@@ -104,7 +114,7 @@ async function askForToken() {
   history.replaceState(null, "", location.pathname);
   try {
     if (given) {
-      await post("session", { token: decodeURIComponent(given) });
+      await post("session", { token: decoded(given) });
       await start();
       return;
     }
@@ -136,6 +146,7 @@ function changeLook() {
 }
 
 function help() {
+  if (document.querySelector("dialog[open]")) return;
   const box = h("dialog", { close: () => box.remove() }, h("h2", {}, "Keys"),
     h("table", {}, KEYS.map(([key, does]) => h("tr", {}, h("td", {}, h("kbd", {}, key)), h("td", {}, does)))),
     h("form", { method: "dialog" }, h("button", { autofocus: true }, "Close")));
@@ -146,6 +157,7 @@ function help() {
 addEventListener("hashchange", show);
 addEventListener("keydown", (event) => {
   if (event.target.matches("input, textarea, select") || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Enter" && event.target.matches("button, a")) return;
   const does = { d: changeLook, "?": help, g: () => { location.hash = "#/"; } }[event.key];
   if (does) does();
   else dispatchEvent(new CustomEvent("key", { detail: event }));

@@ -76,6 +76,11 @@ export function positionsTab(body, context) {
     list);
   if (mayChange) body.append(changes());
 
+  async function changed(...change) {
+    const answer = await context.change(...change);
+    if (answer) await load(answer.position === undefined ? first : Math.max(first, answer.position - PAGE + 1));
+  }
+
   function changes() {
     const data = h("input", { type: "text", placeholder: "an entry", "aria-label": "Entry" });
     const tags = h("input", { type: "text", placeholder: "tags, by commas", "aria-label": "Tags" });
@@ -88,22 +93,24 @@ export function positionsTab(body, context) {
       submit: (event) => {
         event.preventDefault();
         const wanted = tags.value.split(",").map((tag) => tag.trim()).filter(Boolean);
-        context.change("append", { data: data.value, tags: wanted }, (answer) => `appended at ${number(answer.position)}`);
+        changed("append", { data: data.value, tags: wanted }, (answer) => `appended at ${number(answer.position)}`);
       },
     }, data, tags, h("button", {}, "Append"), h("span", { class: "grow" }),
-    h("button", { type: "button", click: () => { if (at() !== null) context.change("fill", { position: chosen }, () => `filled ${number(chosen)}`); } }, "Fill the chosen hole"),
+    h("button", { type: "button", click: () => { if (at() !== null) changed("fill", { position: chosen }, () => `filled ${number(chosen)}`); } }, "Fill the chosen hole"),
     h("button", {
       type: "button",
       click: () => {
         if (at() !== null && confirm(`Trim all positions below ${number(chosen)}? Their entries are gone then.`)) {
-          context.change("trim", { position: chosen }, () => `trimmed below ${number(chosen)}`);
+          changed("trim", { position: chosen }, () => `trimmed below ${number(chosen)}`);
         }
       },
     }, "Trim below it"));
   }
 
   let seen = -1;
-  function update() {
+  function update(again = false) {
+    if (context.error) return;
+    if (again) strip.refresh();
     const tail = context.row?.tail ?? context.details?.tail;
     if (tail === undefined) return;
     strip.grown(tail);

@@ -12,6 +12,8 @@ const WORDS = { unwritten: "unwritten (hole)", unknown: "unknown (object gone)",
 const CELL_PIXELS = 3;
 const LEAST_POSITIONS = 16;
 const ZOOM = 2;
+const NOTCH_PIXELS = 100; // of a wheel, by which a step is zoomed
+const NOTCH_LINES = 3;
 const SETTLE_MS = 60; // of a drag or a wheel, before the server is asked
 
 export class Strip {
@@ -55,7 +57,7 @@ export class Strip {
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
       if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.move(event.deltaX / canvas.clientWidth);
-      else this.zoom(event.deltaY > 0 ? ZOOM : 1 / ZOOM, this.at(canvas, event));
+      else this.zoom(ZOOM ** Math.max(-1, Math.min(1, event.deltaY / (event.deltaMode ? NOTCH_LINES : NOTCH_PIXELS))), this.at(canvas, event));
     }, { passive: false });
     canvas.addEventListener("pointerdown", (event) => {
       from = { x: event.clientX, start: this.start, end: this.end, moved: false };
@@ -73,7 +75,7 @@ export class Strip {
     });
     canvas.addEventListener("pointerup", (event) => {
       if (from && !from.moved && this.tail) {
-        this.chosen = Math.floor(this.at(canvas, event));
+        this.chosen = Math.min(this.tail - 1, Math.floor(this.at(canvas, event)));
         this.choose(this.chosen);
         this.draw();
       }
@@ -149,12 +151,14 @@ export class Strip {
   async fetch() {
     this.asking?.abort();
     const asking = this.asking = new AbortController();
-    const cells = Math.max(16, Math.min(4096, Math.floor(this.partCanvas.clientWidth / CELL_PIXELS)));
     const began = performance.now();
     try {
-      const end = this.follows ? null : this.end;
-      const map = await get(logPath(this.name, "map"), { start: this.follows ? 0 : this.start, end, cells }, asking.signal);
+      const map = await this.map(this.follows ? 0 : this.start, this.follows ? null : this.end, asking.signal);
       this.tail = map.tail;
+      if (this.end > map.tail && !this.follows) {
+        this.all(); // it is a new log of the name
+        return;
+      }
       if (this.follows) {
         [this.start, this.end] = [0, map.tail];
         this.whole = map;
@@ -168,10 +172,27 @@ export class Strip {
     }
   }
 
+  map(start, end, signal) {
+    const cells = Math.max(16, Math.min(4096, Math.floor(this.partCanvas.clientWidth / CELL_PIXELS)));
+    return get(logPath(this.name, "map"), { start, end, cells }, signal);
+  }
+
+  // Asks again for what is shown: all clients write, fill and trim.
+  async refresh() {
+    await this.fetch();
+    if (this.follows) return;
+    try {
+      this.whole = await this.map(0, null);
+      this.draw();
+    } catch (error) {
+      this.failed(error);
+    }
+  }
+
   // Hears of a new tail.
   grown(tail) {
-    if (tail === this.tail && this.part) return;
-    this.tail = Math.max(tail, 0);
+    if (tail <= this.tail && this.part) return;
+    this.tail = tail;
     if (this.follows) this.all();
     else this.draw();
   }

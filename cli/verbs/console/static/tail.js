@@ -5,6 +5,7 @@ import { h, number, plural } from "./dom.js";
 import { formChooser, itemRow } from "./entries.js";
 
 const KEPT = 2000;
+const AGAIN_MS = 3000;
 
 export function tailTab(body, context) {
   const { name } = context;
@@ -15,6 +16,7 @@ export function tailTab(body, context) {
   let leftOut = 0;
   let waiting = 0;
   let stop = () => {};
+  let again = 0;
   const state = h("span", { class: "faint", id: "tail-state" });
   const text = h("input", { type: "search", placeholder: "with this text", "aria-label": "Text" });
   const tag = h("input", { type: "search", placeholder: "with this tag", "aria-label": "Tag" });
@@ -27,6 +29,7 @@ export function tailTab(body, context) {
 
   function begin() {
     stop();
+    clearTimeout(again);
     [items, unmatched, leftOut, waiting] = [[], 0, 0, 0];
     draw();
     stop = listen(logPath(name, "tail"), { text: text.value || null, tag: tag.value || null }, {
@@ -44,7 +47,7 @@ export function tailTab(body, context) {
         else tell();
       },
       ended: ({ error, hint }) => tell(error ? `${error} ${hint}` : "ended"),
-      lost: () => { tell("the console does not answer; trying again"); setTimeout(begin, 3000); },
+      lost: () => { tell("the console does not answer; trying again"); again = setTimeout(begin, AGAIN_MS); },
     });
   }
 
@@ -84,6 +87,9 @@ export function tailTab(body, context) {
       if (event.key === "p") toggle();
       return event.key === "p";
     },
-    left: () => stop(),
+    left: () => {
+      stop();
+      clearTimeout(again);
+    },
   };
 }
