@@ -77,6 +77,35 @@ def test_holes_are_reported_and_stay(store: zlog.Store) -> None:
         assert isinstance([*log.read_range(hole_timeout=0.01)][1], Gap)
 
 
+@pytest.mark.parametrize("tags", [None, ["kept"]])
+async def test_a_follower_tells_of_a_hole_and_goes_on(
+    store: zlog.Store, tags: list[str] | None
+) -> None:
+    async with zlog.aio.Log.create(store, "orders", width=2) as log:
+        await log.append(b"0", tags=["kept"])
+        await asyncio.to_thread(_write_behind_a_hole, store)
+        async with zlog.aio.Log.open(zlog.ReadOnlyStore(store), "orders") as looked_at:
+            seen: list[Entry | Gap] = []
+
+            async def follow() -> None:
+                async for item in looked_at.follow(tags=tags, hole_timeout=0.01):
+                    seen.append(item)
+                    if isinstance(item, Entry) and item.data == b"1":
+                        return
+
+            following = asyncio.create_task(follow())
+            await log.append(b"1", tags=["kept"])
+            await asyncio.wait_for(following, 20)
+    (hole,) = [item for item in seen if isinstance(item, Gap)]
+    assert (hole.kind, hole.position, hole.end) == (GapKind.UNWRITTEN, 1, 2)
+
+
+def _write_behind_a_hole(store: zlog.Store) -> None:
+    with zlog.Log.open(store, "orders") as log:
+        assert leave_hole(log) == 1
+        assert write_at(log, 2) == 0  # a log without a sequencer would use the hole else
+
+
 async def test_it_follows_what_is_written(store: zlog.Store) -> None:
     async with zlog.aio.Log.create(store, "orders", width=2) as log:
         await log.append(b"0")

@@ -284,7 +284,11 @@ class RangeReader(Bounded[Sequence[Entry | Gap]]):
 
 
 class Follower:
-    """Reads from ``start`` on and waits at the tail for more. Never passes an open hole."""
+    """Reads from ``start`` on and waits at the tail for more. Never passes an open hole.
+
+    In a store that is read-only it does, once it has waited: nothing closes a hole there, and the
+    tail, which is where objects end, is no promise of a sequencer.
+    """
 
     def __init__(
         self,
@@ -299,6 +303,8 @@ class Follower:
         self._budget = budget
         self._tail = 0
         self._ahead = _items_ahead(reader, budget, start, hole_timeout, wanted)
+        waits_for_ever = budget.hole_timeout(hole_timeout) is None
+        self._passes_holes = reader.layout.io.store.read_only and not waits_for_ever
         self._waits = 0
 
     async def next(self) -> Sequence[Entry | Gap]:
@@ -309,7 +315,7 @@ class Follower:
                 return ()
             self._tail = tail
         items = await self._ahead.next(self._tail)
-        hole = _first_hole(items)
+        hole = None if self._passes_holes else _first_hole(items)
         if hole is None:
             self._waits = 0
             return items
