@@ -84,7 +84,7 @@ class Access:
                 raise ValueError(f"can't speak TLS with {certificate}: {error}") from error
         token = "" if is_loopback(host) else secrets.token_urlsafe(24)
         if token_file is not None:
-            token = token_file.read_text().strip()
+            token = token_file.read_text(errors="replace").strip()
             if len(token) < _TOKEN_BYTES_MIN or not token.isprintable() or not token.isascii():
                 raise ValueError(
                     f"{token_file} has no token of {_TOKEN_BYTES_MIN} printable ASCII characters"

@@ -38,7 +38,10 @@ async def _reconfigure(log: zlog.aio.Log, given: dict[str, Any]) -> dict[str, An
 
 
 async def _read_only(log: zlog.aio.Log, given: dict[str, Any]) -> dict[str, Any]:
-    view = await (log.read_only() if given["read_only"] else log.writable())
+    wanted = given["read_only"]
+    if not isinstance(wanted, bool):
+        raise ValueError("read_only is true or false")
+    view = await (log.read_only() if wanted else log.writable())
     return {"epoch": view.epoch}
 
 

@@ -20,7 +20,7 @@ export function itemRow(name, item, form, { chosen = false } = {}) {
     const last = item.end - 1;
     const where = item.position === last ? number(item.position) : `${number(item.position)} … ${number(last)}`;
     const detail = [item.why, item.by && `by ${item.by.slice(0, 8)}`, item.at, ...(item.objects ?? [])].filter(Boolean).join(" · ");
-    return h("div", { class: `item gap ${item.gap}`, "data-position": item.position },
+    return h("div", { class: `item gap ${item.gap}${chosen ? " chosen" : ""}`, "data-position": item.position },
       h("span", { class: "mono" }, where), h("span", {}, item.gap), h("span", {}, detail));
   }
   const held = Uint8Array.from(atob(item.data), (character) => character.charCodeAt(0));

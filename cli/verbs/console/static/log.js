@@ -84,6 +84,7 @@ export function logPage(page, model, name, parameters) {
 
   const unsubscribe = model.subscribe(() => {
     context.row = model.rows.get(name);
+    if (!context.row && context.details && !context.error) refresh(); // it was removed
     showFacts();
     for (const listener of context.listeners) listener(false);
   });

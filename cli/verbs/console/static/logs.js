@@ -55,7 +55,7 @@ export function logsPage(page, model) {
     const first = Math.max(0, Math.floor(box.scrollTop / ROW_PIXELS) - 5);
     const last = Math.min(rows.length, first + Math.ceil(box.clientHeight / ROW_PIXELS) + 10);
     body.replaceChildren(...rows.slice(first, last).map((row, at) => line(row, first + at)));
-    if (!rows.length && model.last) {
+    if (!rows.length && model.last && (filter.value || !model.last.error)) {
       body.append(h("p", { class: "faint" }, filter.value
         ? "No log has this in its name."
         : "There are no logs yet. Make one: zlog create NAME"));

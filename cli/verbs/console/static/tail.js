@@ -20,7 +20,7 @@ export function tailTab(body, context) {
   const state = h("span", { class: "faint", id: "tail-state" });
   const text = h("input", { type: "search", placeholder: "with this text", "aria-label": "Text" });
   const tag = h("input", { type: "search", placeholder: "with this tag", "aria-label": "Tag" });
-  const pause = h("button", { title: "Pause (p)", click: toggle }, "Pause");
+  const pause = h("button", { type: "button", title: "Pause (p)", click: toggle }, "Pause");
   const list = h("div", { class: "card items", id: "tail", tabindex: 0 });
   body.append(h("form", { class: "bar", submit: (event) => { event.preventDefault(); begin(); } },
     text, tag, h("button", {}, "Filter"), pause,

@@ -1,0 +1,157 @@
+"""Who may look: on loopback only this machine's own names, elsewhere only who knows the token."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+import zlog
+from zlog.cli.exit_codes import ExitCode
+
+from ..support.certificates import Authority
+from ..support.console import ConsoleProcess
+from ..support.programs import ZLOG
+from .conftest import Visitor
+
+TOKEN = "a-token-of-24-characters"
+
+PROTECTED = (
+    *("about", "watch", "doctor", "logs/orders", "logs/orders/map", "logs/orders/entries"),
+    *("logs/orders/data/0", "logs/orders/find", "logs/orders/views", "logs/orders/tail"),
+    *("logs/orders/check", "logs/none", "none"),
+)
+
+
+@pytest.fixture(scope="module")
+def guarded(shop: zlog.Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleProcess]:
+    """A console on all addresses, with a token that a file has."""
+    folder = tmp_path_factory.mktemp("guarded")
+    (folder / "token").write_text(f"{TOKEN}\n")
+    options = ("--token-file", str(folder / "token"), "--allow-changes")
+    with ConsoleProcess(shop.url, folder, *options, listen="0.0.0.0") as console:
+        assert console.token == ""  # it is not printed
+        yield console
+
+
+def test_nothing_is_told_without_the_token(guarded: ConsoleProcess) -> None:
+    for path in PROTECTED:
+        assert guarded.ask(f"/api/{path}").status == 401
+        for given in (
+            "",
+            "Bearer",
+            "Bearer wrong",
+            f"Basic {TOKEN}",
+            f"Bearer {TOKEN}x",
+            "x",
+        ):
+            assert guarded.ask(f"/api/{path}", {"Authorization": given}).status == 401
+        for cookie in ("", TOKEN, "\xe9", "0" * 64):
+            assert guarded.ask(f"/api/{path}", {"Cookie": f"zlog-console={cookie}"}).status == 401
+    assert guarded.post("logs/orders/append", {"data": "x"}).status == 401
+
+
+def test_with_the_token(guarded: ConsoleProcess) -> None:
+    for kind in ("Bearer", "bearer"):
+        answer = guarded.ask("/api/about", {"Authorization": f"{kind} {TOKEN}"})
+        assert (answer.status, answer.fields["changes"]) == (200, True)
+    for wrong in ({"token": "wrong"}, {"token": 1}, {}, {"token": "\ud800"}):
+        assert guarded.post("session", wrong).status == 401
+    for invalid in (b"{", b"[]", b'"x"'):
+        assert guarded.post("session", invalid).status == 400
+    assert guarded.post("session", b"x" * (9 << 20)).status == 413
+    assert guarded.ask("/api/session", body=b"{}").status == 403  # without the header
+    answer = guarded.post("session", {"token": TOKEN})
+    cookie, *flags = answer.headers["set-cookie"].split("; ")
+    assert TOKEN not in cookie
+    assert {"HttpOnly", "SameSite=strict"} <= set(flags)
+    assert guarded.ask("/api/about", {"Cookie": cookie}).status == 200
+
+
+def test_a_browser_with_the_token_in_the_address(guarded: ConsoleProcess, visit: Visitor) -> None:
+    page = visit(guarded, f"/#token={TOKEN}", refused=["401"])
+    expect(page.locator('[data-log="orders"]')).to_be_visible()
+    assert TOKEN not in page.url
+    page.reload()  # the cookie lets it in
+    expect(page.locator('[data-log="orders"]')).to_be_visible()
+
+
+def test_a_browser_with_the_token_by_hand(guarded: ConsoleProcess, visit: Visitor) -> None:
+    page = visit(guarded, "/#token=wrong-wrong-wrong", refused=["401"])
+    expect(page.locator(".notice")).to_contain_text("the token is wrong")
+    page.get_by_label("Token").fill("also wrong")
+    page.get_by_role("button", name="Enter").click()
+    expect(page.locator(".notice")).to_have_count(2)
+    page.get_by_label("Token").fill(TOKEN)
+    page.get_by_role("button", name="Enter").click()
+    expect(page.locator('[data-log="orders"]')).to_be_visible()
+
+
+def test_beyond_loopback_a_token_is_made_up(
+    serve: Callable[..., ConsoleProcess], visit: Visitor
+) -> None:
+    console = serve(listen="0.0.0.0")
+    assert len(console.token) == 32
+    assert console.ask("/api/about").status == 401
+    page = visit(console, f"/#token={console.token}", refused=["401"])
+    expect(page.get_by_text("There are no logs yet")).to_be_visible()
+
+
+def test_on_loopback_other_names_are_refused(shop_console: ConsoleProcess) -> None:
+    for path in ("/", "/static/main.js", "/api/about", "/api/logs/orders/entries"):
+        for name in ("evil.example", "evil.example:7462", "127.0.0.1.evil.example", "", "[::2]"):
+            assert shop_console.ask(path, {"Host": name}).status == 421
+        for name in ("localhost", "localhost:1", "127.0.0.1", "[::1]", "[::1]:7462"):
+            assert shop_console.ask(path, {"Host": name}).status == 200
+
+
+def test_every_answer_has_the_headers_that_keep_it_here(guarded: ConsoleProcess) -> None:
+    for path, status in (("/", 200), ("/static/main.js", 200), ("/api/about", 401), ("/no", 404)):
+        answer = guarded.ask(path)
+        assert answer.status == status
+        assert "default-src 'self'" in answer.headers["content-security-policy"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    assert guarded.ask("/static/../access.py").status == 404
+    assert guarded.ask("/static/%2e%2e/access.py").status == 404
+
+
+def test_tls(serve: Callable[..., ConsoleProcess], visit: Visitor, tmp_path: Path) -> None:
+    certificate = Authority(tmp_path, "ca").sign("console")
+    console = serve("--tls-cert", certificate, listen="0.0.0.0")
+    assert console.address.startswith("https://")
+    page = visit(console, f"/#token={console.token}", refused=["401"])
+    expect(page.get_by_text("There are no logs yet")).to_be_visible()
+    answer = console.post("session", {"token": console.token})
+    assert "Secure" in answer.headers["set-cookie"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--token-file", "{short}"], "has no token of 16 printable ASCII characters"),
+        (["--token-file", "{binary}"], "has no token"),
+        (["--tls-key", "{short}"], "--tls-key is of --tls-cert"),
+        (["--tls-cert", "{short}"], "can't speak TLS with"),
+        (["--listen", "7462"], "HOST:PORT"),
+        (["--listen", "127.0.0.1:99999"], "99999"),
+    ],
+)
+def test_invalid_options_are_usage_errors(
+    shop: zlog.Store, tmp_path: Path, options: list[str], words: str
+) -> None:
+    short, binary = tmp_path / "short", tmp_path / "binary"
+    short.write_text("too-short")
+    binary.write_bytes(b"\xff" * 40)
+    given = [each.format(short=short, binary=binary) for each in options]
+    done = subprocess.run(
+        [ZLOG, "--store", shop.url, "console", *given],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == ExitCode.USAGE, done.stderr
+    assert words in done.stderr

@@ -1,0 +1,298 @@
+"""The strip of a log's positions: its data is Log.position_map's, and so is what is drawn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+import zlog
+
+from ..support.console import ConsoleProcess
+from ..support.logs import leave_hole
+from ..support.waiting import wait_until
+from .conftest import Visitor
+
+STATES = ("written", "filled", "trimmed", "unwritten", "lost", "unreadable", "unknown")
+TAIL = 6039
+
+
+@pytest.fixture
+def orders(shop: zlog.Store) -> Iterator[zlog.Log]:
+    """The log with positions in many states, for readers that change nothing."""
+    with zlog.Log.open(zlog.ReadOnlyStore(shop), "orders", hole_timeout=0) as log:
+        yield log
+
+
+@pytest.fixture
+def page(shop_console: ConsoleProcess, visit: Visitor) -> Page:
+    """Its tab of positions, with all of them shown."""
+    opened = visit(shop_console, "/#/log/orders")
+    shows(opened, 0, TAIL)
+    return opened
+
+
+def strip(page: Page) -> Locator:
+    return page.locator(".strip .part")
+
+
+def shows(page: Page, start: int, end: int) -> None:
+    """Wait until a range is drawn as the server has told it."""
+    expect(page.locator("[data-shown]")).to_have_attribute("data-shown", f"{start}-{end}")
+    expect(page.locator("#range")).to_contain_text(f"{start:,} … {end - 1:,} of")
+
+
+def shown(page: Page) -> tuple[int, int]:
+    """The range that is drawn, once it is the one that is asked for."""
+    range_ = page.locator("#range").inner_text().split(" of")[0].replace(",", "").split(" … ")
+    start, end = int(range_[0]), int(range_[1]) + 1
+    shows(page, start, end)
+    return start, end
+
+
+def click_at(page: Page, position: float, start: int, end: int) -> None:
+    """Click at a position of the strip."""
+    box = strip(page).bounding_box()
+    assert box is not None
+    x = box["width"] * (position - start) / (end - start)
+    strip(page).click(position={"x": x, "y": box["height"] / 2})
+
+
+def colours(page: Page) -> dict[str, str]:
+    """The states by the colours in which they are drawn."""
+    return dict(
+        page.evaluate(
+            """names => {
+              const style = getComputedStyle(document.documentElement);
+              return names.map(name => [style.getPropertyValue(`--state-${name}`), name]);
+            }""",
+            list(STATES),
+        )
+    )
+
+
+def drawn(page: Page, x: float, y: float) -> str:
+    """Return the colour of a pixel of the strip, each from 0 to 1."""
+    return str(
+        strip(page).evaluate(
+            """(canvas, [x, y]) => {
+              const at = [Math.floor(x * canvas.width), Math.floor(y * canvas.height)];
+              const [r, g, b] = canvas.getContext("2d").getImageData(...at, 1, 1).data;
+              return "#" + [r, g, b].map(each => each.toString(16).padStart(2, "0")).join("");
+            }""",
+            [x, y],
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "cells"), [(0, None, 400), (980, 1040, 60), (3500, 4100, 7), (0, 100, 4096)]
+)
+def test_the_map_is_the_logs(
+    orders: zlog.Log,
+    shop_console: ConsoleProcess,
+    start: int,
+    end: int | None,
+    cells: int,
+) -> None:
+    more = {} if end is None else {"end": end}
+    told = shop_console.get("logs/orders/map", start=start, cells=cells, **more)
+    found = orders.position_map(start, end, cells=cells)
+    for what in ("start", "end", "looked", *STATES):
+        assert told["cells"][what] == [getattr(cell, what) for cell in found.cells]
+    for what in ("start", "end", "tail", "trim_point"):
+        assert told[what] == getattr(found, what)
+    assert [stripe["id"] for stripe in told["stripes"]] == [each.id for each in found.stripes]
+    assert [stripe["width"] for stripe in told["stripes"]] == [each.width for each in found.stripes]
+
+
+def test_what_is_drawn_is_what_positions_hold(page: Page, orders: zlog.Log) -> None:
+    """Of single positions each is a column of one colour."""
+    for start in (696, 996, 2012, 3504):
+        page.get_by_role("textbox", name="Position").fill(str(start + 8))
+        page.get_by_role("button", name="Find").click()
+        for _ in range(4):
+            strip(page).focus()
+            page.keyboard.press("+")
+        first, end = shown(page)
+        assert end - first == 16
+        assert first <= start + 8 < end
+        expect(page.locator("#exact")).to_have_text("every position was looked at")
+        names = colours(page)
+        cells = orders.position_map(first, end, cells=16).cells
+        for at, cell in enumerate(cells):
+            (state,) = [name for name in STATES if getattr(cell, name)]
+            assert names[drawn(page, (at + 0.5) / 16, 0.3)] == state
+
+
+def test_a_click_opens_entries_there(page: Page, orders: zlog.Log) -> None:
+    click_at(page, 3490, 0, TAIL)
+    chosen = page.locator(".item.chosen, .item").first
+    expect(chosen).to_have_attribute("data-position", one_of(range(3450, 3530)))
+    first = int(chosen.get_attribute("data-position") or "")
+    rows = page.locator("#items .item")
+    items = list(orders.read_range(first, first + 100))
+    expect(rows).to_have_count(len(items))
+    for row, item in zip(rows.all(), items, strict=True):
+        assert row.get_attribute("data-position") == str(item.position)
+        if isinstance(item, zlog.Entry):
+            assert row.locator("pre").inner_text() == item.data.decode()
+            assert row.locator(".tags span").all_inner_texts() == sorted(item.tags)
+            assert f"{item.timestamp:%Y-%m-%d %H:%M:%S}" in row.inner_text()
+        else:
+            assert item.kind.value in row.inner_text()
+    page.get_by_role("button", name="After").click()
+    expect(rows.first).to_have_attribute("data-position", str(first + 100))
+    page.get_by_role("button", name="Before").click()
+    expect(rows.first).to_have_attribute("data-position", str(first))
+
+
+def one_of(positions: range) -> re.Pattern[str]:
+    return re.compile("|".join(map(str, positions)))
+
+
+def test_wheel_keys_and_buttons_zoom_to_single_entries_and_back(page: Page) -> None:
+    strip(page).hover(position={"x": 300, "y": 60})
+    lengths = [TAIL]
+    while lengths[-1] > 16:
+        page.mouse.wheel(0, -100)
+        start, end = wait_for_change(page, lengths[-1])
+        lengths.append(end - start)
+    assert len(lengths) == 10  # halved each time
+    page.get_by_role("button", name="All positions").click()
+    shows(page, 0, TAIL)
+    page.get_by_role("button", name="Zoom in").click()
+    shows(page, 1510, 4530)
+    page.get_by_role("button", name="Left").click()
+    shows(page, 755, 3775)
+    page.get_by_role("button", name="Right").click()
+    shows(page, 1510, 4530)
+    page.keyboard.press("ArrowRight")
+    shows(page, 1812, 4832)
+    page.keyboard.press("Home")
+    shows(page, 0, 3020)
+    page.keyboard.press("End")
+    shows(page, 3019, TAIL)
+    page.keyboard.press("-")
+    shows(page, 0, TAIL)
+    page.keyboard.press("+")
+    shows(page, 1510, 4530)
+    page.keyboard.press("0")
+    shows(page, 0, TAIL)
+
+
+def wait_for_change(page: Page, length: int) -> tuple[int, int]:
+    """The range that is shown once it is of another length."""
+    page.wait_for_function(
+        """length => {
+          const [start, end] = document.querySelector("[data-shown]").dataset.shown.split("-");
+          return end - start !== length;
+        }""",
+        arg=length,
+    )
+    return shown(page)
+
+
+def test_a_drag_moves_and_the_overview_jumps(page: Page) -> None:
+    page.keyboard.press("+")
+    shows(page, 1510, 4530)
+    box = strip(page).bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 4, box["y"] + 50, steps=4)
+    page.mouse.up()
+    start, _ = wait_for_move(page, 1510)
+    assert abs(start - (1510 + 3020 / 4)) < 20
+    page.locator(".strip .whole").click(position={"x": 5, "y": 10})
+    shows(page, 0, 3020)
+
+
+def wait_for_move(page: Page, start: int) -> tuple[int, int]:
+    page.wait_for_function(
+        'start => !document.querySelector("[data-shown]").dataset.shown.startsWith(`${start}-`)',
+        arg=start,
+    )
+    return shown(page)
+
+
+def test_the_tip_tells_the_numbers_of_a_column(page: Page, orders: zlog.Log) -> None:
+    page.get_by_role("textbox", name="Position").fill("2009")
+    page.get_by_role("button", name="Find").click()
+    start, end = shown(page)
+    box = strip(page).bounding_box()
+    assert box is not None
+    x = box["width"] * (2009.5 - start) / (end - start)
+    strip(page).hover(position={"x": x, "y": 60})
+    (stripe,) = orders.stripes(2009, 2010)
+    (cell,) = orders.position_map(2009, 2010, cells=1).cells
+    assert cell.unwritten == 1
+    expect(page.locator(".tip")).to_have_text(
+        "position 2,009\nunwritten (hole): 1\n"
+        f"stripe of epoch {stripe.id}, {stripe.width} × {stripe.unit}"
+    )
+
+
+def test_find_by_position_and_by_time(page: Page, orders: zlog.Log) -> None:
+    find = page.get_by_role("button", name="Find")
+    page.get_by_role("textbox", name="Position").fill("5,039")
+    find.click()
+    expect(page.locator(".item.chosen")).to_have_attribute("data-position", "5039")
+    shows(page, 5039 - 128, 5039 + 128)
+    page.get_by_role("textbox", name="Position").fill("-3")
+    find.click()
+    expect(page.get_by_text("-3 is no position")).to_be_visible()
+    when = orders.read(2500).timestamp.replace(microsecond=0)
+    page.get_by_label("Time (UTC)").fill(f"{when:%Y-%m-%dT%H:%M:%S}")
+    expect(page.get_by_role("textbox", name="Position")).to_have_value("")
+    find.click()
+    position = orders.find_time(when)
+    first = next(iter(orders.read_range(position)))
+    expect(page.locator("#items .item").first).to_have_attribute(
+        "data-position", str(first.position)
+    )
+    page.get_by_label("Time (UTC)").fill("2999-01-01T00:00:00")
+    find.click()
+    expect(page.get_by_text("No entries from here on.")).to_be_visible()
+
+
+def test_all_positions_follow_the_tail_and_a_part_stays(
+    store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
+) -> None:
+    with zlog.Log.create(store, "busy", width=2, unit=1) as log:
+        page = visit(serve(), "/#/log/busy")
+        expect(page.locator("#range")).to_have_text("no positions yet")
+        log.append_many([b"entry"] * 100)
+        shows(page, 0, 100)
+        page.keyboard.press("+")
+        shows(page, 25, 75)
+        hole = leave_hole(log)
+        log.append_many([b"entry"] * 99)
+        expect(page.locator("#range")).to_contain_text("of 200 positions")
+        shows(page, 25, 75)
+        whole = page.locator(".strip .whole")
+        named = colours(page)
+        written = next(colour for colour, name in named.items() if name == "written")
+
+        def drawn_to_the_end() -> str:
+            return str(
+                whole.evaluate(
+                    """canvas => {
+                      const [x, y] = [canvas.width - 5, canvas.height / 2];
+                      const rgb = [...canvas.getContext("2d").getImageData(x, y, 1, 1).data];
+                      return "#" + rgb.slice(0, 3).map(each =>
+                        each.toString(16).padStart(2, "0")).join("");
+                    }"""
+                )
+            )
+
+        wait_until(lambda: drawn_to_the_end() == written, drawn_to_the_end)
+        page.keyboard.press("0")
+        shows(page, 0, 200)
+        assert hole == 100
+        log.fill(hole)
+        page.get_by_role("textbox", name="Position").fill("100")
+        page.get_by_role("button", name="Find").click()
+        expect(page.locator('#items [data-position="100"]')).to_contain_text("filled")

@@ -1,0 +1,145 @@
+"""Cursors, retention, sources, layouts, the audit and the doctor: as the API tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+import zlog
+
+from ..client.planted import flip
+from ..support.console import ConsoleProcess
+from ..support.logs import leave_hole
+from .conftest import Visitor, overview
+
+
+def table(page: Page, number: int = 0) -> list[list[str]]:
+    """The rows of a table of the page."""
+    rows = page.locator("#page table").nth(number).locator("tbody tr").all()
+    return [row.locator("td").all_inner_texts() for row in rows]
+
+
+def test_cursors_retention_and_sources(
+    shop: zlog.Store, shop_console: ConsoleProcess, visit: Visitor
+) -> None:
+    page = visit(shop_console, "/#/log/orders?tab=cursors")
+    expect(page.get_by_text("Kept: 30 d.")).to_be_visible()
+    with zlog.Log.open(shop, "orders") as log:
+        assert table(page) == [
+            [
+                cursor.name,
+                f"{cursor.position:,}",
+                f"{log.tail() - cursor.position:,}",
+                f"{cursor.updated:%Y-%m-%d %H:%M:%S}",
+                "",
+            ]
+            for cursor in log.cursors()
+        ]
+    expect(page.get_by_role("button", name="Remove")).to_have_count(0)
+    page.goto(f"{shop_console.address}/#/log/payments?tab=cursors")
+    expect(page.get_by_text("nightly-batch")).to_be_visible()
+    with zlog.Log.open(shop, "payments") as log:
+        (source,) = log.sources()
+    assert table(page, 1) == [
+        [
+            "nightly-batch",
+            str(source.batch),
+            str(source.parts),
+            f"{source.updated:%Y-%m-%d %H:%M:%S}",
+        ]
+    ]
+
+
+def test_the_facts_of_a_log(shop: zlog.Store, shop_console: ConsoleProcess, visit: Visitor) -> None:
+    page = visit(shop_console, "/#/log/orders")
+    (log,) = [each for each in overview(shop) if each.name == "orders"]
+    assert log.content is not None
+    for fact, value in {
+        "tail": f"{log.tail:,}",
+        "entries": f"{log.content.entries:,}",
+        "trimmed below": "700",
+        "layout": "6 × 64",
+        "epoch": str(log.epoch),
+        "appended by": "any client",
+        "furthest cursor": f"{log.lag:,} behind",
+        "kept": "30 d",
+        "sequencer": log.sequencer or "none",
+    }.items():
+        expect(page.locator(f'[data-fact="{fact}"] dd')).to_have_text(value)
+
+
+def test_layouts_say_what_changed(
+    store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
+) -> None:
+    with zlog.Log.create(store, "orders", width=2, unit=1) as log:
+        log.append_many([b"x"] * 10)
+        log.reconfigure(width=3)
+        log.append(b"x")
+        log.set_retention(zlog.Retention(entries=1000))
+        page = visit(serve(), "/#/log/orders?tab=layouts")
+        expect(page.locator("tbody tr")).not_to_have_count(0)
+        changed = [row[1] for row in table(page)]
+        assert changed[-1] == ""
+        assert "width 2 → 3" in changed
+        assert "options" in changed
+        assert [row[0] for row in table(page)] == [f"{view.epoch}" for view in log.views()[::-1]]
+        assert table(page)[0][3] == "0 … 9 × 2, 10 … × 3"
+        log.read_only()
+        expect(page.locator("tbody tr").first).to_contain_text("made read-only")
+
+
+def test_an_audit_of_a_sound_log(
+    shop: zlog.Store, shop_console: ConsoleProcess, visit: Visitor
+) -> None:
+    page = visit(shop_console, "/#/log/payments?tab=check")
+    page.get_by_role("button", name="Check now").click()
+    with zlog.Log.open(shop, "payments") as log:
+        audit = log.check()
+        assert not list(audit)
+    summary = page.locator("#check-summary")
+    expect(summary).to_contain_text(f"All is well: {audit.summary.entries:,} entries")
+    expect(summary).to_contain_text(f"in {audit.summary.objects} objects")
+
+
+def test_an_audit_finds_a_hole_and_damage(
+    store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
+) -> None:
+    with zlog.Log.create(store, "orders", width=2, unit=1) as log:
+        log.append_many([b"entry %02d" % n for n in range(10)])
+        hole = leave_hole(log)
+        log.append(b"behind")
+        flip(store, next(iter(log.view.objects())).name, b"entry 04", b"entry o4")
+        page = visit(serve(), "/#/log/orders?tab=check")
+        page.get_by_role("button", name="Check now").click()
+        expect(page.locator("#check-state")).to_have_text("done")
+        findings = list(log.check())
+    lost = page.locator("tr", has_text="lost")
+    expect(lost.first).to_contain_text("serious")
+    expect(lost.first).to_contain_text("4 … 4")
+    expect(lost.first).to_contain_text("zlog check orders --heal")
+    expect(page.locator("tr", has_text=str(hole)).first).to_be_visible()
+    assert len(table(page)) == len(findings)
+    serious = sum(finding.serious for finding in findings)
+    expect(page.locator("#check-summary")).to_contain_text(
+        f"{len(findings)} findings, {serious} of them serious"
+    )
+
+
+def test_the_doctor(shop_console: ConsoleProcess, visit: Visitor) -> None:
+    page = visit(shop_console, "/#/doctor")
+    expect(page.get_by_role("button", name="Run again")).to_be_enabled()
+    expect(page.get_by_text("is open")).to_be_visible()
+    assert "failure" not in [row[0] for row in table(page)]
+    page.get_by_role("button", name="Run again").click()
+    expect(page.get_by_role("button", name="Run again")).to_be_enabled()
+
+
+def test_an_embedded_store_has_no_sequencer(
+    shop: zlog.Store, shop_console: ConsoleProcess, visit: Visitor
+) -> None:
+    page = visit(shop_console, "/#/sequencers")
+    expect(page.locator("#leader")).to_contain_text("No sequencer is announced")
+    by = {log.sequencer for log in overview(shop)}
+    assert len(by) == 1
+    assert table(page)[0][1] == "7"
