@@ -1,4 +1,4 @@
-"""The pictures of docs/console.md, of the shop's logs; ZLOG_PICTURES=1 puts them into docs/pictures."""
+"""The pictures of docs/console.md; ZLOG_PICTURES=1 puts them into docs/pictures."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _sell(store: zlog.Store, ended: threading.Event) -> None:
     logs = {name: zlog.Log.open(store, name) for name in ("orders", *OTHERS)}
     turn = 0
     while not ended.wait(0.05):
-        for pace, (name, log) in enumerate(logs.items()):
+        for pace, log in enumerate(logs.values()):
             if turn % (2 * pace + 1) == 0:
                 count = 1 + (turn * (pace + 3)) % 7
                 log.append_many([order(turn * 7 + n) for n in range(count)], tags=["placed"])

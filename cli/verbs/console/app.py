@@ -15,7 +15,6 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 import zlog
-from zlog._base.distribution import version
 from zlog.cli import look
 from zlog.cli.session import Session
 from zlog.cli.verbs.console import changes, log, streams
@@ -91,7 +90,7 @@ def make_app(
         return JSONResponse(
             {
                 "store": store.url,
-                "version": version(),
+                "version": zlog.__version__,
                 "changes": access.changes,
                 "interval": interval,
                 "match": match,
