@@ -10,6 +10,9 @@ const MENDS = {
   "wrong-index": (log) => `zlog check ${log} --rebuild-index`,
 };
 
+const where = ({ position, end }) =>
+  (end === null || end === position + 1 ? number(position) : `${number(position)} … ${number(end - 1)}`);
+
 export function auditTab(body, context) {
   let stop = () => {};
   const meter = h("progress", { max: 1, value: 0 });
@@ -30,7 +33,7 @@ export function auditTab(body, context) {
         + `${number(summary.filled)} filled, ${number(summary.trimmed)} trimmed, ${number(summary.unwritten)} unwritten, ${number(summary.lost)} lost.`) : "",
       found.length ? table(["", "Finding", "Where", "Detail"], found.map((each) => [
         h("b", { class: each.serious ? "level-failure" : "level-note" }, each.serious ? "serious" : "note"), each.kind,
-        h("span", {}, each.position === null ? "" : `${number(each.position)} … ${number((each.end ?? each.position + 1) - 1)} `, h("code", {}, each.object)),
+        h("span", {}, each.position === null ? "" : `${where(each)} `, h("code", {}, each.object)),
         h("span", {}, each.detail, MENDS[each.kind] ? h("div", {}, h("span", { class: "faint" }, "mend: "), h("code", {}, MENDS[each.kind](context.name))) : null),
       ])) : "");
     const end = (text) => {
