@@ -41,7 +41,7 @@ pygments_dark_style = "github-dark"
 NAVIGATION = {
     "Start": ["docs/tutorial", "Which log when <docs/compare>"],
     "Guides": ["docs/wal", "docs/objects", "docs/spark", "docs/testing"],
-    "Operating": ["docs/operating", "docs/metrics", "docs/upgrading"],
+    "Operating": ["docs/operating", "docs/console", "docs/metrics", "docs/upgrading"],
     "Reference": ["docs/cli", "docs/api", "docs/correctness", "docs/performance"],
     "Design": ["docs/design", "docs/model", "docs/formats/README", "docs/decisions/README"],
     "Project": ["CHANGELOG", "CONTRIBUTING", "ceph-dev/README", "SECURITY", "CODE_OF_CONDUCT"],

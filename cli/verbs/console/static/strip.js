@@ -298,8 +298,9 @@ function cells(pen, map, x, top, height, colour) {
       if (!share) continue;
       // What is rare is seen all the same: a pixel and a half at least.
       const tall = Math.max(share, state === "written" || state === "trimmed" ? 0 : 1.5);
+      const foot = Math.max(below, top + tall);
       pen.fillStyle = pen[state];
-      pen.fillRect(left, Math.max(top, below - tall), Math.max(1, right - left - (right - left > 4 ? 1 : 0)), Math.min(tall, below - top));
+      pen.fillRect(left, foot - tall, Math.max(1, right - left - (right - left > 4 ? 1 : 0)), tall);
       below -= share;
     }
   });
