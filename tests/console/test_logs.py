@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.resources import files
 
 from playwright.sync_api import Page, expect
 
@@ -165,6 +166,13 @@ def test_a_log_that_can_not_be_read_hides_no_other(
     expect(page.locator('[data-log="broken"]')).to_have_text(f"broken{why}")
     page.locator('[data-log="broken"]').click()
     expect(page.locator(".facts")).to_contain_text("broken")
+
+
+def test_the_page_asks_for_all_its_modules_at_once(shop_console: ConsoleProcess) -> None:
+    page = shop_console.ask("/").body.decode()
+    modules = files("zlog.cli.verbs.console").joinpath("static").iterdir()
+    for name in (module.name for module in modules if module.name.endswith(".js")):
+        assert page.count(f'"/static/{name}"') == 1
 
 
 def test_addresses_that_people_type(shop_console: ConsoleProcess, visit: Visitor) -> None:

@@ -40,9 +40,8 @@ class Logs:
         self._error = ""
 
     async def run(self) -> None:
-        """Look at all logs, again and again, while there are watchers."""
+        """Look at all logs: once, so that the first watcher need not wait, then for watchers."""
         while True:
-            await self._wanted.wait()
             before = self._watch.last
             began = time.monotonic()
             try:
@@ -56,6 +55,7 @@ class Logs:
                 self._news.notify_all()
             took = time.monotonic() - began
             await asyncio.sleep(max(self._interval - took, _REST * took, 0.05))
+            await self._wanted.wait()
 
     def _take(self, before: Look, seen: Look) -> None:
         self._rows = {

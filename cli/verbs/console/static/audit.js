@@ -3,15 +3,20 @@
 import { listen, logPath } from "./api.js";
 import { bytes, h, number, percent, plural, table } from "./dom.js";
 
+// Only objects on Ceph have copies; of an embedded store there may be a backup.
+const heal = (log, ceph) => (ceph ? `zlog check ${log} --heal` : "zlog restore BACKUP");
 const MENDS = {
-  lost: (log) => `zlog check ${log} --heal`,
-  "damaged-object": (log) => `zlog check ${log} --heal`,
-  "damaged-copy": (log) => `zlog check ${log} --heal`,
+  lost: heal,
+  "damaged-object": heal,
+  "damaged-copy": heal,
   "wrong-index": (log) => `zlog check ${log} --rebuild-index`,
 };
 
-const where = ({ position, end }) =>
-  (end === null || end === position + 1 ? number(position) : `${number(position)} … ${number(end - 1)}`);
+function where({ position, end, step, object }) {
+  const last = position === null ? null : end - 1;
+  return h("span", {}, position === null ? "" : `${number(position)}${last > position ? ` … ${number(last)}` : ""} `,
+    step > 1 ? `every ${step} ` : "", h("code", {}, object));
+}
 
 export function auditTab(body, context) {
   let stop = () => {};
@@ -19,7 +24,7 @@ export function auditTab(body, context) {
   const state = h("span", { class: "faint", id: "check-state" });
   const run = h("button", { click: begin }, "Check now");
   const result = h("div", { class: "card" }, h("p", { class: "faint" },
-    "Every object compares its entries' checksums, and the head's word with what is there. No data travels, and nothing is changed."));
+    "Every object compares its entries' checksums, and the head's word with what is there. No data travels, unless there are MACs to check, and nothing is changed."));
   body.append(h("div", { class: "bar" }, run, meter, state), result);
 
   function begin() {
@@ -30,11 +35,13 @@ export function auditTab(body, context) {
     const draw = () => result.replaceChildren(
       summary ? h("p", { id: "check-summary" }, `${found.length ? `${plural(found.length, "finding")}, ${number(found.filter((each) => each.serious).length)} of them serious` : "All is well"}: `
         + `${number(summary.entries)} entries, ${bytes(summary.bytes)}, in ${number(summary.objects)} objects; `
-        + `${number(summary.filled)} filled, ${number(summary.trimmed)} trimmed, ${number(summary.unwritten)} unwritten, ${number(summary.lost)} lost.`) : "",
+        + `${number(summary.filled)} filled, ${number(summary.trimmed)} trimmed, ${number(summary.unwritten)} unwritten, ${number(summary.lost)} lost.`
+        + (summary.listed ? "" : " Orphaned objects were not looked for: the console may not list objects.")
+        + (summary.forged === null ? " MACs were not checked: that takes the log's key (--mac-key-file)." : "")) : "",
       found.length ? table(["", "Finding", "Where", "Detail"], found.map((each) => [
         h("b", { class: each.serious ? "level-failure" : "level-note" }, each.serious ? "serious" : "note"), each.kind,
-        h("span", {}, each.position === null ? "" : `${where(each)} `, h("code", {}, each.object)),
-        h("span", {}, each.detail, MENDS[each.kind] ? h("div", {}, h("span", { class: "faint" }, "mend: "), h("code", {}, MENDS[each.kind](context.name))) : null),
+        where(each),
+        h("span", {}, each.detail, MENDS[each.kind] ? h("div", {}, h("span", { class: "faint" }, "mend: "), h("code", {}, MENDS[each.kind](context.name, context.model.about.store.startsWith("ceph:")))) : null),
       ])) : "");
     const end = (text) => {
       run.disabled = false;

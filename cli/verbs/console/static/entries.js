@@ -30,7 +30,7 @@ export function itemRow(name, item, form, { chosen = false } = {}) {
   return h("div", { class: `item${chosen ? " chosen" : ""}`, "data-position": item.position },
     h("span", { class: "mono" }, number(item.position)),
     h("span", { class: "mono faint" }, item.timestamp.replace("T", " ").replace("Z", "")),
-    h("div", {}, h("pre", {}, shown(held, form)), cut,
+    h("div", { class: "content" }, h("pre", {}, shown(held, form)), cut,
       item.tags.length ? h("div", { class: "tags" }, item.tags.map((tag) => h("span", {}, visible(tag)))) : null));
 }
 

@@ -12,7 +12,7 @@ const COLUMNS = [
   ["lag", "Lag", (row) => row.lag ?? -1],
   ["trimmed", "Trimmed", (row) => row.trim_point],
   ["fullness", "Full", (row) => row.fullness ?? -1],
-  ["width", "Width", (row) => row.width],
+  ["width", "Layout", (row) => row.width],
   ["epoch", "Epoch", (row) => row.epoch],
 ];
 
@@ -54,7 +54,8 @@ export function logsPage(page, model) {
     kept.top = box.scrollTop;
     const first = Math.max(0, Math.floor(box.scrollTop / ROW_PIXELS) - 5);
     const last = Math.min(rows.length, first + Math.ceil(box.clientHeight / ROW_PIXELS) + 10);
-    body.replaceChildren(...rows.slice(first, last).map((row, at) => line(row, first + at)));
+    const colour = getComputedStyle(document.documentElement).getPropertyValue("--accent");
+    body.replaceChildren(...rows.slice(first, last).map((row, at) => line(row, first + at, colour)));
     if (!rows.length && model.last && (filter.value || !model.last.error)) {
       body.append(h("p", { class: "faint" }, filter.value
         ? "No log has this in its name."
@@ -62,11 +63,11 @@ export function logsPage(page, model) {
     }
   }
 
-  function line(row, at) {
+  function line(row, at, colour) {
     const cells = row.error
       ? [h("span", { class: "bad error", title: row.error }, row.error)]
       : [
-        right(rate(row.rate)), spark(model.history.get(row.name) ?? []), right(number(row.tail)),
+        right(rate(row.rate)), spark(model.history.get(row.name) ?? [], colour), right(number(row.tail)),
         right(row.bytes === null ? "" : bytes(row.bytes)), right(row.lag === null ? "" : number(row.lag)),
         right(number(row.trim_point)), right(row.fullness === null ? "" : percent(row.fullness)),
         right(`${row.width}×${row.unit}`), right(`${row.epoch} ${row.state}`),
@@ -120,15 +121,16 @@ export function logsPage(page, model) {
 const right = (text) => h("span", { class: "right" }, text);
 
 // The rates of the last looks, each as a part of the highest.
-function spark(rates) {
+function spark(rates, colour) {
   const canvas = h("canvas", { width: 180, height: 40, "aria-hidden": "true" });
   canvas.style.cssText = "width:90px;height:20px";
-  const highest = Math.max(...rates, 1e-9);
+  if (!rates.some((value) => value > 0)) return canvas;
+  const highest = Math.max(...rates);
   const pen = canvas.getContext("2d");
-  pen.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--accent");
+  pen.strokeStyle = colour;
   pen.lineWidth = 2;
   pen.beginPath();
   rates.forEach((value, at) => pen.lineTo(178 - (rates.length - 1 - at) * 3, 37 - (value / highest) * 34));
-  if (rates.some((value) => value > 0)) pen.stroke();
+  pen.stroke();
   return canvas;
 }

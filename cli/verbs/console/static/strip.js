@@ -28,6 +28,7 @@ export class Strip {
     this.end = 0;
     this.follows = true; // shows everything, whatever is appended
     this.chosen = null;
+    this.asked = -SETTLE_MS;
     this.whole = null;
     this.part = null;
     this.wholeCanvas = h("canvas", { class: "whole", role: "img", "aria-label": "All positions" });
@@ -132,7 +133,7 @@ export class Strip {
     this.start = Math.round(Math.max(0, Math.min(start, this.tail - length)));
     this.end = this.start + length;
     this.follows = length === this.tail;
-    this.ask(SETTLE_MS);
+    this.ask();
   }
 
   show(position) {
@@ -141,11 +142,14 @@ export class Strip {
     this.go(position - half, position + half);
   }
 
-  // What was drawn before is drawn at the new place at once, until the answer is there.
-  ask(delay = 0) {
+  // What was drawn before is drawn at the new place at once, until the answer is there. The server is
+  // asked at once, too, unless this is a step of many: then when they rest.
+  ask() {
     this.draw();
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.fetch(), delay);
+    const now = performance.now();
+    this.timer = setTimeout(() => this.fetch(), now - this.asked < SETTLE_MS ? SETTLE_MS : 0);
+    this.asked = now;
   }
 
   async fetch() {
