@@ -11,7 +11,6 @@ import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from email.message import Message
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
@@ -30,7 +29,7 @@ class Answer(NamedTuple):
     """What came back for a request."""
 
     status: int
-    headers: Message
+    headers: Mapping[str, str]
     body: bytes
 
     @property
@@ -113,11 +112,12 @@ class ConsoleProcess:
         request = urllib.request.Request(f"{self.address}{path}{query}", body, dict(headers or {}))
         context = ssl._create_unverified_context() if self.address.startswith("https") else None
         try:
-            with urllib.request.urlopen(request, timeout=30, context=context) as answer:
-                return Answer(answer.status, answer.headers, answer.read())
+            answer = urllib.request.urlopen(request, timeout=30, context=context)
         except urllib.error.HTTPError as error:
-            with error:
-                return Answer(error.code, error.headers, error.read())
+            answer = error
+        with answer:
+            headers = {name.lower(): value for name, value in answer.headers.items()}
+            return Answer(answer.status, headers, answer.read())
 
     def get(self, path: str, **parameters: Any) -> Any:
         """Return what a GET tells, that has to succeed."""
