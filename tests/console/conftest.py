@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 import zlog
 import zlog.overview
@@ -27,6 +27,7 @@ def browser() -> Iterator[Browser]:
         yield running
 
 
+expect.set_options(timeout=30_000)  # machines are busy
 Visitor = Callable[..., Page]
 """Opens a page of a console: (console, place="/", **options of the browser)."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from uuid import uuid4
 
@@ -25,24 +26,29 @@ def test_the_leader_and_a_fail_over(
         wait_until(lambda: {first.role(), second.role()} == {"leader", "standby"})
         if second.role() == "leader":
             leader, standby = second, first
-        with (
-            zlog.connect(url) as store,
-            zlog.Log.create(store, "orders") as log,
-            ConsoleProcess(url, tmp_path, "--interval", "0.3") as console,
-        ):
-            log.append_many([b"entry"] * 3)
+        with ExitStack() as stack:
+            store = stack.enter_context(zlog.connect(url))
+            log = stack.enter_context(zlog.Log.create(store, "orders"))
+            log.append_many([b"entry"] * 3)  # from here on the log names its sequencer
+            console = stack.enter_context(ConsoleProcess(url, tmp_path, "--interval", "0.3"))
             page = visit(console, "/#/sequencers")
-            expect(page.locator("#leader")).to_contain_text(leader.address, timeout=20_000)
+            expect(page.locator("#leader")).to_contain_text(
+                leader.address,
+            )
             expect(page.locator("#page")).to_contain_text("None. Fail-overs show here")
             leader.kill()
             wait_until(lambda: standby.role() == "leader")
             log.append(b"after the fail-over")
             changes = page.locator("table", has_text="Before")
             row = changes.locator("tr", has_text="sequencer")
-            expect(row.first).to_contain_text("orders", timeout=20_000)
+            expect(row.first).to_contain_text(
+                "orders",
+            )
             expect(row.first).to_contain_text(leader.address)
             expect(row.first).to_contain_text(standby.address)
-            expect(page.locator("#leader")).to_contain_text(standby.address, timeout=20_000)
+            expect(page.locator("#leader")).to_contain_text(
+                standby.address,
+            )
             row.first.get_by_role("link").click()
             newest = page.locator("tbody tr").first
             expect(newest).to_contain_text("fail-over: another sequencer")

@@ -15,7 +15,7 @@ const MENDS = {
 function where({ position, end, step, object }) {
   const last = position === null ? null : end - 1;
   return h("span", {}, position === null ? "" : `${number(position)}${last > position ? ` … ${number(last)}` : ""} `,
-    step > 1 ? `every ${step} ` : "", h("code", {}, object));
+    last > position && step > 1 ? `every ${step} ` : "", h("code", {}, object));
 }
 
 export function auditTab(body, context) {

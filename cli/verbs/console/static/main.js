@@ -64,6 +64,7 @@ function watch() {
 }
 
 function show() {
+  if (!model.about) return; // it begins, or asks for the token
   leave();
   const [path, query] = location.hash.slice(1).split("?");
   const parts = path.split("/").filter(Boolean).map(decoded);
