@@ -41,9 +41,7 @@ def test_the_leader_and_a_fail_over(
             log.append(b"after the fail-over")
             changes = page.locator("table", has_text="Before")
             row = changes.locator("tr", has_text="sequencer")
-            expect(row.first).to_contain_text(
-                "orders",
-            )
+            expect(row.first).to_contain_text("orders")
             expect(row.first).to_contain_text(leader.address)
             expect(row.first).to_contain_text(standby.address)
             expect(page.locator("#leader")).to_contain_text(
