@@ -10,6 +10,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from pathlib import Path
 
 import click
 import pytest
@@ -112,7 +113,7 @@ def test_commands_are_found() -> None:
 
 def test_commands_parse(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in (click.Path, click.File):  # they are on the reader's machine
-        monkeypatch.setattr(kind, "convert", lambda _self, value, *_: value)
+        monkeypatch.setattr(kind, "convert", lambda _self, value, *_: Path(value))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"null")))
     offences = []
     for page, words in LINES:
