@@ -21,6 +21,7 @@ from zlog._read.items import joined
 from zlog._read.read import Reader, WindowItems, WindowRead
 from zlog._read.select import Selection, Wanted
 from zlog.entry import Entry, Gap, GapKind
+from zlog.read_only import ReadOnlyStore
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -286,8 +287,8 @@ class RangeReader(Bounded[Sequence[Entry | Gap]]):
 class Follower:
     """Reads from ``start`` on and waits at the tail for more. Never passes an open hole.
 
-    In a store that is read-only it does, once it has waited: nothing closes a hole there, and the
-    tail, which is where objects end, is no promise of a sequencer.
+    Through a `ReadOnlyStore` it does, once it has waited: who looks from aside closes no hole, and
+    would stand before one for as long as no other reader comes.
     """
 
     def __init__(
@@ -304,7 +305,8 @@ class Follower:
         self._tail = 0
         self._ahead = _items_ahead(reader, budget, start, hole_timeout, wanted)
         waits_for_ever = budget.hole_timeout(hole_timeout) is None
-        self._passes_holes = reader.layout.io.store.read_only and not waits_for_ever
+        aside = isinstance(reader.layout.io.store, ReadOnlyStore)
+        self._passes_holes = aside and not waits_for_ever
         self._waits = 0
 
     async def next(self) -> Sequence[Entry | Gap]:
