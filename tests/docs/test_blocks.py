@@ -10,7 +10,6 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from pathlib import Path
 
 import click
 import pytest
