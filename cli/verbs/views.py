@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from zlog import View
+from zlog import Stripe, View
 from zlog.cli.appenders import appender_fields, position_source
 from zlog.cli.names import log_argument
 from zlog.cli.output import Output
@@ -53,15 +53,17 @@ def view_fields(view: View) -> dict[str, object]:
         "sequencer": view.sequencer,
         **appender_fields(view),
         "removed": view.removed,
-        "stripes": [
-            {
-                "id": stripe.id,
-                "start": stripe.start,
-                "end": None if stripe.open else stripe.end,
-                "width": stripe.width,
-                "unit": stripe.unit,
-            }
-            for stripe in view.stripes
-        ],
+        "stripes": [stripe_fields(stripe) for stripe in view.stripes],
         "options": dict(view.options),
+    }
+
+
+def stripe_fields(stripe: Stripe) -> dict[str, object]:
+    """Return a stripe for JSON."""
+    return {
+        "id": stripe.id,
+        "start": stripe.start,
+        "end": None if stripe.open else stripe.end,
+        "width": stripe.width,
+        "unit": stripe.unit,
     }

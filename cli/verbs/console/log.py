@@ -13,7 +13,7 @@ from starlette.routing import Route
 import zlog
 from zlog.cli.render import gap_details
 from zlog.cli.template import iso
-from zlog.cli.verbs.views import view_fields
+from zlog.cli.verbs.views import stripe_fields, view_fields
 from zlog.overview import see_store
 
 ENTRIES_MAX = 1000
@@ -66,16 +66,6 @@ async def _map(request: Request) -> Response:
     async with request.app.state.handles.use(request.path_params["name"]) as log:
         found = await log.position_map(start, end, cells=cells)
     columns = {what: [*map(attrgetter(what), found.cells)] for what in ("start", "end", *_COUNTS)}
-    stripes = [
-        {
-            "id": stripe.id,
-            "start": stripe.start,
-            "end": None if stripe.open else stripe.end,
-            "width": stripe.width,
-            "unit": stripe.unit,
-        }
-        for stripe in found.stripes
-    ]
     return JSONResponse(
         {
             "start": found.start,
@@ -83,7 +73,7 @@ async def _map(request: Request) -> Response:
             "tail": found.tail,
             "trim_point": found.trim_point,
             "cells": columns,
-            "stripes": stripes,
+            "stripes": [stripe_fields(stripe) for stripe in found.stripes],
         }
     )
 
