@@ -55,6 +55,21 @@ async def test_every_object(async_space: aio.Space) -> None:
     assert "space" in repr(space)
 
 
+async def test_one_that_is_cancelled_asks_for_no_lock(async_space: aio.Space) -> None:
+    lock = async_space.lock("l")
+    held = await lock.acquire("me", lease=60)
+    for turns in range(12):
+        asking = asyncio.create_task(lock.acquire("you", lease=60))
+        for _ in range(turns):
+            await asyncio.sleep(0.0003)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert await lock.waiting() == [], turns
+    await held.release()
+    assert await lock.holder() is None
+
+
 async def test_transactions(async_space: aio.Space) -> None:
     space = async_space
 

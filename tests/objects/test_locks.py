@@ -62,6 +62,32 @@ def test_a_request_is_taken_back(space: Space, other: Space) -> None:
         space.lock("lock").acquire(lease=0)
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("free", [True, False], ids=["free", "held"])
+def test_one_that_is_interrupted_asks_no_more(
+    space: Space, other: Space, monkeypatch: pytest.MonkeyPatch, when: str, free: bool
+) -> None:
+    """The interrupt comes where the request is in the log, and its position not yet known."""
+    held = space.lock("lock").acquire("me", lease=60)
+    if free:
+        held.release()
+    log = other._inner._replica.port._log  # type: ignore[attr-defined]
+    append = log.append
+
+    def interrupted(*args: Any, **options: Any) -> int:
+        monkeypatch.undo()
+        if when == "after":
+            append(*args, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(log, "append", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        other.lock("lock").acquire("you", lease=60)
+    assert space.lock("lock").waiting() == []
+    holder = space.lock("lock").holder()
+    assert (holder and holder.owner) == (None if free else "me")
+
+
 def test_a_lease_that_ran_out(space: Space, other: Space) -> None:
     lost = space.lock("lock").acquire("me", lease=0.2, keep=False)
     space.lock("lock").local.holder()

@@ -110,21 +110,37 @@ class Held:
 async def acquire(
     replica: Replica, name: str, owner: Any, lease: float, timeout: float | None
 ) -> Held:
-    """Ask for a lock, and wait for it; see ``Lock.acquire``."""
+    """Ask for a lock, and wait for it; see ``Lock.acquire``. Who is interrupted asks no more."""
     io = replica.port.client.io
     began = io.monotonic()
-    token, granted = await replica.call(("lock", name, ["acquire", owner, lease]))
-    held = Held(replica, name, token, lease, began)
-    if granted:
-        return held
     until = math.inf if timeout is None else began + timeout
+    ask = ("lock", name, ["acquire", owner, lease])
+    request = replica.new_id()
+    held: Held | None = None
     try:
-        await _wait_for_turn(replica, name, token, until)
-        await held.renew()  # it may have been granted long ago: the lease counts from here
-    except BaseException:
-        await held.release()
+        token, granted = await replica.call(ask, request)
+        held = Held(replica, name, token, lease, began)
+        if not granted:
+            await _wait_for_turn(replica, name, token, until)
+            await held.renew()  # it may have been granted long ago: the lease counts from here
+    except BaseException as error:
+        if held is not None:
+            await held.release()
+        elif not isinstance(error, Exception):
+            await _take_back(replica, name, ask, request)
         raise
     return held
+
+
+async def _take_back(replica: Replica, name: str, ask: tuple[Any, ...], id: str) -> None:
+    """Give back what was asked for by an entry whose position, the token, is not known.
+
+    The request is made again under its id: of the two the state decides the first, which tells
+    the position. Where the log does not answer, the lease ends what may have been granted.
+    """
+    with contextlib.suppress(ZlogError):
+        asked = await replica.commit([ask], id, 1, replica.machine.position)
+        await replica.call(("lock", name, ["release", asked.position]))
 
 
 async def _wait_for_turn(replica: Replica, name: str, token: int, until: float) -> None:

@@ -297,14 +297,18 @@ class Replica:
         self.check()
         return self.port.append(encode_write(ops), self._record_tags)
 
-    async def call(self, op: tuple[Any, ...]) -> tuple[int, Any]:
+    async def call(self, op: tuple[Any, ...], id: str | None = None) -> tuple[int, Any]:
         """Have one command carried out; returns the position of its entry, and its result.
+
+        Args:
+            op: the command.
+            id: of the transaction; None: a new one.
 
         Raises:
             Rejected: the object refuses it.
             OutcomeUnknown: the log did not answer in time, twice.
         """
-        name = self.new_id()
+        name = id or self.new_id()
         attempt = 0
         while True:
             attempt += 1

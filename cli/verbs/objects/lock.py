@@ -108,9 +108,8 @@ def lock(
     if program is None:
         raise click.UsageError(f"no such command: {words[0]!r}")
     who = owner or f"{socket.gethostname()}:{os.getpid()}"
-    with open_space(session, log, space, create=True) as opened:
-        with terminable():
-            held = opened.lock(name).acquire(who, lease=lease, timeout=or_none(wait))
+    with open_space(session, log, space, create=True) as opened, terminable():
+        held = opened.lock(name).acquire(who, lease=lease, timeout=or_none(wait))
         try:
             note(f"holding lock {name!r} under token {held.token}")
             return _run([program, *words[1:]], held, name)
