@@ -19,6 +19,7 @@ from zlog.objects import (
 from zlog.objects import _checkpoint as checkpoint_module
 from zlog.objects import _machine as machine_module
 from zlog.objects import _restore as restore_module
+from zlog.objects._machine import Frozen
 from zlog.objects._pieces import Joined, Sum, cut
 from zlog.objects._records import Tags, encode, encode_write
 
@@ -126,6 +127,18 @@ def test_a_whole_checkpoint_that_can_not_be_read_is_no_older_one(
     )
     with pytest.raises(UnknownRecord, match=f"the checkpoint below {start} has a part"):
         Space.open(log, "space")
+
+
+def test_large_values_make_no_large_chunks(space: Space) -> None:
+    """A player holds one chunk at a time, whatever a state's size."""
+    value = "v" * 100_000
+    for i in range(20):
+        space.map("map").put(f"{i}", value)
+        space.queue("queue").push(value)
+    assert space.objects() == {"map": "map", "queue": "queue"}  # and all was played
+    sizes = [len(each) for each in Frozen(0, space._inner._replica.machine).chunks()]
+    assert len(sizes) == 1 + 7 + 7  # what is remembered of transactions, and three values in each
+    assert max(sizes) < 310_000
 
 
 def test_a_chunk_of_many_pieces_is_put_together_in_one_go() -> None:

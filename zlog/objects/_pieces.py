@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from zlog.objects._records import digest
 
 PIECE_BYTES = 1 << 20
@@ -14,6 +16,40 @@ PIECES_AT_ONCE = 8
 
 _LENGTH_BYTES = 4
 """Of the length before each chunk, little-endian."""
+
+_PART_BYTES = 1 << 18
+"""At which a part of an object takes no more items."""
+
+_MAP, _LIST = b"\xdf", b"\xdd"
+"""What msgpack begins a map and a list with whose count, big-endian, has four bytes."""
+
+_encode_into = msgspec.msgpack.Encoder().encode_into
+
+
+def map_parts(items: Iterable[tuple[str, object]]) -> Iterator[msgspec.Raw]:
+    """Encode items as maps of about equal size, whatever the size of a value."""
+    return _parts(_MAP, items)
+
+
+def list_parts(items: Iterable[object]) -> Iterator[msgspec.Raw]:
+    """Encode items as lists of about equal size, whatever the size of an item."""
+    return _parts(_LIST, ((item,) for item in items))
+
+
+def _parts(kind: bytes, items: Iterable[tuple[object, ...]]) -> Iterator[msgspec.Raw]:
+    begin = len(kind) + 4
+    part, count = bytearray(begin), 0
+    for item in items:
+        for value in item:
+            _encode_into(value, part, -1)
+        count += 1
+        if len(part) >= _PART_BYTES:
+            part[:begin] = kind + count.to_bytes(4, "big")
+            yield msgspec.Raw(part)
+            part, count = bytearray(begin), 0
+    if count:
+        part[:begin] = kind + count.to_bytes(4, "big")
+        yield msgspec.Raw(part)
 
 
 def cut(chunks: Iterable[bytes], limit: int) -> Iterator[bytes]:

@@ -5,20 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
+from zlog.objects._pieces import list_parts, map_parts
 from zlog.objects._records import encode_canonical, given, owned
 from zlog.objects._sorted import SortedKeys
 from zlog.objects.errors import WrongType
 
 NEVER = -1
 """The version of what is not there."""
-
-_KEYS_PER_PART = 2048
-"""Keys that a part of a checkpoint has."""
 
 Parts = Callable[[], Iterator[Any]]
 """Makes a state's parts for a checkpoint, each a value to encode; what changes later is not in."""
@@ -195,13 +192,7 @@ class MapState(State):
 
     def freeze(self) -> Parts:
         cells = self.cells.copy()
-
-        def parts() -> Iterator[Any]:
-            items = iter(cells.items())
-            while part := dict(islice(items, _KEYS_PER_PART)):
-                yield part
-
-        return parts
+        return lambda: map_parts(cells.items())
 
     def load(self, part: msgspec.Raw) -> None:
         self.cells.update(_cells.decode(part))
@@ -308,7 +299,7 @@ class QueueState(State):
 
     def freeze(self) -> Parts:
         items = list(self.items)
-        return lambda: (items[i : i + _KEYS_PER_PART] for i in range(0, len(items), _KEYS_PER_PART))
+        return lambda: list_parts(items)
 
     def load(self, part: msgspec.Raw) -> None:
         self.items.extend(msgspec.msgpack.decode(part, type=list))
