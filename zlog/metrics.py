@@ -7,10 +7,14 @@ round of appends and each window of reads, and nothing for an entry.
 from __future__ import annotations
 
 import errno
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from zlog._base import instruments
@@ -23,7 +27,8 @@ from zlog._io import BlockingIo
 from zlog.errors import ZlogError
 
 if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
+    from prometheus_client import CollectorRegistry, Metric
+    from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
     from zlog._client import LogClient
     from zlog._native.core import NewEntry
@@ -98,8 +103,11 @@ def _missing() -> ZlogError:
     )
 
 
+_NO_SPAN = nullcontext()
+
+
 def _no_span(_name: str, _attributes: dict[str, Any]) -> AbstractContextManager[Any]:
-    return nullcontext()
+    return _NO_SPAN
 
 
 def _tracer() -> Span:
@@ -127,37 +135,107 @@ def _word(code: int) -> str:
         return "unknown"
 
 
+class _Distribution:
+    """How many values were up to each bound, and their sum."""
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.sum = 0.0
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+
+    def add(self, value: float) -> None:
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self.sum += value
+
+    def buckets(self) -> list[tuple[str, int]]:
+        """Return each bound with the number of values up to it."""
+        names = [*(str(float(bound)) for bound in self._bounds), "+Inf"]
+        return [*zip(names, accumulate(self._counts), strict=True)]
+
+
+class _Tallies:
+    """What was counted, for prometheus-client to collect.
+
+    Its own metrics take a lock for each number, and twice as long for a round.
+
+    Attributes:
+        lock: held by those that count; handles of several threads do.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.calls: Counter[tuple[str, int]] = Counter()
+        self.call_seconds = defaultdict[str, _Distribution](lambda: _Distribution(_SECONDS))
+        self.sent: Counter[str] = Counter()
+        self.received: Counter[str] = Counter()
+        self.entries = 0
+        self.round_entries = _Distribution(_ENTRIES)
+        self.append_seconds = _Distribution(_SECONDS)
+        self.failures: Counter[str] = Counter()
+
+    def collect(self) -> Iterator[Metric]:
+        """Return all metrics; prometheus-client asks for them."""
+        with self.lock:
+            yield from [*self._metrics()]
+
+    def _metrics(self) -> Iterator[Metric]:
+        calls: Counter[tuple[str, ...]] = Counter()
+        for (method, code), count in self.calls.items():
+            calls[method, _word(code)] += count
+        yield _counter("calls", "Class methods, by what they answered.", calls, "method", "result")
+        methods = [((method,), times) for method, times in self.call_seconds.items()]
+        yield _histogram("call_seconds", "Of calls that begin together.", methods, "method")
+        yield _counter("sent_bytes", "Requests of class methods.", _keyed(self.sent), "method")
+        received = _keyed(self.received)
+        yield _counter("received_bytes", "Replies of class methods.", received, "method")
+        failures = _keyed(self.failures)
+        yield _counter("append_failures", "Rounds of appends, by error.", failures, "error")
+        yield _counter("appended_entries", "That were acknowledged.", {(): self.entries})
+        sizes = [((), self.round_entries)]
+        yield _histogram("append_round_entries", "That travel together.", sizes)
+        yield _histogram("append_seconds", "Of a round of appends.", [((), self.append_seconds)])
+
+
+def _keyed(counts: Mapping[str, int]) -> dict[tuple[str, ...], int]:
+    return {(key,): count for key, count in counts.items()}
+
+
+def _counter(
+    name: str, what: str, counts: Mapping[tuple[str, ...], int], *labels: str
+) -> CounterMetricFamily:
+    from prometheus_client.core import CounterMetricFamily
+
+    family = CounterMetricFamily(f"zlog_client_{name}", what, labels=labels)
+    for key, count in counts.items():
+        family.add_metric(key, count)
+    return family
+
+
+def _histogram(
+    name: str,
+    what: str,
+    distributions: Iterable[tuple[tuple[str, ...], _Distribution]],
+    *labels: str,
+) -> HistogramMetricFamily:
+    from prometheus_client.core import HistogramMetricFamily
+
+    family = HistogramMetricFamily(f"zlog_client_{name}", what, labels=labels)
+    for key, each in distributions:
+        family.add_metric(key, each.buckets(), each.sum)
+    return family
+
+
 class _Instruments:
-    """The metrics, and what puts them between a handle's parts."""
+    """What counts between a handle's parts."""
 
     def __init__(self, registry: CollectorRegistry | None, span: Span) -> None:
         try:
-            from prometheus_client import REGISTRY, Counter, Histogram
+            from prometheus_client import REGISTRY
         except ImportError:
             raise _missing() from None
-        into = REGISTRY if registry is None else registry
-
-        def counter(name: str, what: str, *labels: str) -> Counter:
-            return Counter(f"zlog_client_{name}", what, labels, registry=into)
-
-        def histogram(name: str, what: str, buckets: Sequence[float], *labels: str) -> Histogram:
-            full = f"zlog_client_{name}"
-            return Histogram(full, what, labels, buckets=buckets, registry=into)
-
         self._span = span
-        calls = counter("calls", "Class methods, by what they answered.", "method", "result")
-        seconds = histogram("call_seconds", "Of calls that begin together.", _SECONDS, "method")
-        sent = counter("sent_bytes", "Requests of class methods.", "method")
-        received = counter("received_bytes", "Replies of class methods.", "method")
-        failures = counter("append_failures", "Rounds of appends, by error.", "error")
-        self._calls = cache(lambda method, code: calls.labels(method, _word(code)))
-        self._of_method = cache(
-            lambda method: (seconds.labels(method), sent.labels(method), received.labels(method))
-        )
-        self._failures = failures.labels
-        self._entries = counter("appended_entries", "That were acknowledged.")
-        self._round_entries = histogram("append_round_entries", "That travel together.", _ENTRIES)
-        self._append_seconds = histogram("append_seconds", "Of a round of appends.", _SECONDS)
+        self._tallies = _Tallies()
+        (REGISTRY if registry is None else registry).register(self._tallies)
 
     def attach(self, client: LogClient) -> None:
         """Measure what a client does from now on."""
@@ -170,9 +248,7 @@ class _Instruments:
             return _Watched(self, name, calls, began, start(calls))
 
         async def run(calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
-            with self.calls(name, calls, time.perf_counter()) as replies:
-                replies += await execute(calls, deadline)
-            return replies
+            return await self.measured(name, calls, time.perf_counter(), execute(calls, deadline))
 
         async def blocking(calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
             whole = run if len(calls) == 1 else execute  # which calls `start` for several
@@ -192,36 +268,44 @@ class _Instruments:
             entries: Sequence[NewEntry], start: int, end: int, deadline: Deadline
         ) -> Sequence[int]:
             began = time.perf_counter()
+            tallies = self._tallies
             with self._span("zlog.append", {"zlog.log": name, "zlog.entries": end - start}):
                 try:
                     positions: Sequence[int] = await send(entries, start, end, deadline)
                 except BaseException as error:
-                    self._failures(type(error).__name__).inc()
+                    with tallies.lock:
+                        tallies.failures[type(error).__name__] += 1
                     raise
-            self._append_seconds.observe(time.perf_counter() - began)
-            self._round_entries.observe(end - start)
-            self._entries.inc(end - start)
+            took = time.perf_counter() - began
+            with tallies.lock:
+                tallies.append_seconds.add(took)
+                tallies.round_entries.add(end - start)
+                tallies.entries += end - start
             return positions
 
         appender.send = measured
 
-    @contextmanager
-    def calls(self, name: str, calls: Sequence[Call], began: float) -> Iterator[list[Reply]]:
-        """Measure calls that began together; the caller puts their replies into what this gives."""
-        replies: list[Reply] = []
-        method = calls[0].method if calls else ""
-        attributes = {"zlog.log": name, "zlog.objects": len(calls)}
-        with self._span("zlog.read", attributes) if method == "read" else nullcontext():
-            yield replies
-        if not method:
-            return
-        seconds, sent, received = self._of_method(method)
-        seconds.observe(time.perf_counter() - began)
-        sent.inc(sum(len(call.payload) for call in calls))
-        received.inc(sum(len(reply.payload) for reply in replies))
-        codes = [reply.code for reply in replies]
-        for code in {*codes}:
-            self._calls(method, code).inc(codes.count(code))
+    async def measured(
+        self, name: str, calls: Sequence[Call], began: float, work: Awaitable[list[Reply]]
+    ) -> list[Reply]:
+        """Wait for calls that began together, and count them."""
+        if not calls:
+            return await work
+        method = calls[0].method
+        if method == "read":
+            with self._span("zlog.read", {"zlog.log": name, "zlog.objects": len(calls)}):
+                replies = await work
+        else:
+            replies = await work
+        took = time.perf_counter() - began
+        tallies = self._tallies
+        with tallies.lock:
+            tallies.call_seconds[method].add(took)
+            for call, reply in zip(calls, replies, strict=True):
+                tallies.sent[method] += len(call.payload)
+                tallies.received[method] += len(reply.payload)
+                tallies.calls[method, reply.code] += 1
+        return replies
 
 
 class _Watched:
@@ -243,6 +327,5 @@ class _Watched:
 
     async def finish(self, deadline: Deadline) -> list[Reply]:
         """Wait for all of them; replies in the calls' order."""
-        with self._instruments.calls(self._name, self._calls, self._began) as replies:
-            replies += await self._started.finish(deadline)
-        return replies
+        work = self._started.finish(deadline)
+        return await self._instruments.measured(self._name, self._calls, self._began, work)
