@@ -48,5 +48,7 @@ def test_killed_at_any_moment_it_ends_up_the_same(tmp_path: Path, store_url: str
         assert tails == sorted(tails)
         assert len({*tails}) > KILLS / 4, "it was killed before it had copied anything"
         cli.ok("mirror", "orders", "--to", store_url)
-        assert target.ok("check", "orders") == b""
+        # Killed in a change of the layout it leaves objects, which the next trim removes.
+        found = target.ok("check", "orders").splitlines()
+        assert [line for line in found if not line.startswith(b"leftover: ")] == []
         assert target.ok("export", "orders") == cli.ok("export", "orders")
