@@ -15,6 +15,7 @@ from zlog import (
     MacsMissing,
     NotWritten,
     SequencerUnavailable,
+    StoreReadOnly,
     StoreUnavailable,
     WrongKey,
     ZlogError,
@@ -68,6 +69,7 @@ _CODES: tuple[tuple[type[Exception], ExitCode], ...] = (
     (WrongKey, ExitCode.KEY_REFUSED),
     (MacsMissing, ExitCode.KEY_REFUSED),
     (ClassNotLoaded, ExitCode.CLASS_NOT_LOADED),  # before StoreUnavailable, which it is too
+    (StoreReadOnly, ExitCode.UNREACHABLE),
     (StoreUnavailable, ExitCode.UNREACHABLE),
     (SequencerUnavailable, ExitCode.UNREACHABLE),
 )

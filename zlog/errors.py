@@ -192,7 +192,7 @@ class CopyDiffers(ZlogError):
     What the target holds stays as it is.
     """
 
-    hint = "Copy to a new log: `zlog import`, `zlog mirror --as NAME`."
+    hint = "Copy to a log that is not there yet: `zlog import NAME`, `zlog mirror --as NAME`."
 
 
 class ExportDamaged(ZlogError):

@@ -29,7 +29,7 @@ examples:
   cluster up                                    one OSD in memory; prints the store URL
   cluster up --osds 3 --store bluestore         three, each on a sparse file
   cluster up --dir /tmp/b --cephx off --set osd:osd_max_write_size=10
-  cluster osd kill 1                            SIGKILL, as a crash would
+  cluster osd kill 1                            SIGKILL, as a crash would; memstore's data is gone
   cluster osd start 1                           and back again
   CEPH_CONF=$(cluster status --json | jq -r .conf) ceph -s
   cluster down

@@ -159,10 +159,7 @@ def seqr(
     if ctx.invoked_subcommand is not None:
         return
     session = ctx.ensure_object(Session)
-    if urlsplit(session.url).scheme != "ceph":
-        raise click.UsageError(
-            f"{session.url} needs no sequencer: its users share one through the store"
-        )
+    _check_needs_one(session.url)
     try:
         service.run(
             listen,
@@ -241,7 +238,13 @@ def _url_of(session: Session) -> str:
         return ""
 
 
+def _check_needs_one(url: str) -> None:
+    if urlsplit(url).scheme != "ceph":
+        raise click.UsageError(f"{url} needs no sequencer: its users share one through the store")
+
+
 def _announced(session: Session) -> str:
+    _check_needs_one(session.url)
     with session.connect() as store:
         address = announced_sequencer(store, timeout=session.timeout)
         if not address:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import getpass
 import json
 import os
 import shutil
@@ -79,7 +80,10 @@ def test_a_directory_that_is_not_writable(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr("os.access", lambda *_: False)
     found = by_part(directory.examine(tmp_path))["directory"]
     assert (found.level, found.code) == (Level.FAILURE, ExitCode.UNREACHABLE)
-    assert found.mend.startswith("sudo chown -R")
+    assert found.mend.startswith("chmod -R u+rwX ")
+    monkeypatch.setattr("os.geteuid", lambda: os.getuid() + 1)
+    found = by_part(directory.examine(tmp_path))["directory"]
+    assert found.mend.startswith(f"ask {getpass.getuser()} for the right to write")
     absent = by_part(directory.examine(tmp_path / "new" / "store"))["directory"]
     assert absent.mend.startswith("sudo install -d -o")
 

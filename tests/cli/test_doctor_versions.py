@@ -23,7 +23,7 @@ def test_osds_whose_classes_differ() -> None:
         (Level.WARNING, "the object class may not be loaded by osd.5"),
         (Level.NOTE, "this client's caps don't allow to ask osd.6"),
         (Level.WARNING, "no object class in osd.4"),
-        (Level.WARNING, "ETIMEDOUT from osd.7"),
+        (Level.WARNING, "no answer in time from osd.7"),
         (Level.WARNING, f"object class {older} in osd.2, older than in others"),
         (Level.OK, f"object class {own} in osd.1, osd.3, {others}"),
         (Level.NOTE, "not asked, since no object was found there"),

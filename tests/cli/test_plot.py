@@ -294,7 +294,7 @@ def test_without_matplotlib(cli: Cli, tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert "zlog: pictures need the package matplotlib" in done.stderr
-    assert "hint: in a clone of zlog: pip install '.[plot]'." in done.stderr
+    assert "hint: pip install 'matplotlib>=3.7'." in done.stderr
 
 
 def test_matplotlib_is_imported_for_pictures_only(cli: Cli, tmp_path: Path) -> None:

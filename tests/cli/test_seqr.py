@@ -39,8 +39,9 @@ def test_status_of_a_sequencer(store_url: str) -> None:
         assert announced_sequencer(store) == ""
 
 
-def test_status_without_a_sequencer(cli: Cli) -> None:
-    result = cli("seqr", "status")
+@pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
+def test_status_without_a_sequencer(store_url: str) -> None:
+    result = Cli(store_url)("seqr", "status")
     assert result.code == 6
     assert "no sequencer has announced itself" in result.err
 
@@ -78,9 +79,10 @@ def test_status_of_something_that_hangs_up(cli: Cli) -> None:
 
 @pytest.mark.parametrize("url", ["file:///nothere", "mem://"])
 def test_stores_that_need_no_sequencer(url: str) -> None:
-    result = Cli(url)("seqr")
-    assert result.code == 2
-    assert f"{url} needs no sequencer" in result.err
+    for words in (["seqr"], ["seqr", "status"]):
+        result = Cli(url)(*words)
+        assert result.code == 2
+        assert f"{url} needs no sequencer" in result.err
 
 
 def test_a_port_that_is_taken() -> None:

@@ -67,7 +67,7 @@ def test_a_store_that_is_only_read(tmp_path: Path) -> None:
     assert b"billing" in read.ok("cursor", "ls", "app")
     for words in (["append", "app"], ["create", "new"], ["trim", "app", "--to", "1"]):
         result = read(*words, stdin=b"line\n")
-        assert result.code == 1
+        assert result.code == 6
         assert "the store is read-only" in result.err
         assert "hint: Open the store without ?mode=ro" in result.err
     assert [path.name for path in (tmp_path / "store").iterdir()] == ["data.mdb"]

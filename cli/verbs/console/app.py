@@ -146,5 +146,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     detail = error.detail
     if error.status_code == 404 and request.url.path.startswith("/api/"):
-        detail = "no such address; changes need `zlog console --allow-changes`"
+        detail = "no such address"
+        if request.method != "GET":
+            detail += "; changes need `zlog console --allow-changes`"
     return JSONResponse({"error": detail, "hint": ""}, error.status_code)

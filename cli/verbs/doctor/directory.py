@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shlex
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from zlog.cli.exit_codes import ExitCode
@@ -89,12 +91,21 @@ def _not_writable(what: Path, path: Path) -> Diagnosis:
         read = f"; to read it: --store {_word(f'{path.absolute().as_uri()}?mode=ro')}"
     if os.statvfs(what).f_flag & os.ST_RDONLY:
         return _failure(f"{what} is on a read-only file system", f"{_ANOTHER}{read}")
-    user = os.environ.get("USER", "USER")
-    # Never the parent of a store that is to be made: it belongs to another user, and may be large.
-    mend = f"chown -R {user}" if path.exists() else f"install -d -o {user}"
-    return _failure(
-        f"{what} is not writable for this user", f"sudo {mend} {_word(path)}, or {_ANOTHER}{read}"
-    )
+    return _failure(f"{what} is not writable for this user", f"{_grant(path)}, or {_ANOTHER}{read}")
+
+
+def _grant(path: Path) -> str:
+    """Say how this user gets the right to write to a directory."""
+    where = _word(path)
+    if not path.exists():
+        # Never the parent of a store that is to be made: it belongs to another user.
+        return f"sudo install -d -o {os.environ.get('USER', 'USER')} {where}"
+    owner = path.stat().st_uid
+    if owner == os.geteuid():
+        return f"chmod -R u+rwX {where}"
+    with suppress(KeyError):
+        return f"ask {pwd.getpwuid(owner).pw_name} for the right to write to all of {where}"
+    return f"sudo chown -R {os.environ.get('USER', 'USER')} {where}"  # of a user that is no more
 
 
 def _word(path: Path | str) -> str:

@@ -12,6 +12,7 @@ from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, ok, some
 
 _PART = "versions"
 _INSTALL = "install libcls_zlog.so on their hosts, and restart them: docs/upgrading.md"
+_SEE = "see which OSDs are down, or slow: ceph health detail && ceph osd tree"
 _OSDS_SHOWN = 8
 _REFUSALS = {
     -errno.EOPNOTSUPP: "no object class in",
@@ -48,6 +49,9 @@ def compare(osds: Osds) -> Iterator[Diagnosis]:
         if code == -errno.EACCES:
             text = f"this client's caps don't allow to ask {those}"
             yield Diagnosis(_PART, Level.NOTE, text)
+            continue
+        if code == -errno.ETIMEDOUT:
+            yield Diagnosis(_PART, Level.WARNING, f"no answer in time from {those}", _SEE)
             continue
         if code in _REFUSALS and not osds.versions:
             continue  # none has it, which was told
