@@ -82,6 +82,7 @@ SPACES = {
         patch=lambda: mock.patch.object(_restore, "_load", _load_too_early),
         kinds=(Kind.OBJECTS,),
         shows="P23",
+        tried_first=3,
     ),
     "not-applied": Mutant(
         "a replica plays on from behind the pieces of the checkpoint that it has begun with",
@@ -96,6 +97,7 @@ SPACES = {
         patch=lambda: mock.patch.object(Decided, "find", return_value=None),
         kinds=(Kind.OBJECTS,),
         shows="P23",
+        tried_first=3,
     ),
     "gaps-passed": Mutant(
         "a replica passes what was trimmed, or is not there yet, as if it were nothing of its own",

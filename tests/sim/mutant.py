@@ -30,6 +30,7 @@ class Mutant:
         patch: what the clients do then.
         kinds: of runs, each of which notices it.
         shows: how the complaint begins: with a property of docs/correctness.md, or S for strangers.
+        tried_first: one of the seeds that noticed it when this was written, which saves the others.
     """
 
     broken: str
@@ -38,3 +39,4 @@ class Mutant:
     patch: Callable[[], contextlib.AbstractContextManager[object]] = _nothing
     kinds: tuple[Kind, ...] = (Kind.NOTHING,)
     shows: str = "P"
+    tried_first: int = 0

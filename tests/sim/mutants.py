@@ -288,11 +288,13 @@ MUTANTS = {
         "a change of layout asks for the highest positions before it seals",
         40,
         patch=lambda: mock.patch.object(views, "seal", _look_before_sealing),
+        tried_first=4,
     ),
     "epoch-before-identity": Mutant(
         "an object refuses a stale epoch before it looks whether the entry is there already",
         40,
         wrap=_epoch_before_identity,
+        tried_first=11,
     ),
     "fill-overwrites": Mutant("a fill replaces an entry", 40, wrap=_fill_overwrites),
     "id-forgotten": Mutant(
@@ -308,6 +310,7 @@ MUTANTS = {
         40,
         patch=lambda: mock.patch.object(Positions, "reserve", _reserve_unrecorded),
         shows="P16",
+        tried_first=3,
     ),
     "attempt-not-shut-out": Mutant(
         "an attempt at a delivery is granted positions when a later one has begun",
@@ -329,6 +332,7 @@ MUTANTS = {
         patch=lambda: mock.patch.object(_Attempt, "recover", _read_unsettled),
         kinds=(Kind.DELIVERIES,),
         shows="P15",
+        tried_first=28,
     ),
     "confirmed-out-of-order": Mutant(
         "a writer confirms an entry before those that were handed in before it",
@@ -341,12 +345,14 @@ MUTANTS = {
         40,
         patch=_recover_past_holes,
         kinds=(Kind.EXCLUSIVE,),
+        tried_first=8,
     ),
     "read-beyond-a-hole": Mutant(
         "a reader takes what lies above a hole for confirmed",
         80,
         patch=_read_past_holes,
         kinds=(Kind.EXCLUSIVE,),
+        tried_first=49,
     ),
     "selected-past-a-hole": Mutant(
         "a reader by tags passes positions that may still be written",
@@ -378,12 +384,14 @@ MUTANTS = {
         40,
         patch=lambda: _any_proof(admission),
         shows="S1",
+        tried_first=9,
     ),
     "any-sequencer": Mutant(
         "a client takes any answer for a proof that the sequencer knows the token",
         40,
         patch=lambda: _any_proof(greeting),
         shows="S2",
+        tried_first=13,
     ),
     **SPACES,
 }

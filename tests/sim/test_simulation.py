@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import functools
-from itertools import count
 
 import pytest
 
@@ -14,7 +13,7 @@ from ..support.programs import run_module
 from .mutants import MUTANTS
 from .run import Kind, run
 
-SEEDS = 200
+SEEDS = 100
 SEEDS_PER_TEST = 25
 REPLAY = "replay it: make chaos SEED="
 
@@ -33,7 +32,7 @@ def test_everything_holds_under_faults(first: int) -> None:
     assert operations > 100 * SEEDS_PER_TEST  # else nothing was tried
 
 
-SPACE_SEEDS = (*range(9), 25, 47, 64, 80, 272)
+SPACE_SEEDS = (*range(4), 25, 47, 64, 80, 272)
 """Some that have found a mistake are among them."""
 
 
@@ -57,14 +56,14 @@ def test_spaces_hold_under_faults() -> None:
 def test_what_is_broken_is_noticed(name: str, kind: Kind) -> None:
     """By the history alone, and within the first of those seeds that the unbroken code passes."""
     mutant = MUTANTS[name]
-    for seed in count():
-        assert seed < mutant.seeds_max, f"nothing noticed that {mutant.broken}"
+    for seed in (mutant.tried_first, *range(mutant.seeds_max)):
         with mutant.patch():
             outcome = run(seed, mutant.wrap, kind=kind)
         said = "\n".join(outcome.violations)
         assert "TypeError" not in said, f"it is out of date, and breaks something else: {said}"
         if any(violation.startswith(mutant.shows) for violation in outcome.violations):
-            break
+            return
+    pytest.fail(f"nothing noticed that {mutant.broken}")
 
 
 def test_a_seed_decides_everything() -> None:
