@@ -19,6 +19,7 @@ import pytest
 import zlog
 
 from ..support.ceph import CephCluster
+from .torture import JAVA_OPTIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +30,16 @@ if sys.version_info < (3, 11):
 
 SECONDS = 120
 """Longer than any query takes."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _short_lived() -> Iterator[None]:
+    """Have each JVM that a test starts be for seconds: the driver's, and the one that starts it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_SUBMIT_OPTS", JAVA_OPTIONS)
+        patch.setenv("SPARK_LAUNCHER_OPTS", JAVA_OPTIONS)
+        patch.setenv("SPARK_DAEMON_JAVA_OPTS", JAVA_OPTIONS)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +57,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             .appName("zlog-tests")
             .config("spark.driver.memory", "1g")
             .config("spark.driver.host", "127.0.0.1")
-            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
             .config("spark.sql.session.timeZone", "UTC")
             .config("spark.sql.shuffle.partitions", "2")
             .config("spark.sql.warehouse.dir", str(folder / "warehouse"))

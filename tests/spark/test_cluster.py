@@ -22,6 +22,7 @@ import zlog
 from ..cli.conftest import Cli
 from ..support.waiting import wait_until
 from .conftest import secrets_of
+from .torture import JAVA_OPTIONS
 
 HOME = Path(pyspark.__file__).parent
 SECONDS = 240
@@ -36,7 +37,6 @@ def running(words: list[str], log: Path, folder: Path) -> Iterator[subprocess.Po
         **os.environ,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "SPARK_WORKER_DIR": str(folder),
     }
     with log.open("wb") as file:
@@ -101,6 +101,7 @@ class Copying:
         self.words = ["--trigger", "available-now", "--json", "--master", master]
         for setting in ("ui.enabled=false", "driver.host=127.0.0.1", "executor.memory=512m"):
             self.words += ["--spark-conf", f"spark.{setting}"]
+        self.words += ["--spark-conf", f"spark.executor.extraJavaOptions={JAVA_OPTIONS}"]
 
     def run(self, log: str, *words: str) -> int:
         """Copy a log as far as the tail; returns the position that is next."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..bench.test_bench import limits_of, reports
 from ..support.programs import run_module
-from .torture import JAVA_OPTIONS, Found, faults
+from .torture import Found, faults
 
 
 def test_a_table_is_exact_or_not() -> None:
@@ -27,9 +27,7 @@ def test_a_kill(tmp_path: Path) -> None:
 def test_spark_beside_what_spark_has(tmp_path: Path) -> None:
     words = f"--store {(tmp_path / 'store').as_uri()} --entries 400 --per-batch 100 --width 2"
     quick = "--seconds 0.1 --rounds 1 --master local[2]"
-    java = f"spark.driver.extraJavaOptions={JAVA_OPTIONS}"
-    words = f"{words} {quick} --spark-conf"
-    found = reports("tests.bench.spark", *words.split(), java, seconds=400)
+    found = reports("tests.bench.spark", *words.split(), *quick.split(), seconds=400)
     batch, stream, write = found
     assert limits_of(batch) == ["Spark, Parquet", "read_columns", "read_range"]
     assert [limit["compare"] for limit in stream["limits"]] == ["latency"]

@@ -299,11 +299,7 @@ def test_the_command_imports_no_pyspark_for_its_help() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-JAVA_OPTIONS = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-QUICK = (
-    *("--spark-conf", "spark.ui.enabled=false", "--master", "local[2]"),
-    *("--spark-conf", JAVA_OPTIONS),
-)
+QUICK = ("--spark-conf", "spark.ui.enabled=false", "--master", "local[2]")
 
 
 def cli_of(store: zlog.Store) -> Cli:
@@ -381,7 +377,7 @@ def test_spark_submit_runs_it_too(store: zlog.Store, log: zlog.Log, tmp_path: Pa
     submit = Path(sys.executable).with_name("spark-submit")
     words = ("orders", "--to", str(tmp_path / "table"), "--trigger", "available-now", "--json")
     done = subprocess.run(
-        [submit, "--master", "local[2]", "--conf", JAVA_OPTIONS, program, *words, *QUICK[:2]],
+        [submit, "--master", "local[2]", program, *words, *QUICK[:2]],
         env=cli.environment,
         capture_output=True,
         timeout=SECONDS,
