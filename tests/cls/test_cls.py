@@ -83,7 +83,7 @@ def test_every_message_can_grow(programs: Path) -> None:
 
 def test_arbitrary_bytes_at_every_method(programs: Path) -> None:
     """It refuses to begin without a sound request of each method."""
-    run(programs / "fuzz_methods", "1", "60000")
+    run(programs / "fuzz_methods", "1", "20000")
 
 
 def test_the_requests_of_the_conformance_suite_at_the_fuzzer(
@@ -102,4 +102,4 @@ def test_the_requests_of_the_conformance_suite_at_the_fuzzer(
 
 
 def test_arbitrary_frames_at_the_sequencers_hot_path(programs: Path) -> None:
-    run(programs / "fuzz_grants", "1", "300000")
+    run(programs / "fuzz_grants", "1", "100000")
