@@ -51,7 +51,7 @@ CHUNKS_UNTIL = 2 * 256  # entries
 CHUNK_ENTRIES = 256  # with so many tags each, as many as a chunk of the index has
 EVERYTHING = POSITION_MAX + 1
 NOTE_CHARS_MAX = 400
-STEPS = {"mem": (300, 50), "file": (40, 40), "ceph": (20, 40)}
+STEPS = {"mem": (150, 50), "file": (20, 40), "ceph": (15, 40)}
 
 
 def difference(found: Answer, expected: Answer) -> str:
