@@ -108,6 +108,11 @@ class Places(Sequence[int]):
         return self.spacing.after(self.start, at % self._count)
 
     def __iter__(self) -> Iterator[int]:
+        if self.spacing.unit == 1:
+            return iter(range(self.start, self.stop, self.spacing.width))
+        return self._by_units()
+
+    def _by_units(self) -> Iterator[int]:
         spacing, left, at = self.spacing, self._count, self.start
         while left:
             in_unit = min(left, spacing.unit - at % spacing.unit)
