@@ -160,7 +160,7 @@ class Cluster:
         if foreign:
             raise ClusterError(f"{folder.path} is not empty ({foreign[0]}): choose another --dir")
         for path in folder.contents():
-            if path.is_dir() and path != folder.class_build:
+            if path.is_dir():
                 shutil.rmtree(path)
         folder.make()
         library = self._class_library(wanted)
@@ -184,7 +184,7 @@ class Cluster:
                 raise ClusterError(f"there is no object class at {library}")
             return library
         say("building the object class")
-        return object_class.build(self.folder.class_build)
+        return object_class.build(object_class.TREE)
 
     @staticmethod
     def _entities(settings: Settings) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import sys
 from pathlib import Path
@@ -14,6 +15,9 @@ CLASS = "zlog"
 LIBRARY = f"libcls_{CLASS}.so"
 NO_CLASS = "none"
 SOURCE = Path(__file__).resolve().parents[2]
+TREE = SOURCE / "build" / "class"
+"""Where clusters that are given no class build it: as `make build` does, and once for all."""
+
 _PACKAGES = "apt-get install g++ make cmake rados-objclass-dev libradospp-dev"
 
 
@@ -44,6 +48,13 @@ def fill_class_folder(folder: Folder, library: Path | None) -> None:
 
 def build(tree: Path) -> Path:
     """Build the class from this repository in the folder `tree` and return the library."""
+    tree.mkdir(parents=True, exist_ok=True)
+    with (tree / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several clusters may come up at once
+        return _build(tree)
+
+
+def _build(tree: Path) -> Path:
     cmake = _build_tool("cmake")
     configure = [cmake, "-S", str(SOURCE), "-B", str(tree), "-DCMAKE_BUILD_TYPE=Release"]
     run(

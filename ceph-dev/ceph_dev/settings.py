@@ -98,11 +98,6 @@ class Folder:
         """Where the OSDs look for object classes."""
         return self.path / "classes"
 
-    @property
-    def class_build(self) -> Path:
-        """The build tree of the object class, where `up` builds it."""
-        return self.path / "class-build"
-
     def data(self, name: str) -> Path:
         """The data directory of daemon `name` (`mon.a`, `osd.0`)."""
         return self.path / "data" / name
@@ -122,7 +117,7 @@ class Folder:
 
     def contents(self) -> list[Path]:
         """Everything a cluster leaves in its folder: what `down` may remove, and no more."""
-        names = ("data", "log", "run", "crash", "classes", "class-build", "monmap", "lock")
+        names = ("data", "log", "run", "crash", "classes", "monmap", "lock")
         return [self.path / name for name in names] + [self.keyring, self.conf, self.settings]
 
     def url(self, pool: str) -> str:
