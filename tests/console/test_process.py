@@ -90,7 +90,7 @@ def test_without_the_package_it_says_what_to_install(shop: zlog.Store) -> None:
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert "zlog: the console needs Starlette and uvicorn" in done.stderr
-    assert "pip install '.[console]'" in done.stderr
+    assert "pip install 'starlette>=" in done.stderr
 
 
 def test_only_names_that_match(shop: zlog.Store, tmp_path: Path, visit: Visitor) -> None:
