@@ -175,8 +175,8 @@ class _Tallies:
 
     def collect(self) -> Iterator[Metric]:
         """Return all metrics; prometheus-client asks for them."""
-        with self.lock:
-            yield from [*self._metrics()]
+        with self.lock:  # and not while its metrics are written out
+            return iter([*self._metrics()])
 
     def _metrics(self) -> Iterator[Metric]:
         calls: Counter[tuple[str, ...]] = Counter()

@@ -35,8 +35,6 @@ def rm(session: Session, log_names: tuple[str, ...], yes: bool) -> int:
         raise click.UsageError("stdin is no terminal to ask on, so rm needs --yes")
     with session.connect() as store:
         for name in log_names:
-            if not yes:
-                zlog.Log.open(store, name, timeout=session.timeout).close()  # before it is asked
             question = f"Remove log {name!r} of {store.url} with all its entries?"
             if not yes and not click.confirm(question, err=True):
                 return 1

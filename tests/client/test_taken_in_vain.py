@@ -50,7 +50,7 @@ def _read(wire: socket.socket, count: int) -> list[tuple[int, ...]]:
 
 
 def leave_holes(log: zlog.Log, frames: int) -> int:
-    """Take as many positions as so many frames can ask for, and append behind them."""
+    """Have a writer take as many positions as so many frames can ask for, and append behind."""
     for _ in range(frames):
         leave_hole(log, GRANT_COUNT_MAX)
     return log.append(b"behind")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,16 +72,16 @@ def test_one_that_is_interrupted_asks_no_more(
     held = space.lock("lock").acquire("me", lease=60)
     if free:
         held.release()
-    log = other._inner._replica.port._log  # type: ignore[attr-defined]
-    append = log.append
+    port = other._inner._replica.port
+    append = port.append
 
-    def interrupted(*args: Any, **options: Any) -> int:
+    async def interrupted(data: bytes, tags: Sequence[str]) -> int:
         monkeypatch.undo()
         if when == "after":
-            append(*args, **options)
+            await append(data, tags)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(log, "append", interrupted)
+    monkeypatch.setattr(port, "append", interrupted)
     with pytest.raises(KeyboardInterrupt):
         other.lock("lock").acquire("you", lease=60)
     assert space.lock("lock").waiting() == []

@@ -287,8 +287,8 @@ class RangeReader(Bounded[Sequence[Entry | Gap]]):
 class Follower:
     """Reads from ``start`` on and waits at the tail for more. Never passes an open hole.
 
-    Through a `ReadOnlyStore` it does, once it has waited: who looks from aside closes no hole, and
-    would stand before one for as long as no other reader comes.
+    Through a `ReadOnlyStore` it does, once it has waited: a client that looks from aside closes no
+    hole, and would stand before one for as long as no other reader comes.
     """
 
     def __init__(

@@ -110,7 +110,10 @@ class Held:
 async def acquire(
     replica: Replica, name: str, owner: Any, lease: float, timeout: float | None
 ) -> Held:
-    """Ask for a lock, and wait for it; see ``Lock.acquire``. Who is interrupted asks no more."""
+    """Ask for a lock, and wait for it; see ``Lock.acquire``.
+
+    A client that is interrupted takes its request back.
+    """
     io = replica.port.client.io
     began = io.monotonic()
     until = math.inf if timeout is None else began + timeout

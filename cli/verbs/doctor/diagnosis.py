@@ -9,6 +9,9 @@ from typing import NamedTuple
 from zlog import ZlogError
 from zlog.cli.exit_codes import ExitCode, exit_code_of
 
+FIND_OSD = "ceph health detail && ceph osd tree   # shows which OSDs are down"
+"""A mend, where OSDs do not answer."""
+
 
 class Level(enum.Enum):
     """How bad it is."""

@@ -96,16 +96,16 @@ def _not_writable(what: Path, path: Path) -> Diagnosis:
 
 def _grant(path: Path) -> str:
     """Say how this user gets the right to write to a directory."""
-    where = _word(path)
+    where, user = _word(path), os.environ.get("USER", "USER")
     if not path.exists():
         # Never the parent of a store that is to be made: it belongs to another user.
-        return f"sudo install -d -o {os.environ.get('USER', 'USER')} {where}"
+        return f"sudo install -d -o {user} {where}"
     owner = path.stat().st_uid
     if owner == os.geteuid():
         return f"chmod -R u+rwX {where}"
     with suppress(KeyError):
         return f"ask {pwd.getpwuid(owner).pw_name} for the right to write to all of {where}"
-    return f"sudo chown -R {os.environ.get('USER', 'USER')} {where}"  # of a user that is no more
+    return f"sudo chown -R {user} {where}"  # of a user that is no more
 
 
 def _word(path: Path | str) -> str:

@@ -31,7 +31,7 @@ from zlog.admin import (
 from zlog.cli.ceph import Target, new_client, with_class
 from zlog.cli.exit_codes import ExitCode
 from zlog.cli.verbs.doctor import versions
-from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, failed, ok, some
+from zlog.cli.verbs.doctor.diagnosis import FIND_OSD, Diagnosis, Level, failed, ok, some
 
 _LOGS_MAX = 200
 """Logs whose views are looked at."""
@@ -55,7 +55,6 @@ _IN_CLIENT = (
     "methods run in this client: safe, slower where writers meet, and who may write to the pool can"
     " overwrite logs"
 )
-_FIND_OSD = "ceph health detail && ceph osd tree   # shows which OSDs are down"
 
 
 def examine_class(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
@@ -103,7 +102,7 @@ def _refused(refusal: ClassRefusal, url: str) -> Diagnosis:
     part = "object class"
     purpose, where, code, loaded = refusal
     if isinstance(refusal.error, StoreTimeout):
-        return failed(part, refusal.error, _FIND_OSD)
+        return failed(part, refusal.error, FIND_OSD)
     if code == -errno.EIO and loaded:
         text = f"{where} is damaged, or the disk that it is on (EIO)"
         return Diagnosis(part, Level.FAILURE, text, _FIND_DAMAGE)

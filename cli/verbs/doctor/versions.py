@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator
 from zlog import LogNotFound, Store, StoreUnavailable, ZlogError, connect
 from zlog.admin import ClassVersion, Osds, osd_versions, own_version, stored_formats
 from zlog.cli.ceph import with_class
-from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, ok, some
+from zlog.cli.verbs.doctor.diagnosis import FIND_OSD, Diagnosis, Level, ok, some
 
 _PART = "versions"
 _INSTALL = "install libcls_zlog.so on their hosts, and restart them: docs/upgrading.md"
-_SEE = "see which OSDs are down, or slow: ceph health detail && ceph osd tree"
 _OSDS_SHOWN = 8
 _REFUSALS = {
     -errno.EOPNOTSUPP: "no object class in",
@@ -51,7 +50,7 @@ def compare(osds: Osds) -> Iterator[Diagnosis]:
             yield Diagnosis(_PART, Level.NOTE, text)
             continue
         if code == -errno.ETIMEDOUT:
-            yield Diagnosis(_PART, Level.WARNING, f"no answer in time from {those}", _SEE)
+            yield Diagnosis(_PART, Level.WARNING, f"no answer in time from {those}", FIND_OSD)
             continue
         if code in _REFUSALS and not osds.versions:
             continue  # none has it, which was told
