@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import zlog
 from zlog.cli.session import Session
-from zlog.cli.verbs.bench import measure as turns
-from zlog.cli.verbs.bench.measure import Contender, Ratio, Slice, contest, repeat
+from zlog.cli.verbs.bench.measure import ROUNDS, Contender, Ratio, Slice, contest, repeat
 from zlog.cli.verbs.bench.results import Report, show
 from zlog.cli.verbs.bench.testbed import Testbed, new_testbed
 from zlog.cli.verbs.spark.session import spark_session
@@ -231,7 +230,6 @@ def _contests(loads: SparkLoads) -> Iterator[tuple[str, Contender, list[Contende
 
 def measure(given: argparse.Namespace) -> Iterator[Report]:
     """Measure Spark on a store, as the command line says."""
-    turns.ROUNDS = given.rounds
     workload = {key: value for key, value in vars(given).items() if key != "json"}
     settings = {
         # A stream is stopped amid a batch, of which Spark tells at length.
@@ -249,7 +247,7 @@ def measure(given: argparse.Namespace) -> Iterator[Report]:
         where = f"{given.entries} entries of {given.size} B, width {given.width}, on {given.store}"
         for what, load, limits in _contests(loads):
             load.run(given.seconds / given.rounds / 2)
-            measured = contest(load, limits, given.seconds, given.size)
+            measured = contest(load, limits, given.seconds, given.size, given.rounds)
             yield Report("spark", f"{what}: {where}", workload, measured)
 
 
@@ -262,9 +260,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=8, help="stripe objects (%(default)s)")
     parser.add_argument("--per-batch", type=int, default=8000, help="entries, of a stream's batch")
     parser.add_argument("--seconds", type=float, default=20.0, help="for each (%(default)g)")
-    parser.add_argument(
-        "--rounds", type=int, default=turns.ROUNDS, help="turns of each (%(default)s)"
-    )
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="turns of each (%(default)s)")
     parser.add_argument("--master", help="Spark's (local[*])")
     parser.add_argument("--spark-conf", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--json", action="store_true", help="print JSON objects")

@@ -103,7 +103,11 @@ Figures = dict[str, Any]
 
 
 def contest(
-    load: Contender, limits: Sequence[Contender], seconds: float, entry_bytes: int
+    load: Contender,
+    limits: Sequence[Contender],
+    seconds: float,
+    entry_bytes: int,
+    rounds: int = ROUNDS,
 ) -> list[Figures]:
     """Measure a load and its limits in turns; the load comes first in the result.
 
@@ -112,15 +116,16 @@ def contest(
         limits: what it is measured against.
         seconds: for each contender, over all rounds.
         entry_bytes: bytes of one entry.
+        rounds: turns of each.
 
     Raises:
         ValueError: a contender got nothing done.
     """
     contenders = [load, *limits]
     slices: list[list[Slice]] = [[] for _ in contenders]
-    for number in range(ROUNDS):
+    for number in range(rounds):
         for index in _order(number, len(contenders)):
-            done = contenders[index].run(seconds / ROUNDS)
+            done = contenders[index].run(seconds / rounds)
             if not done.calls:
                 name = contenders[index].name
                 raise ValueError(f"{name}: not one call ended in time; give it more --seconds")
