@@ -103,12 +103,14 @@ async def _tail(request: Request) -> AsyncIterator[Event]:
         following = asyncio.create_task(follow())
         try:
             yield {"start": start}
-            while not following.done():
+            while items or any(passed) or not following.done():
                 await asyncio.wait([following], timeout=_BATCH_SECONDS)
                 if items or any(passed):
-                    yield {"items": [*items], "unmatched": passed[0], "left_out": passed[1]}
-                    items.clear()
+                    unmatched, left_out = passed
+                    event = {"items": [*items], "unmatched": unmatched, "left_out": left_out}
+                    items.clear()  # before the event goes out: what comes meanwhile is the next
                     passed[:] = 0, 0
+                    yield event
             await following
         finally:
             following.cancel()
@@ -132,10 +134,11 @@ async def _check(request: Request) -> AsyncIterator[Event]:
 
         running = asyncio.create_task(run())
         try:
-            while not running.done():
+            while found or not running.done():
                 await asyncio.wait([running], timeout=_BATCH_SECONDS)
-                yield {"done": reached[0], "total": reached[1], "findings": [*found]}
-                found.clear()
+                event = {"done": reached[0], "total": reached[1], "findings": [*found]}
+                found.clear()  # before the event goes out: what comes meanwhile is the next
+                yield event
             await running
             yield {"summary": audit.summary._asdict()}
         finally:
