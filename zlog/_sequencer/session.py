@@ -249,6 +249,7 @@ class Session:
             return
         self._closed = True
         if self._leave(self):
+            self._end.detach()
             await self._dialer.close()
             return
         self._end()
