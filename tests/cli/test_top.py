@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import os
@@ -18,6 +19,7 @@ import pytest
 
 import zlog
 from zlog._base.names import head_object
+from zlog.cli.verbs.top.rows import HEAD, look, rows_of, summary
 from zlog.overview import overview, rates
 
 from ..client.planted import flip
@@ -63,6 +65,16 @@ def test_rates_are_of_the_same_log(ten: zlog.Log) -> None:
         anew.append(b"first")
     (other,) = overview(ten.store, content=True).logs
     assert rates(after, other) == (0, 0)
+
+
+def test_one_look_tells_no_rate(ten: zlog.Log) -> None:
+    seen = asyncio.run(look(ten.store, "*", None))
+    (row,) = rows_of(None, seen)
+    assert row.cells()[HEAD.index("RATE/s")] == ""
+    assert "entries/s" not in summary(seen, [row])
+    again = rows_of(seen, asyncio.run(look(ten.store, "*", None)))
+    assert again[0].cells()[HEAD.index("RATE/s")] == "0"
+    assert "0 entries/s" in summary(seen, again)
 
 
 def test_a_log_that_can_not_be_read_hides_no_other() -> None:

@@ -86,6 +86,6 @@ def _fields(row: Row) -> dict[str, object]:
     return {
         **asdict(row.log),
         "lag": row.log.lag,
-        "positions_per_second": round(row.rate, 3),
+        "positions_per_second": round(row.rate or 0.0, 3),
         "bytes_per_second": round(row.bytes_rate, 3),
     }

@@ -18,12 +18,12 @@ class Row(NamedTuple):
 
     Attributes:
         log: see there.
-        rate: positions per second.
+        rate: positions per second; None: it was looked at once only.
         bytes_rate: bytes of data per second.
     """
 
     log: LogOverview
-    rate: float = 0.0
+    rate: float | None = None
     bytes_rate: float = 0.0
 
     def cells(self) -> tuple[str, ...]:
@@ -34,7 +34,7 @@ class Row(NamedTuple):
         content = log.content
         return (
             log.name,
-            f"{self.rate:,.0f}",
+            "" if self.rate is None else f"{self.rate:,.0f}",
             "" if content is None else human_bytes(content.bytes),
             f"{log.tail:,}",
             f"{log.trim_point:,}",
@@ -62,7 +62,7 @@ def sorted_rows(rows: list[Row], by: str, *, reverse: bool = False) -> list[Row]
     """Return rows in an order of ``SORTS``: names ascend, numbers descend, or the reverse."""
     by_name = sorted(rows, key=lambda row: row.log.name, reverse=reverse and by == "name")
     keys = {
-        "rate": lambda row: row.rate,
+        "rate": lambda row: row.rate or 0.0,
         "bytes": lambda row: row.log.content.bytes if row.log.content else 0,
         "tail": lambda row: row.log.tail,
         "lag": lambda row: row.log.lag,
@@ -81,9 +81,10 @@ def rows_of(before: StoreOverview | None, now: StoreOverview) -> list[Row]:
 
 def summary(seen: StoreOverview, rows: list[Row]) -> str:
     """Return a line about all of them."""
-    total = sum(row.rate for row in rows)
+    known = [row.rate for row in rows if row.rate is not None]
+    total = f"{sum(known):,.0f} entries/s   " if known else ""
     logs = "1 log" if len(rows) == 1 else f"{len(rows):,} logs"
-    return f"{logs}   {total:,.0f} entries/s   {sequencer_line(seen)}"
+    return f"{logs}   {total}{sequencer_line(seen)}"
 
 
 def sequencer_line(seen: StoreOverview) -> str:

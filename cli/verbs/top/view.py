@@ -142,7 +142,7 @@ class TopView(App[None]):
         lines = [
             ("log", f"{log.name}  {state_of(log)}"),
             ("id", log.id),
-            ("rate", f"{row.rate:,.1f} entries/s, {human_bytes(int(row.bytes_rate))}/s"),
+            ("rate", _rate(row)),
             ("tail", f"{log.tail:,}"),
             ("trim point", f"{log.trim_point:,}"),
             ("epoch", f"{log.epoch}"),
@@ -215,3 +215,9 @@ class TopView(App[None]):
         """Stop looking, or go on."""
         self._paused = not self._paused
         self._show()
+
+
+def _rate(row: Row) -> str:
+    if row.rate is None:
+        return "known with the next look"
+    return f"{row.rate:,.1f} entries/s, {human_bytes(int(row.bytes_rate))}/s"
