@@ -18,6 +18,7 @@ from ..support.ceph import unavailable
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 
+
 @pytest.fixture(scope="module")
 def programs() -> Path:
     """Build the programs, under the sanitizers; answer the folder that they are in.
