@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import functools
+import gc
 
 import pytest
 
 from ..support.programs import run_module
 from .mutants import MUTANTS
 from .run import Kind, run
+from .strangers import OverheardLoop
 
 SEEDS = 100
 SEEDS_PER_TEST = 25
@@ -73,6 +75,14 @@ def test_a_seed_decides_everything() -> None:
     assert here[0] != here[1]
     done = run_module("tests.sim", "--seed", "3")
     assert f"digest {here[0]}" in done.stdout
+
+
+def test_a_run_leaves_nothing() -> None:
+    """Its tasks would be gone through by each later `asyncio.run` of this process."""
+    for seed in range(3):
+        run(seed)
+    gc.collect()
+    assert [each for each in gc.get_objects() if type(each) is OverheardLoop] == []
 
 
 def test_a_run_meets_what_it_is_for() -> None:
