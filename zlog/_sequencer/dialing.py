@@ -52,7 +52,7 @@ class OneLink(ABC, Generic[L, G]):
 
     Attributes:
         sessions: that share it.
-        left: lanes of those that have ended. To it alone a session adds while it is collected,
+        left: the logs of those that have ended. To it alone a session adds while it is collected,
             which may be when any lock is held.
     """
 
@@ -69,7 +69,7 @@ class OneLink(ABC, Generic[L, G]):
         self._refusal = Refusal(clock)
         self._closed = False
         self.sessions = WeakSet[Session]()
-        self.left = deque[dict[LogAddress, Lane]]()
+        self.left = deque[set[LogAddress]]()
         self._lanes: dict[LogAddress, Lane] = {}
         self._unused: set[Lane] = set()
         self._start()
@@ -106,12 +106,13 @@ class OneLink(ABC, Generic[L, G]):
     async def _dial(self, deadline: Deadline) -> L:
         """Connect, and say HELLO."""
 
-    def lane(self, log: LogAddress, lanes: dict[LogAddress, Lane]) -> Lane:
-        """Return what sessions share that use ``log``, and enter it in the lanes of one."""
+    def lane(self, log: LogAddress, lanes: dict[LogAddress, Lane], logs: set[LogAddress]) -> Lane:
+        """Return what sessions share that use ``log``; enter it in the lanes and logs of one."""
         with self._mutex:
             if log not in lanes:
                 lane = lanes[log] = self._lanes.get(log) or Lane(log, self._new_guard())
                 self._lanes[log] = lane
+                logs.add(log)
                 lane.users += 1
             return lanes[log]
 
@@ -121,7 +122,8 @@ class OneLink(ABC, Generic[L, G]):
             return []
         with self._mutex:
             while self.left:
-                for lane in [*self.left.popleft().values()]:
+                for log in [*self.left.popleft()]:
+                    lane = self._lanes[log]  # it is there until its last user has left
                     lane.users -= 1
                     self._unused.add(lane)
             return [*self._unused]

@@ -131,11 +131,11 @@ class Dialer(Protocol):
         """Return the live link, made if there is none. Raises SequencerUnavailable."""
         ...
 
-    left: deque[dict[LogAddress, Lane]]
-    """The lanes of each session that was closed, or forgotten without that."""
+    left: deque[set[LogAddress]]
+    """The logs of each session that was closed, or forgotten without that."""
 
-    def lane(self, log: LogAddress, lanes: dict[LogAddress, Lane]) -> Lane:
-        """Return what sessions share that use ``log``, and enter it in the lanes of one."""
+    def lane(self, log: LogAddress, lanes: dict[LogAddress, Lane], logs: set[LogAddress]) -> Lane:
+        """Return what sessions share that use ``log``; enter it in the lanes and logs of one."""
         ...
 
     def unused(self) -> Sequence[Lane]:
@@ -167,7 +167,9 @@ class Session:
         self._dialer = dialer
         self._leave = leave
         self._lanes: dict[LogAddress, Lane] = {}
-        self._end = finalize(self, dialer.left.append, self._lanes)
+        # Not the lanes: they lead to the link and its loop, which a finalizer would keep.
+        self._logs: set[LogAddress] = set()
+        self._end = finalize(self, dialer.left.append, self._logs)
         self._closed = False
 
     async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:
@@ -249,7 +251,6 @@ class Session:
             return
         self._closed = True
         if self._leave(self):
-            self._end.detach()
             await self._dialer.close()
             return
         self._end()
@@ -313,7 +314,7 @@ class Session:
     async def _lane(self, log: LogAddress) -> Lane:
         """Begin to use a log."""
         self._check_open()
-        lane = self._dialer.lane(log, self._lanes)
+        lane = self._dialer.lane(log, self._lanes, self._logs)
         await self._close_unused()
         return lane
 

@@ -90,7 +90,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._serials = itertools.count()
         self._serial_of: dict[int, int] = {}
         self._abandoned = False
-        self._processes: set[Process] = set()
         self.network = Network(self, seed)
         self.zlog_world = VirtualWorld(self, seed)
 
@@ -137,16 +136,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             self.set_exception_handler(lambda *_: None)
             self.abandon(asyncio.all_tasks(self))
         super().close()
-        for process in self._processes:
-            process.forget()
 
     def carry_on(self, handles: Iterable[asyncio.Handle]) -> None:
         """Run what a process would have done while it was paused."""
         self._ready.extend(handles)  # type: ignore[attr-defined]
-
-    def begin(self, process: Process) -> None:
-        """Know a process that runs here."""
-        self._processes.add(process)
 
     def end(self, process: Process) -> None:
         """Break a dead process's connections, and watch its file descriptors no longer."""

@@ -17,8 +17,6 @@ class _Loop(Protocol):
     """What a process needs of the virtual loop that it runs on."""
 
     def carry_on(self, handles: Iterable[asyncio.Handle]) -> None: ...
-    def begin(self, process: Process) -> None: ...
-
     def end(self, process: Process) -> None: ...
 
 
@@ -53,7 +51,6 @@ class Process:
         assert not self.dead
         loop = asyncio.get_running_loop()
         self._loop = cast(_Loop, loop)
-        self._loop.begin(self)
         context = contextvars.Context()
         context.run(PROCESS.set, self)
         return context.run(loop.create_task, coroutine)
@@ -79,11 +76,6 @@ class Process:
         self._held.clear()
         if self._loop is not None:
             self._loop.end(self)
-
-    def forget(self) -> None:
-        """Let go of what it had, once its loop is closed."""
-        self.local.clear()
-        self._tasks.clear()
 
     def own(self, task: asyncio.Task[Any]) -> None:
         """Keep a task: a dead process's must not be cleaned up, which would run parts of it."""
