@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import aclosing
 from typing import Any
 
@@ -73,6 +73,31 @@ def _line(event: Event) -> str:
     return f"data: {json.dumps(event, separators=(',', ':'))}\n\n"
 
 
+async def _told(
+    work: Coroutine[Any, Any, None], take: Callable[[], Event | None]
+) -> AsyncGenerator[Event, None]:
+    """Tell what some work finds, until it ends.
+
+    Args:
+        work: finds something. What it raises is raised.
+        take: returns what was found since the last time, and forgets it, before it goes out: what
+            is found while a browser takes an event is in the next one.
+    """
+    running = asyncio.create_task(work)
+    try:
+        ended = False
+        while not ended:
+            await asyncio.wait([running], timeout=_BATCH_SECONDS)
+            ended = running.done()
+            event = take()
+            if event is not None:
+                yield event
+        await running
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+
+
 async def _watch(request: Request) -> AsyncIterator[Event]:
     """All logs of the store, and what changes in them."""
     async with aclosing(request.app.state.logs.watch()) as changes:
@@ -100,21 +125,18 @@ async def _tail(request: Request) -> AsyncIterator[Event]:
                 else:
                     items.append(item_fields(item))
 
-        following = asyncio.create_task(follow())
-        try:
-            yield {"start": start}
-            while items or any(passed) or not following.done():
-                await asyncio.wait([following], timeout=_BATCH_SECONDS)
-                if items or any(passed):
-                    unmatched, left_out = passed
-                    event = {"items": [*items], "unmatched": unmatched, "left_out": left_out}
-                    items.clear()  # before the event goes out: what comes meanwhile is the next
-                    passed[:] = 0, 0
-                    yield event
-            await following
-        finally:
-            following.cancel()
-            await asyncio.wait([following])
+        def take() -> Event | None:
+            if not items and not any(passed):
+                return None
+            event = {"items": [*items], "unmatched": passed[0], "left_out": passed[1]}
+            items.clear()
+            passed[:] = 0, 0
+            return event
+
+        yield {"start": start}
+        async with aclosing(_told(follow(), take)) as events:
+            async for event in events:
+                yield event
 
 
 async def _check(request: Request) -> AsyncIterator[Event]:
@@ -132,18 +154,15 @@ async def _check(request: Request) -> AsyncIterator[Event]:
             async for finding in audit:
                 found.append(finding_fields(finding))
 
-        running = asyncio.create_task(run())
-        try:
-            while found or not running.done():
-                await asyncio.wait([running], timeout=_BATCH_SECONDS)
-                event = {"done": reached[0], "total": reached[1], "findings": [*found]}
-                found.clear()  # before the event goes out: what comes meanwhile is the next
+        def take() -> Event:
+            event = {"done": reached[0], "total": reached[1], "findings": [*found]}
+            found.clear()
+            return event
+
+        async with aclosing(_told(run(), take)) as events:
+            async for event in events:
                 yield event
-            await running
-            yield {"summary": audit.summary._asdict()}
-        finally:
-            running.cancel()
-            await asyncio.wait([running])
+        yield {"summary": audit.summary._asdict()}
 
 
 async def _doctor(request: Request) -> AsyncIterator[Event]:
