@@ -15,7 +15,7 @@ DONE := .venv/done
 TEST_MINUTES := 45
 # Each has clusters of its own. Tests wait half of the time: three keep two cores busy.
 TEST_WORKERS := 3
-# By path, with what a target may put before it: `python -m` would find the sources before the package.
+# With the command that a target may put before it.
 PYTEST = timeout --signal=INT --kill-after=60 $(TEST_MINUTES)m $(MEASURE) $(BIN)/pytest \
 	--numprocesses=$(TEST_WORKERS) --dist=loadfile --no-loadscope-reorder -o faulthandler_timeout=300
 FUZZ_RUNS := 10000000
@@ -37,8 +37,9 @@ BUILD_TOOLS := 'cmake>=3.24' 'cython>=3.1' ninja 'scikit-build-core>=1.0'
 PYTHON_CODE := ceph-dev cli docs/conf.py docs/generate.py examples pyspark_zlog seqr tests tools zlog \
 	ceph-dev/cluster packaging/sbom tools/check-links
 CPP_FOLDERS := cls_zlog zlog seqr cli tests
-SOURCES := pyproject.toml CMakeLists.txt \
-	$(shell find cls_zlog zlog seqr cli pyspark_zlog -type f -not -path '*/__pycache__/*')
+# A change of Python code alone needs no build: the package is installed as links to the sources.
+SOURCES := pyproject.toml CMakeLists.txt $(shell find cls_zlog zlog seqr cli \
+	-name '*.cc' -o -name '*.h' -o -name '*.py[xd]' -o -name '*.pxi' -o -name CMakeLists.txt)
 
 .PHONY: help
 help: ## say what can be made
@@ -69,12 +70,16 @@ PROTOCOL_TESTS := tests/cls tests/conformance tests/native/test_audit.py tests/c
 
 .PHONY: coverage-protocol
 coverage-protocol: $(DONE)/build-tools $(DONE)/dev-tools
-	rm -rf $(COVERAGE)/package $(COVERAGE)/cls $(COVERAGE)/site
-	$(PIP) install --no-build-isolation --config-settings=build-dir=build/coverage/package \
+	rm -rf $(COVERAGE)/package $(COVERAGE)/cls $(COVERAGE)/venv
+	@# An environment that adds this build of zlog to the packages of the first one.
+	$(PYTHON) -m venv --without-pip $(COVERAGE)/venv
+	$(BIN)/python -c 'import site; print(*site.getsitepackages())' > \
+		$$($(COVERAGE)/venv/bin/python -c 'import site; print(*site.getsitepackages())')/first.pth
+	$(INSTALL) --python $(COVERAGE)/venv/bin/python --config-settings=build-dir=build/coverage/package \
 		--config-settings=cmake.build-type=Debug --config-settings=cmake.define.CMAKE_CXX_FLAGS='$(COUNTED)' \
-		--no-deps --upgrade --target=build/coverage/site .
-	PYTHONPATH=$(COVERAGE)/site CXXFLAGS='-O0 $(COUNTED)' ZLOG_CLS_TESTS=$(COVERAGE)/cls ZLOG_TEST_CEPH=never \
-		$(PYTEST) -rfE $(PROTOCOL_TESTS)
+		--no-deps --ignore-installed --editable .
+	CXXFLAGS='-O0 $(COUNTED)' ZLOG_CLS_TESTS=$(COVERAGE)/cls ZLOG_TEST_CEPH=never \
+		$(PYTEST:$(BIN)/pytest=$(COVERAGE)/venv/bin/python -m pytest) -rfE $(PROTOCOL_TESTS)
 	$(BIN)/gcovr
 
 .PHONY: coverage-python
@@ -190,9 +195,7 @@ lint: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package $(DONE)/ceph ## ruff, mypy
 	find $(CPP_FOLDERS) -name '*.cc' | xargs --max-procs=$$(nproc) --max-args=1 $(BIN)/clang-tidy --quiet
 	$(BIN)/ruff check $(PYTHON_CODE)
 	$(BIN)/ruff format --check $(PYTHON_CODE)
-	@# Not from here, where the folder zlog lacks what is installed below it: zlog.cli, zlog.seqr.
-	cd $(DONE) && $(BIN)/mypy --config-file $(CURDIR)/pyproject.toml \
-		--cache-dir $(CURDIR)/.mypy_cache/installed --package zlog
+	$(BIN)/mypy --package zlog
 	$(BIN)/mypy ceph-dev/ceph_dev tests/bench tests/support tests/spark/torture.py
 
 .PHONY: messages
@@ -270,5 +273,5 @@ $(DONE)/ceph: $(DONE)/venv
 	@touch $@
 
 $(DONE)/package: $(SOURCES) $(DONE)/build-tools
-	$(INSTALL) '.[console,metrics,objects,seqr,top]'
+	$(INSTALL) --editable '.[console,metrics,objects,seqr,top]'
 	@touch $@

@@ -15,14 +15,6 @@ Many writers append to one log; all readers see the same entries in the same ord
 
 from typing import TYPE_CHECKING
 
-try:
-    from zlog._native import core as _core  # noqa: F401
-except ImportError as error:
-    raise ImportError(
-        f"zlog's compiled part can't be loaded ({error}). In the folder of its sources Python finds"
-        " those instead of the installed package: run from another directory."
-    ) from error
-
 from zlog import aio
 from zlog._append.delivery_records import DeliverySource
 from zlog._audit.check import Progress

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import inspect
 import pickle
-from pathlib import Path
 
 import pytest
 
 import zlog
+from tests.support.programs import REPOSITORY
 from zlog._native import messages
 
-STUB = ast.parse(Path(messages.__file__).with_name("messages.pyi").read_text())
+STUB = ast.parse((REPOSITORY / "zlog/_native/messages.pyi").read_text())
 
 
 def test_the_stub_has_every_function_and_its_parameters() -> None:

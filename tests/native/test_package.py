@@ -1,12 +1,16 @@
-"""What is installed: one package and its name for Spark, no sources, modules that import."""
+"""The wheel: one package and its name for Spark, no sources of extensions. Modules that import."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-from pathlib import PurePosixPath
+import subprocess
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from scikit_build_core.build import build_wheel
 
 import zlog
 from tests.support.programs import REPOSITORY
@@ -14,32 +18,35 @@ from tests.support.programs import REPOSITORY
 from .support import run
 
 
-def installed_files() -> list[PurePosixPath]:
-    files = importlib.metadata.files("zlog-ceph")
-    assert files
-    return [PurePosixPath(str(file)) for file in files]
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
+    """The wheel of these sources, without what CMake would compile."""
+    folder = tmp_path_factory.mktemp("wheel")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(REPOSITORY)
+        name = build_wheel(str(folder), {"wheel.cmake": "false"})
+    with zipfile.ZipFile(folder / name) as opened:
+        yield opened
 
 
-def test_the_only_top_level_package_is_zlog_beside_the_one_that_spark_looks_for() -> None:
-    tops = {file.parts[0] for file in installed_files() if file.parts[0] != ".."}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"zlog", "pyspark_zlog"}
-
-
-def test_the_commands_and_the_sequencer_are_inside_the_package() -> None:
-    files = set(installed_files())
-    assert PurePosixPath("zlog/cli/main.py") in files
-    assert PurePosixPath("zlog/seqr/__init__.py") in files
-
-
-def test_no_sources_of_the_extensions_are_installed() -> None:
-    sources = {".pyx", ".pxd", ".pxi", ".cc", ".h", ".txt", ".cpp"}
-    in_package = [file for file in installed_files() if file.parts[0] == "zlog"]
-    assert [file for file in in_package if file.suffix in sources] == []
-
-
-def test_types_are_installed() -> None:
-    files = set(installed_files())
-    assert {PurePosixPath(f"zlog/{name}") for name in ("py.typed", "_native/core.pyi")} <= files
+def test_the_wheel_holds_each_file_of_the_packages_once_and_nothing_else(
+    wheel: zipfile.ZipFile,
+) -> None:
+    tracked = subprocess.run(
+        ["git", "ls-files", "zlog", "seqr", "cli", "pyspark_zlog", ":!zlog/seqr", ":!zlog/cli"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        check=True,
+        text=True,
+    ).stdout.split()
+    sources = {".pyx", ".pxd", ".pxi", ".cc", ".h", ".txt"}
+    expected = [
+        f"zlog/{file}" if file.startswith(("seqr/", "cli/")) else file
+        for file in tracked
+        if Path(file).suffix not in sources
+    ]
+    held = [name for name in wheel.namelist() if ".dist-info/" not in name]
+    assert sorted(held) == sorted(expected)
 
 
 def test_zlog_brings_asyncio_and_its_version() -> None:
@@ -63,8 +70,7 @@ def test_python_m_zlog_is_the_command() -> None:
 def test_the_licence_is_installed_and_named() -> None:
     metadata = importlib.metadata.metadata("zlog-ceph")
     assert metadata["License-Expression"] == "Apache-2.0"
-    (licence,) = [file for file in installed_files() if file.name == "LICENSE"]
-    text = importlib.metadata.distribution("zlog-ceph").read_text(f"licenses/{licence.name}")
+    text = importlib.metadata.distribution("zlog-ceph").read_text("licenses/LICENSE")
     assert text == (REPOSITORY / "LICENSE").read_text()
 
 

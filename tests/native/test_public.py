@@ -22,6 +22,7 @@ import zlog.objects.aio
 import zlog.store
 import zlog.testing
 import zlog.transfer
+from tests.support.programs import REPOSITORY
 
 MODULES: list[ModuleType] = [
     *(zlog, zlog.aio, zlog.objects, zlog.objects.aio),
@@ -62,12 +63,12 @@ PUBLIC = public()
 
 @cache
 def source(module: str) -> ast.Module:
-    """The source of a module; of one in C++ its stub."""
+    """The source of a module; of a compiled one its stub."""
     file = importlib.import_module(module).__file__
     assert file is not None
     path = Path(file)
     if path.suffix != ".py":
-        path = path.with_name(f"{module.rpartition('.')[2]}.pyi")
+        path = REPOSITORY.joinpath(*module.split(".")).with_suffix(".pyi")
     return ast.parse(path.read_text())
 
 

@@ -14,9 +14,6 @@ import pytest
 
 from .files import ROOT, described, tracked
 
-FOLDERS = {"zlog": "zlog", "seqr": "zlog.seqr", "cli": "zlog.cli"}
-"""What each folder of sources is installed as."""
-
 ROOMS: tuple[tuple[str, ...], ...] = (
     ("_base", "_native", "errors", "limits", "names", "entry", "store", "read_only", "view"),
     ("_sequencer",),
@@ -55,9 +52,9 @@ class Import(NamedTuple):
 def modules() -> dict[str, Path]:
     """All modules of the package, by their names when it is installed."""
     found = {}
-    for file in tracked(".py", ".pyx", ".pxi", below=(*FOLDERS,)):
-        folder, *parts = file.relative_to(ROOT).with_suffix("").parts
-        name = ".".join([FOLDERS[folder], *parts])
+    for file in tracked(".py", ".pyx", ".pxi", below=("zlog", "seqr", "cli")):
+        parts = file.relative_to(ROOT).with_suffix("").parts
+        name = ".".join(parts if parts[0] == "zlog" else ("zlog", *parts))
         found[name.removesuffix(".__init__")] = file
     return found
 

@@ -1,4 +1,4 @@
-"""A second version of the Python package, made of the installed one: a client and a sequencer.
+"""A second version of the Python package, made of this one: a client and a sequencer.
 
 Each of its requests to the class has one more field, and it speaks another version of the protocol
 between clients and sequencers.
@@ -35,10 +35,21 @@ class Driver(ABC)""",
 """By file of the package: what is replaced, by what."""
 
 
+START = """
+import sys
+# An editable install redirects imports of zlog to the sources; the current folder may hold them.
+sys.meta_path[:] = [each for each in sys.meta_path if "zlog_ceph" not in type(each).__module__]
+import zlog
+"""
+"""Code that Python runs first if its path has a module ``sitecustomize``."""
+
+
 def install(folder: Path) -> Path:
     """Put the package into a folder for ``PYTHONPATH``, and return that."""
     package = folder / "zlog"
-    shutil.copytree(Path(zlog.__file__).parent, package)
+    for part in zlog.__path__:  # of an editable install: the sources, and the compiled modules
+        shutil.copytree(part, package, dirs_exist_ok=True)
+    (folder / "sitecustomize.py").write_text(START)
     for name, replaced in CHANGES.items():
         path = package / name
         text = path.read_text()

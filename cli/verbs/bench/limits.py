@@ -7,6 +7,7 @@ object class's operations from C++; ``cli/verbs/bench/native`` is its source.
 from __future__ import annotations
 
 import subprocess
+import sys
 from array import array
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,7 +17,8 @@ from tempfile import TemporaryFile
 import zlog
 from zlog.cli.verbs.bench.measure import Slice
 
-PROGRAM = Path(__file__).with_name("zlog-limits")
+_PROGRAMS = [Path(folder, "zlog-limits") for folder in sys.modules[__package__].__path__]
+PROGRAM = next((each for each in _PROGRAMS if each.exists()), _PROGRAMS[-1])
 
 _END_SECONDS = 60.0
 
