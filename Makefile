@@ -34,11 +34,15 @@ JAVA_17 := openjdk-17-jre-headless
 BUILD_TOOLS := 'cmake>=3.24' 'cython>=3.1' ninja 'scikit-build-core>=1.0'
 
 # Folders, and programs without a suffix, which ruff would not find in them.
-PYTHON_CODE := ceph-dev cli docs/conf.py docs/generate.py examples pyspark_zlog seqr tests tools zlog \
+PYTHON_CODE := bench ceph-dev cli docs/conf.py docs/generate.py examples pyspark_zlog seqr tests tools zlog \
 	ceph-dev/cluster packaging/sbom tools/check-links
-CPP_FOLDERS := cls_zlog zlog seqr cli tests
-# A change of Python code alone needs no build: the package is installed as links to the sources.
-SOURCES := pyproject.toml CMakeLists.txt $(shell find cls_zlog zlog seqr cli \
+CPP_FOLDERS := bench cls_zlog zlog seqr tests
+# The package is installed as links to the sources: an edit of Python code needs no build, and a
+# module that was added or removed needs a new list of them.
+MODULES := build/modules
+$(shell mkdir -p build; find zlog seqr cli pyspark_zlog -name '*.py' | sort > $(MODULES).new; \
+	cmp -s $(MODULES).new $(MODULES) || cp $(MODULES).new $(MODULES))
+NATIVE := CMakeLists.txt $(shell find cls_zlog zlog seqr bench \
 	-name '*.cc' -o -name '*.h' -o -name '*.py[xd]' -o -name '*.pxi' -o -name CMakeLists.txt)
 
 .PHONY: help
@@ -50,12 +54,12 @@ demo: $(DONE)/package ## build, then keep a real file in a log on the local disk
 	@PATH="$(BIN):$$PATH" VIRTUAL_ENV=.venv examples/demo.sh
 
 .PHONY: test
-test: lint docs-check $(DONE)/java $(DONE)/spin ## check the code, then run all tests; without Ceph they fail
+test: lint docs-check limits $(DONE)/java $(DONE)/spin ## check the code, then run all tests; without Ceph they fail
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
 	ZLOG_REQUIRE_CEPH=1 $(REQUIRE_CHROMIUM) $(PYTEST)
 
 .PHONY: test-local
-test-local: $(DONE)/package $(DONE)/dev-tools $(DONE)/spin ## all tests that need neither Ceph nor Spark
+test-local: limits $(DONE)/dev-tools $(DONE)/spin ## all tests that need neither Ceph nor Spark
 	ZLOG_TEST_CEPH=never $(REQUIRE_CHROMIUM) $(PYTEST) --ignore=tests/spark
 
 .PHONY: coverage
@@ -84,7 +88,7 @@ coverage-protocol: $(DONE)/build-tools $(DONE)/dev-tools
 
 .PHONY: coverage-python
 coverage-python: MEASURE = $(BIN)/coverage run
-coverage-python: $(DONE)/package $(DONE)/dev-tools $(DONE)/spin
+coverage-python: limits $(DONE)/dev-tools $(DONE)/spin
 	rm -rf $(COVERAGE)/python
 	@# Of a process that is killed nothing is known, and that test kills by the clock.
 	ZLOG_TEST_CEPH=never $(PYTEST) -rfE --ignore=tests/spark --ignore=tests/system/test_mirror_killed.py
@@ -130,21 +134,25 @@ release: ## as root, from a clean checkout of a tag: all that is published, in d
 	packaging/release $(SUITES)
 
 .PHONY: bench
-bench: $(DONE)/package $(DONE)/ceph ## measure the tables of docs/performance.md, in under 10 minutes
+bench: limits $(DONE)/ceph ## measure zlog next to raw limits, into build/bench/figures.md, in under 10 minutes
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
-	$(BIN)/python -m tests.bench --folder build/bench --json build/bench/figures.json \
-		--page docs/performance.md
+	$(BIN)/python -m bench.table --folder build/bench --json build/bench/figures.json \
+		--page build/bench/figures.md
+
+.PHONY: limits
+limits: $(DONE)/package
+	$(BIN)/cmake --build build/package --target zlog_limits
 
 # Servers that Debian lacks, or has too old: NATS where there is Go, Kafka out of Maven's repository.
 PEERS := $(CURDIR)/build/peers
 NATS := github.com/nats-io/nats-server/v2@v2.12.1
 
 .PHONY: bench-peers
-bench-peers: $(DONE)/package $(DONE)/ceph $(DONE)/peers ## measure others beside zlog, for docs/performance.md, in 15 minutes
-	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
-	$(BIN)/python -m tests.bench.peers --folder build/bench --tools $(PEERS) --page docs/performance.md && \
-	$(BIN)/python -m tests.bench.peers.objects --folder build/bench --tools $(PEERS) --page docs/performance.md
-	$(BIN)/python docs/generate.py
+bench-peers: limits $(DONE)/ceph $(DONE)/peers ## measure zlog next to other systems, into build/bench/peers.md, in 15 minutes
+	mkdir -p build/bench
+	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && { \
+	$(BIN)/python -m bench.peers --folder build/bench --tools $(PEERS) && \
+	$(BIN)/python -m bench.peers.objects --folder build/bench --tools $(PEERS); } > build/bench/peers.md
 
 .PHONY: model
 model: $(DONE)/spin ## search the model of the protocol at length; VARIANT=… shows a broken one fail
@@ -196,7 +204,7 @@ lint: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package $(DONE)/ceph ## ruff, mypy
 	$(BIN)/ruff check $(PYTHON_CODE)
 	$(BIN)/ruff format --check $(PYTHON_CODE)
 	$(BIN)/mypy --package zlog
-	$(BIN)/mypy ceph-dev/ceph_dev tests/bench tests/support tests/spark/torture.py
+	$(BIN)/mypy bench ceph-dev/ceph_dev tests/support tests/spark/torture.py
 
 .PHONY: messages
 messages: $(DONE)/dev-tools ## write what follows from the messages of the object class (after a change of them)
@@ -258,12 +266,12 @@ $(DONE)/spin: $(DONE)/venv
 	@touch $@
 
 # A server that can't be had is left out of the tables, which say so.
-$(DONE)/peers: pyproject.toml $(wildcard tests/bench/peers/*.xml tests/bench/peers/load/*) $(DONE)/venv $(DONE)/java
+$(DONE)/peers: pyproject.toml $(wildcard bench/peers/*.xml bench/peers/load/*) $(DONE)/venv $(DONE)/java
 	tools/apt-install maven redis-server
 	$(PIP) install --group peers
 	-GOBIN=$(PEERS) go install $(NATS)
-	-cd tests/bench/peers/load && go build -o $(PEERS)/load .
-	-$(foreach jars,kafka zookeeper,mvn --quiet --batch-mode --file tests/bench/peers/$(jars).xml \
+	-cd bench/peers/load && go build -o $(PEERS)/load .
+	-$(foreach jars,kafka zookeeper,mvn --quiet --batch-mode --file bench/peers/$(jars).xml \
 		dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(PEERS)/$(jars);)
 	@touch $@
 
@@ -272,6 +280,6 @@ $(DONE)/ceph: $(DONE)/venv
 	tools/link-rados $(PYTHON) $(BIN)/python
 	@touch $@
 
-$(DONE)/package: $(SOURCES) $(DONE)/build-tools
+$(DONE)/package: pyproject.toml $(MODULES) $(NATIVE) $(DONE)/build-tools
 	$(INSTALL) --editable '.[console,metrics,objects,seqr,top]'
 	@touch $@

@@ -1,4 +1,4 @@
-"""The colours in which zlog draws logs: the console, and the pictures of `--plot`.
+"""The colours of the console.
 
 States differ in lightness too, so that they are told apart without colours; the hues are those of
 Okabe and Ito's palette, which colour-blind people tell apart.
@@ -18,9 +18,8 @@ class Look(NamedTuple):
         line: of frames and grids.
         text: of words.
         faint: of words that matter less.
-        accent: of what can be clicked, and of the load in a chart.
+        accent: of what can be clicked.
         states: of positions, by what they hold.
-        series: of other lines in a chart.
     """
 
     background: str
@@ -30,7 +29,6 @@ class Look(NamedTuple):
     faint: str
     accent: str
     states: dict[str, str]
-    series: tuple[str, ...]
 
 
 LIGHT = Look(
@@ -49,7 +47,6 @@ LIGHT = Look(
         "unreadable": "#8e4585",
         "unknown": "#6b7280",
     },
-    series=("#7a8494", "#009e73", "#d55e00", "#cc79a7", "#56b4e9"),
 )
 
 DARK = Look(
@@ -68,7 +65,6 @@ DARK = Look(
         "unreadable": "#c58ac0",
         "unknown": "#8b95a3",
     },
-    series=("#8b95a3", "#2fc79a", "#ff8a4c", "#e8a5c6", "#8fd0ff"),
 )
 
 

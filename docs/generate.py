@@ -1,8 +1,7 @@
-"""Write what pages take from elsewhere. Run it when a verb has changed, or peers were measured.
+"""Write the generated parts of cli.md. Run it after a change of a command.
 
-Each verb's usage, help, options and examples stand in cli.md between two marks and come from the
-same objects as its `--help`; compare.md has the first of each of the peers' tables in
-performance.md. What stands outside of the marks is written by hand and stays.
+The usage, help, options and examples of each command are between two marks in cli.md, and come from
+the same objects as its `--help`. Text outside the marks is written by hand and stays as it is.
 """
 
 from __future__ import annotations
@@ -18,15 +17,8 @@ import click
 from zlog.cli.main import command as zlog_command
 
 PAGE = Path(__file__).with_name("cli.md")
-COMPARE = PAGE.with_name("compare.md")
-PERFORMANCE = PAGE.with_name("performance.md")
 
 _WIDTH = 100
-_PEERS = re.compile(
-    r"(?P<begin><!-- peers, (?P<group>\w+): begin [^\n]*-->\n)"
-    r"(?P<body>.*?)(?=<!-- peers, \w+: end)",
-    re.DOTALL,
-)
 _MARKED = re.compile(r"<!-- begin (?P<name>[a-z -]+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
@@ -103,30 +95,9 @@ def _examples(command: click.Command) -> Iterator[str]:
         yield f"```sh\n{inspect.cleandoc(examples)}\n```"
 
 
-def compare(text: str, performance: str) -> str:
-    """Return the page that compares, with the peers' tables as the page on performance has them.
-
-    Raises:
-        KeyError: that page has no such table.
-    """
-    bodies = {each["group"]: each["body"] for each in _PEERS.finditer(performance)}
-    return _PEERS.sub(lambda mark: mark["begin"] + _short(bodies[mark["group"]]), text)
-
-
-def _short(body: str) -> str:
-    """Return when the tables were measured and the first of them, without rows of zlog alone."""
-    found = re.search(r"^measured (\S+) .*; zlog (\w+);", body, re.MULTILINE)
-    table = re.search(r"(?:^\|.*\n)+", body, re.MULTILINE)
-    assert found is not None
-    assert table is not None
-    rows = [row for row in table[0].splitlines() if not row.endswith("| – |")]
-    return "\n".join(["", *rows, "", f"Measured {found[1]}, zlog at commit {found[2]}.", "", ""])
-
-
 def main() -> None:
-    """Write the pages anew."""
+    """Write the page."""
     PAGE.write_text(render(PAGE.read_text()))
-    COMPARE.write_text(compare(COMPARE.read_text(), PERFORMANCE.read_text()))
 
 
 if __name__ == "__main__":

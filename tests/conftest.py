@@ -46,7 +46,7 @@ SLOW_FILES = (
     "faults/test_faults.py",
     "docs/test_tutorial.py",
     "system/test_failover.py",
-    "cli/test_bench.py",
+    "bench/test_loads.py",
 )
 """Each takes a quarter of a minute or more, the longest first."""
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import zlog
-from zlog.cli.verbs.bench.echo import ask_echo, start_echo
-from zlog.cli.verbs.bench.limits import PROGRAM, Limit
-from zlog.cli.verbs.bench.usage import Processes, connected_osds, own_cpu_seconds
+from bench.echo import ask_echo, start_echo
+from bench.limits import PROGRAM, Limit
+from bench.usage import Processes, connected_osds, own_cpu_seconds
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from array import array
 
 import pytest
 
-from zlog.cli.verbs.bench.entries import entries_of
-from zlog.cli.verbs.bench.measure import (
+from bench.entries import entries_of
+from bench.measure import (
     ROUNDS,
     Contender,
     Ratio,
@@ -17,7 +17,7 @@ from zlog.cli.verbs.bench.measure import (
     one_after_the_other,
     repeat,
 )
-from zlog.cli.verbs.bench.writers import Traffic, Workload
+from bench.writers import Traffic, Workload
 
 
 def constant(calls: int, latency: float, entries_per_call: float = 1) -> Slice:

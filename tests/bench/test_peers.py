@@ -1,4 +1,4 @@
-"""What `make bench-peers` runs: each load runs beside SQLite, and the page says what was found."""
+"""What `make bench-peers` runs: each load runs next to SQLite."""
 
 from __future__ import annotations
 
@@ -7,21 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from ..support.programs import REPOSITORY, run_module
-from .peers.__main__ import GROUPS, LOADS, marks
-from .peers.known import Redis, Sqlite
-from .peers.peer import STEP, Missing, program
+from bench.peers.__main__ import LOADS
+from bench.peers.known import Redis, Sqlite
+from bench.peers.peer import STEP, Missing, program
+
+from ..support.programs import run_module
 
 
 def test_each_load_runs_beside_a_peer(tmp_path: Path) -> None:
-    begin, end = marks("libraries")
-    written = tmp_path / "page.md"
-    written.write_text(f"before\n{begin}\nold\n{end}\nafter\n")
-    words = ["--folder", str(tmp_path / "stores"), "--page", str(written), "--seconds", "0.05"]
-    done = run_module("tests.bench.peers", *words, "--groups", "libraries")
+    words = ["--folder", str(tmp_path / "stores"), "--seconds", "0.05"]
+    done = run_module("bench.peers", *words, "--groups", "libraries")
     assert done.returncode == 0, done.stderr
-    text = written.read_text()
-    assert "old" not in text
+    text = done.stdout
     assert "`synchronous=FULL`" in text
     assert "|  | zlog | SQLite | LMDB |" in text
     for load in LOADS:
@@ -47,10 +44,3 @@ def test_a_server_that_is_not_installed_is_missing(
         program("redis-server", tmp_path)
     with ExitStack() as stack, pytest.raises(Missing):  # its client may be missing too
         Redis(tmp_path, tmp_path, stack)
-
-
-def test_the_page_in_the_documentation_has_a_place_for_each_table() -> None:
-    text = (REPOSITORY / "docs" / "performance.md").read_text()
-    for group in GROUPS:
-        begin, end = marks(group)
-        assert text.index(begin) < text.index(end)

@@ -21,8 +21,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import zlog
+from bench.peers.peer import free_port
 
-from ..bench.peers.peer import free_port
 from ..support.programs import REPOSITORY
 from ..support.sequencer import SequencerProcess
 from ..support.waiting import wait_until

@@ -119,13 +119,6 @@ def test_the_command_reference_agrees_with_help(generate: Any) -> None:
     assert generate.render(text) == text, "run: python docs/generate.py"
 
 
-def test_the_page_that_compares_has_the_tables_of_the_page_on_performance(generate: Any) -> None:
-    text = (DOCS / "compare.md").read_text()
-    assert generate.compare(text, (DOCS / "performance.md").read_text()) == text, (
-        "run: python docs/generate.py"
-    )
-
-
 def test_every_verb_is_in_the_command_reference(generate: Any) -> None:
     text = CLI.read_text()
     for name, _ in generate.verbs():

@@ -27,7 +27,7 @@ def test_a_kill(tmp_path: Path) -> None:
 def test_spark_beside_what_spark_has(tmp_path: Path) -> None:
     words = f"--store {(tmp_path / 'store').as_uri()} --entries 400 --per-batch 100 --width 2"
     quick = "--seconds 0.1 --rounds 1 --master local[2]"
-    found = reports("tests.bench.spark", *words.split(), *quick.split(), seconds=400)
+    found = reports("bench.spark", *words.split(), *quick.split(), seconds=400)
     batch, stream, write = found
     assert limits_of(batch) == ["Spark, Parquet", "read_columns", "read_range"]
     assert [limit["compare"] for limit in stream["limits"]] == ["latency"]

@@ -1,0 +1,38 @@
+"""Measure how fast a store is, next to what it can do at most: ``python -m bench COMMAND``."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from zlog.cli.main import Zlog
+from zlog.cli.output import hold_descriptors
+from zlog.cli.verb import global_options
+
+_COMMANDS = ("append", "read", "tail", "sequencer", "failover")
+
+
+class _Bench(Zlog):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's
+        return [*_COMMANDS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        found: click.Command = getattr(importlib.import_module(f"bench.{cmd_name}"), cmd_name)
+        return found
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        pass
+
+
+if __name__ == "__main__":
+    hold_descriptors()
+    _Bench(
+        name="bench",
+        help="Measure how fast a store is, next to what it can do at most. Each benchmark uses a"
+        " part of the store of its own, which it removes at the end: a namespace of the pool, or a"
+        " folder inside the store's.",
+        params=global_options(hidden=False),
+    ).main(prog_name="python -m bench")

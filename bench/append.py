@@ -1,0 +1,247 @@
+"""The benchmark ``bench append``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+
+import click
+
+import zlog
+from bench.echo import ask_sequencer
+from bench.measure import Contender, Slice, one_after_the_other
+from bench.options import (
+    Bench,
+    compression_option,
+    count_option,
+    log_options,
+    size_option,
+)
+from bench.results import Report
+from bench.testbed import Testbed
+from bench.writers import Traffic, Workload, Writers
+from zlog.cli.output import note
+from zlog.cli.units import human_bytes
+from zlog.cli.verb import Verb
+
+_KEY_BYTES_MAX = 32 << 10
+"""Below this an operation's bytes are written as a key, from it on as data: what RADOS does best,
+and what the object class does."""
+
+_ONE_BY_ONE_DEPTH = 64
+"""Appends in flight where each has an operation of its own, beside a load where they have not."""
+
+
+@click.command(
+    cls=Verb,
+    examples="""
+    python -m bench append                              # one entry after the other
+    python -m bench append --batch 1024                 # batches
+    python -m bench append --depth 4096                 # many concurrent appends of one program
+    python -m bench append --depth 64 --alone           # each of them an operation of its own
+    python -m bench append --exclusive                  # beside a log that any client appends to
+    python -m bench append --batch 1024 --compression zstd
+    python -m bench --store ceph://logs append --size 16K --batch 256 --writers 4 --seconds 20
+    """,
+)
+@size_option("100")
+@count_option("--batch", 1, 16384, "Entries that one call appends.")
+@click.option(
+    "--tags",
+    type=click.IntRange(0, 1_000_000),
+    default=0,
+    metavar="N",
+    help="Give each entry one of N tags, at random.",
+)
+@count_option("--depth", 1, 65536, "Calls that each writer has in flight.")
+@count_option("--writers", 1, 64, "Processes that append at the same time.")
+@click.option(
+    "--alone",
+    is_flag=True,
+    help="Calls in flight don't travel together: each has operations of its own.",
+)
+@click.option(
+    "--exclusive",
+    is_flag=True,
+    help="The writer takes the log, and no sequencer is asked; the same of a shared log stands"
+    " beside it.",
+)
+@compression_option
+@log_options
+def append(
+    bench: Bench,
+    size: int,
+    batch: int,
+    tags: int,
+    depth: int,
+    writers: int,
+    alone: bool,
+    exclusive: bool,
+    compression: str,
+    width: int,
+    unit: int,
+) -> Report:
+    """Measure how fast entries are appended, durably.
+
+    Beside it stand the raw limits of the same store, measured in turns with it and with as much in
+    flight: the same operations of the object class sent by a C++ program; calls of the class that
+    write nothing; plain librados writes of the same bytes, or LMDB alone, or a plain file that is
+    appended to and synced. RATIO is the part of each limit that was reached. Where entries travel
+    together, what they would reach each on its own stands there too. The limits compress nothing.
+    """
+    if exclusive and (writers > 1 or alone):
+        raise click.UsageError("--exclusive excludes --alone, and more than one of --writers")
+    words = compression != "none"
+    load = Workload(
+        size, batch, writers, depth, width, unit, alone, exclusive, tags, compression, words
+    )
+    title = (
+        f"append of {human_bytes(size)}, batch {batch}, depth {depth}"
+        f"{f', one of {tags:,} tags' if tags else ''}"
+        f"{', alone' if alone else ''}, {'exclusive, ' if exclusive else ''}writers {writers},"
+        f" width {width}, unit {unit}{'' if compression == 'none' else f', {compression}'}"
+    )
+    with bench.testbed() as testbed:
+        if writers > 1 and testbed.kind == "mem":
+            raise click.UsageError("mem:// is one process's memory: it has only one writer")
+        note(f"warming up in {testbed.url}")
+        running = testbed.enter(Writers(testbed, load))
+        bench.warm_up(running.run)
+        traffic = running.traffic
+        if load.words:
+            plain = testbed.enter(Writers(testbed, replace(load, compression="none")))
+            bench.warm_up(plain.run)
+            traffic = plain.traffic  # a compressed write may be several records
+        how = _how(load, traffic)
+        contender = testbed.load("append", how, running.run)
+        limits = [*bench.with_class(testbed, lambda other: other.enter(Writers(other, load)))]
+        if exclusive:
+            limits.append(_beside(bench, testbed, "shared", replace(load, exclusive=False)))
+        if load.words:
+            limits.append(testbed.load("uncompressed", f"without compression: {how}", plain.run))
+        if tags:
+            limits.append(_beside(bench, testbed, "without tags", replace(load, tags=0)))
+        limits += _limits(testbed, load, traffic)
+        if traffic.batch > 1:
+            one_by_one = Workload(size, 1, 1, _ONE_BY_ONE_DEPTH, width, unit, alone=True)
+            limits.append(_beside(bench, testbed, "one by one", one_by_one))
+        return bench.measure(contender, limits, title, size, **asdict(load))
+
+
+def _beside(bench: Bench, testbed: Testbed, name: str, load: Workload) -> Contender:
+    """Give another load of the same log, to be measured in turns with the first."""
+    running = testbed.enter(Writers(testbed, load))
+    bench.warm_up(running.run)
+    return testbed.load(name, f"the same log with {_how(load, running.traffic)}", running.run)
+
+
+def _how(load: Workload, traffic: Traffic) -> str:
+    if load.depth == 1:
+        call = "append, one after the other" if load.batch == 1 else "append_many, one by one"
+    elif load.batch == 1 and not load.alone:
+        call = f"{load.depth} concurrent appends of one event loop"
+    else:
+        call = f"{load.depth} concurrent append_many of one event loop"
+    return f"{call}; {traffic.per_operation:.1f} entries per write to a stripe object"
+
+
+def _limits(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterator[Contender]:
+    """Give the limits that this kind of store has, as traffic of the load's kind meets them."""
+    if testbed.has_class:
+        yield from _class_limits(testbed, load, traffic)
+    if testbed.kind == "ceph":
+        yield _librados(testbed, load, traffic)
+    if testbed.kind == "file":
+        yield from _files(testbed, load, traffic)
+
+
+def _class_limits(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterator[Contender]:
+    class_writes = testbed.limit(
+        "class writes",
+        f"a C++ program that sends the same operations, for batches of {traffic.batch},"
+        f" {traffic.lanes} in flight, at positions of its own",
+        "class_writes",
+        traffic.batch,
+        objects=traffic.width,
+        unit=traffic.unit,
+        size=load.size,
+        batch=traffic.batch,
+        in_flight=traffic.lanes,
+    )
+    yield class_writes
+    if load.in_flight == 1 and testbed.kind == "ceph" and not load.exclusive:
+        yield from _with_round_trip(testbed, class_writes)
+    yield testbed.limit(
+        "class calls",
+        f"a class method that writes nothing, {traffic.operations} in flight, counted as"
+        f" {traffic.per_operation:.1f} entries each",
+        "class_calls",
+        traffic.per_operation,
+        objects=traffic.width,
+        unit=traffic.unit,
+        in_flight=traffic.operations,
+    )
+
+
+def _with_round_trip(testbed: Testbed, class_writes: Contender) -> Iterator[Contender]:
+    """One write after the other, each with a round trip to the sequencer, from C++."""
+    log = testbed.enter(testbed.new_log(1))
+    with zlog.Log.open(testbed.store, log, timeout=testbed.timeout) as opened:
+        opened.append(b"")  # now the view names the sequencer
+        address = opened.view.sequencer
+    if not address:
+        return
+    greeting = ask_sequencer(testbed.store, log, address)
+    round_trip = testbed.limit("", "", "frames", connections=1, depth=1, **greeting)
+
+    def run(seconds: float) -> Slice:
+        return one_after_the_other(class_writes.run(seconds * 0.75), round_trip.run(seconds * 0.25))
+
+    how = "a class write and a round trip to the sequencer, from C++, one after the other"
+    yield Contender("position + write", how, run)
+
+
+def _librados(testbed: Testbed, load: Workload, traffic: Traffic) -> Contender:
+    size = max(1, round(load.size * traffic.per_operation))
+    keys = size < _KEY_BYTES_MAX
+    what = "a new key" if keys else "data at the end of an object"
+    return testbed.limit(
+        "plain librados",
+        f"{size} bytes as {what}, {traffic.operations} in flight, counted as"
+        f" {traffic.per_operation:.1f} entries each",
+        "rados_keys" if keys else "rados_appends",
+        traffic.per_operation,
+        objects=traffic.width,
+        size=size,
+        in_flight=traffic.operations,
+    )
+
+
+def _files(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterator[Contender]:
+    entries = load.in_flight
+    yield testbed.limit(
+        "LMDB, entries",
+        f"LMDB alone in C++, {entries} keys per synced transaction, an entry each",
+        "lmdb_puts",
+        entries,
+        keys=entries,
+        size=load.size,
+    )
+    if traffic.per_operation >= 1.5:
+        per_record = entries / traffic.operations
+        yield testbed.limit(
+            "LMDB, records",
+            f"LMDB alone in C++, {traffic.operations} keys per synced transaction,"
+            f" {per_record:.1f} entries each",
+            "lmdb_puts",
+            entries,
+            keys=traffic.operations,
+            size=max(1, round(load.size * per_record)),
+        )
+    yield testbed.limit(
+        "plain file",
+        f"write and fdatasync on a plain file, {entries} entries at a time",
+        "file_syncs",
+        entries,
+        size=load.size * entries,
+    )

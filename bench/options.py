@@ -1,0 +1,189 @@
+"""Options that several benchmarks have, and the course that they all take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import update_wrapper
+from typing import Any, Protocol, TypeVar, get_args
+from urllib.parse import urlsplit
+
+import click
+
+from bench.measure import ROUNDS, Contender, Ratio, Slice, contest
+from bench.results import Report, show
+from bench.testbed import OWN, SEQUENCER_HELP, Run, Testbed, new_testbed
+from zlog.cli.ceph import with_class
+from zlog.cli.output import note
+from zlog.cli.parameters import json_option
+from zlog.cli.parameters import unit as unit_of
+from zlog.cli.session import Session, pass_session
+from zlog.cli.units import size
+from zlog.limits import COMPRESSIONS, UNIT_DEFAULT, WIDTH_DEFAULT, WIDTH_MAX
+from zlog.store import ObjectClassUse
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def count_option(name: str, default: int, most: int, text: str) -> Callable[[F], F]:
+    """Make an option that takes a number from 1 on."""
+    return click.option(
+        name,
+        type=click.IntRange(1, most),
+        default=default,
+        show_default=True,
+        metavar="N",
+        help=text,
+    )
+
+
+def size_option(default: str) -> Callable[[F], F]:
+    """Make ``--size``, the bytes of one entry."""
+    return click.option(
+        "--size",
+        type=size,
+        default=default,
+        show_default=True,
+        metavar="SIZE",
+        help="Bytes of one entry.",
+    )
+
+
+width_option = count_option("--width", WIDTH_DEFAULT, WIDTH_MAX, "Stripe objects of the log.")
+_unit_option = click.option(
+    "--unit",
+    type=unit_of,
+    default=UNIT_DEFAULT,
+    show_default=True,
+    metavar="N",
+    help="Positions in a row in one of them, a power of two.",
+)
+
+compression_option = click.option(
+    "--compression",
+    type=click.Choice(COMPRESSIONS),
+    default="none",
+    show_default=True,
+    help="How the log compresses; the same without stands beside it. Then entries are words from a"
+    " vocabulary of 256, else random bytes.",
+)
+
+_seconds_option = click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=5.0,
+    show_default=True,
+    metavar="S",
+    help="How long to measure: so long the log, and so long each limit.",
+)
+
+_sequencer_option = click.option(
+    "--sequencer", default=OWN, show_default=True, metavar="own|none|ADDRESS", help=SEQUENCER_HELP
+)
+
+_class_option = click.option(
+    "--class",
+    "object_class",
+    type=click.Choice(get_args(ObjectClassUse)),
+    metavar="|".join(get_args(ObjectClassUse)),
+    help="Whether clients use the object class, on Ceph; as the store's URL says, if not given."
+    " Where they do without, and could use it, they are measured beside clients that do.",
+)
+
+
+class Load(Protocol):
+    """What can be measured."""
+
+    def run(self, seconds: float, /) -> Slice:
+        """Do it for a while."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What every benchmark gets from the command line.
+
+    Attributes:
+        session: says in which store.
+        seconds: how long the load is to be measured, and each limit.
+        sequencer: see :func:`new_testbed`.
+    """
+
+    session: Session
+    seconds: float
+    sequencer: str = OWN
+
+    def testbed(self) -> AbstractContextManager[Testbed]:
+        """Make a testbed in the store."""
+        return new_testbed(self.session, self.sequencer)
+
+    def warm_up(self, run: Run) -> None:
+        """Run a load for a moment, before it is measured."""
+        run(self.seconds / ROUNDS / 2)
+
+    def with_class(
+        self, testbed: Testbed, make: Callable[[Testbed], Load], compare: Ratio = Ratio.RATE
+    ) -> Iterable[Contender]:
+        """Give a load's like for clients that use the object class, where its own do without.
+
+        Args:
+            testbed: the load's.
+            make: makes a load on a testbed.
+            compare: how they are compared.
+        """
+        if testbed.with_class is not None:
+            like = make(testbed.with_class)
+            self.warm_up(like.run)
+            how = "the same, by clients that use the object class"
+            yield testbed.load("with the class", how, like.run, compare)
+
+    def measure(
+        self,
+        load: Contender,
+        limits: Iterable[Contender],
+        title: str,
+        entry_bytes: int,
+        **workload: object,
+    ) -> Report:
+        """Measure a load and its limits.
+
+        Args:
+            load, limits, entry_bytes: see :func:`contest`.
+            title: what is measured, in one line, without the store.
+            workload: the same, number by number.
+        """
+        contenders = [*limits]
+        note(f"measuring {load.name} and its limits, {self.seconds:g} s each")
+        measured = contest(load, contenders, self.seconds, entry_bytes)
+        benchmark = click.get_current_context().info_name or ""
+        workload = {**workload, "store": self.session.url, "seconds": self.seconds}
+        return Report(benchmark, f"{title}, on {self.session.url}", workload, measured)
+
+
+def bench_options(verb: Callable[..., Report]) -> Callable[..., None]:
+    """Give a benchmark the options that all have; it gets them as a :class:`Bench`."""
+    return _seconds_option(_shown(verb))
+
+
+def log_options(verb: Callable[..., Report]) -> Callable[..., None]:
+    """Give a benchmark of a log those, ``--width``, ``--unit``, and who its clients work with."""
+    shown = _class_option(_shown(verb))
+    return width_option(_unit_option(_seconds_option(_sequencer_option(shown))))
+
+
+def _shown(verb: Callable[..., Report]) -> Callable[..., None]:
+    def with_bench(session: Session, /, *, as_json: bool, seconds: float, **others: Any) -> None:
+        chosen = {"sequencer": others.pop("sequencer")} if "sequencer" in others else {}
+        if use := others.pop("object_class", None):
+            session = _with_class(session, use)
+        report = verb(Bench(session, seconds, **chosen), **others)
+        show([report], as_json=as_json)
+
+    named = update_wrapper(with_bench, verb)
+    return json_option("Print one JSON object.")(pass_session(named))
+
+
+def _with_class(session: Session, use: ObjectClassUse) -> Session:
+    if urlsplit(session.url).scheme != "ceph":
+        raise click.UsageError("--class is for stores on Ceph: others have no OSDs")
+    return session.of(with_class(session.url, use))

@@ -1,0 +1,187 @@
+"""Measure zlog next to other systems and print the tables, in Markdown.
+
+`make bench-peers` runs this. A peer that is not installed is left out, and a line says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from bench import page
+from bench.machine import describe
+from bench.measure import Contender, Figures, Ratio, Slice, contest, repeat
+from bench.peers.known import Kafka, Nats, Redis, Sqlite
+from bench.peers.peer import STEP, Missing, Peer
+from bench.read import Reader, ReadLoad
+from bench.stores import running_store
+from bench.testbed import Testbed, new_testbed, watched
+from bench.writers import Workload, Writers
+from zlog.cli.session import Session
+from zlog.cli.signals import terminable
+from zlog.limits import UNIT_DEFAULT
+
+WIDTH = 8
+READ_ENTRIES = 65536
+
+GROUPS: dict[str, tuple[str, tuple[type[Peer], ...]]] = {
+    "libraries": ("embedded", (Sqlite,)),
+    "servers": ("bluestore", (Redis, Nats, Kafka)),
+}
+"""What is compared: by its name the kind of zlog's store, and the peers."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """One row of the table: appends, or reads of what was appended in such batches."""
+
+    name: str
+    size: int = 100
+    batch: int = 1
+    depth: int = 1
+    reads: bool = False
+
+    @property
+    def compare(self) -> Ratio:
+        """What counts: the rate, or the latency where only one entry is in flight."""
+        return Ratio.LATENCY if self.at_once == 1 else Ratio.RATE
+
+    @property
+    def at_once(self) -> int:
+        """Entries that are on their way together."""
+        return self.batch * self.depth
+
+    def of_zlog(self, testbed: Testbed) -> Contender:
+        """Return this load of a log."""
+        if self.reads:
+            reads = ReadLoad("range", self.size, READ_ENTRIES, self.batch, 1, WIDTH, UNIT_DEFAULT)
+            reader = Reader(testbed, testbed.enter(testbed.new_log(WIDTH)), reads)
+            return testbed.load("zlog", reader.how, reader.run)
+        load = Workload(self.size, self.batch, 1, self.depth, WIDTH, UNIT_DEFAULT)
+        return testbed.load("zlog", "", testbed.enter(Writers(testbed, load)).run)
+
+    def of_lmdb(self, testbed: Testbed) -> Contender:
+        """Return this load of LMDB alone, in the store of the testbed."""
+        if self.reads:
+            log: dict[str, Any] = {"size": self.size, "entries": READ_ENTRIES}
+            return testbed.limit("LMDB", "", "lmdb_scans", STEP, window=STEP, **log)
+        puts: dict[str, Any] = {"keys": self.at_once, "size": self.size}
+        return testbed.limit("LMDB", "", "lmdb_puts", self.at_once, self.compare, **puts)
+
+    def of_peer(self, peer: Peer) -> Contender:
+        """Return this load of a peer; each turn of appends has a new log."""
+        entries = [os.urandom(self.size) for _ in range(self.at_once)]
+
+        def append() -> int:
+            peer.append(entries)
+            return len(entries)
+
+        if self.reads:
+            peer.empty()
+            for _ in range(0, READ_ENTRIES, len(entries)):
+                append()
+        run = watched({"server": peer.server}, peer.read if self.reads else partial(repeat, append))
+
+        def turn(seconds: float) -> Slice:
+            if not self.reads:
+                peer.empty()
+                append()  # what happens only once is not what is measured
+            return run(seconds)
+
+        return Contender(peer.name, peer.how, turn, self.compare)
+
+
+LOADS = (
+    Load("100 B, batches of 1024", batch=1024),
+    Load("100 B, 4096 in flight", depth=4096),
+    Load("100 B, 64 in flight", depth=64),
+    Load("100 B, one at a time: p50 ms"),
+    Load("1 KiB, batches of 1024", size=1024, batch=1024),
+    Load("reading, 100 B", batch=1024, reads=True),
+)
+
+
+def main() -> None:
+    """Measure each group, and write its table."""
+    parser = argparse.ArgumentParser(prog="python -m bench.peers", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=2.0, help="for each load of each peer")
+    parser.add_argument("--groups", nargs="+", choices=GROUPS, default=list(GROUPS))
+    parser.add_argument("--folder", type=Path, required=True, help="to keep logs in for a while")
+    parser.add_argument("--tools", type=Path, default=Path(), help="has servers that PATH has not")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    where = describe(options.folder)
+    for group in options.groups:
+        with TemporaryDirectory(prefix="zlog-", dir=options.folder) as folder, terminable():
+            lines = list(_measure(group, where, Path(folder).resolve(), options))
+        print("\n".join([f"## {group.capitalize()}", "", *lines]))
+
+
+def _measure(
+    group: str, where: Mapping[str, str], folder: Path, options: argparse.Namespace
+) -> Iterator[str]:
+    kind, makers = GROUPS[group]
+    peers, notes = [], {}
+    with ExitStack() as stack:
+        url = stack.enter_context(running_store(kind, folder))
+        testbed = stack.enter_context(new_testbed(Session(url)))
+        for make in makers:
+            own = folder / make.name
+            own.mkdir()
+            try:
+                peer = make(own, options.tools.resolve(), stack)
+            except Missing as missing:
+                notes[make.name] = f"left out: {missing}"
+                sys.stderr.write(f"{make.name} is left out: {missing}\n")
+            else:
+                peers.append(peer)
+                notes[make.name] = peer.how
+        rows = []
+        for load in LOADS:
+            sys.stderr.write(f"{group}: {load.name}\n")
+            others = [load.of_peer(peer) for peer in peers]
+            if testbed.kind == "file":
+                others.append(load.of_lmdb(testbed))
+                notes["LMDB"] = "in C++; entries in flight or in a batch are one transaction"
+            found = contest(load.of_zlog(testbed), others, options.seconds, load.size)
+            rows.append((load, found))
+    stated = ("measured", "processor", "memory", "disk", "system", "Python", "Ceph", "zlog")
+    yield "; ".join(f"{what} {where[what]}" for what in stated) + f"; {options.seconds:g} s each."
+    yield ""
+    yield from (f"- **{name}**: {note}" for name, note in notes.items())
+    yield ""
+    names = [figures["name"] for figures in rows[0][1]]
+    yield from page.table(
+        ("", *names),
+        ((load.name, *(_amount(load, each) for each in found)) for load, found in rows),
+    )
+    yield ""
+    yield "CPU time, µs per entry, of the client + of servers:"
+    yield ""
+    yield from page.table(("", *names), ((load.name, *map(_cpu, found)) for load, found in rows))
+    yield ""
+
+
+def _amount(load: Load, figures: Figures) -> str:
+    latency = load.compare is Ratio.LATENCY
+    amount = figures["latency_ms"]["p50"] if latency else figures["entries_per_second"]
+    times = f" ({1 / figures['ratio']:.2f})" if figures.get("ratio") else ""
+    return f"{amount:.2f}{times}" if latency else f"{amount:,.0f}{times}"
+
+
+def _cpu(figures: Figures) -> str:
+    cpu = dict(figures["cpu_us_per_entry"])
+    client = cpu.pop("client")
+    return f"{client:.2f}" + (f" + {sum(cpu.values()):.2f}" if cpu else "")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""The benchmark ``bench sequencer``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+
+from bench.echo import ask_echo, ask_sequencer, start_echo
+from bench.measure import Contender
+from bench.options import Bench, bench_options, count_option
+from bench.results import Report
+from bench.servers import ServerProcess, start_sequencer
+from bench.testbed import NO_SEQUENCER, OWN, new_testbed
+from bench.usage import Processes
+from zlog.cli.verb import Verb
+
+_ECHOES = {
+    "echo": "a bare asyncio Protocol that sends the same bytes back",
+    "parsed echo": "an asyncio Protocol that unpacks and packs every frame, and no more",
+}
+
+
+@click.command(
+    cls=Verb,
+    examples="""
+    python -m bench sequencer
+    python -m bench --store ceph://logs sequencer --connections 8 --depth 256
+    """,
+)
+@count_option("--connections", 8, 64, "Connections that ask at the same time.")
+@count_option("--depth", 16, 4096, "Requests that each of them has in flight.")
+@bench_options
+def sequencer(bench: Bench, connections: int, depth: int) -> Report:
+    """Measure how fast a sequencer hands out positions, one per request, over TCP.
+
+    A client in C++ asks `zlog seqr`, which is started for it on this machine. Beside it stand
+    servers that do less, asked by the same client in turns with it. RATIO is the part of their rate
+    that was reached. An entry is a position here.
+    """
+    on_ceph = urlsplit(bench.session.url).scheme == "ceph"
+    with new_testbed(bench.session, NO_SEQUENCER if on_ceph else OWN) as testbed:
+        if testbed.kind == "mem":
+            raise click.UsageError("mem:// is one process's memory: no server can serve it")
+
+        def contender(
+            name: str, how: str, server: ServerProcess, greeting: Mapping[str, Any]
+        ) -> Contender:
+            servers = {"sequencer": Processes((server.pid,))}
+            load = {"connections": connections, "depth": depth, **greeting}
+            return testbed.limit(name, how, "frames", servers=servers, **load)
+
+        log = testbed.enter(testbed.new_log(1))
+        server = testbed.enter(start_sequencer(testbed.url))
+        greeting = ask_sequencer(testbed.store, log, server.address)
+        load = contender("sequencer", "zlog seqr, one position per request", server, greeting)
+        limits = []
+        for name, how in _ECHOES.items():
+            echo = testbed.enter(start_echo(name))
+            limits.append(contender(name, how, echo, ask_echo(echo.address)))
+        bench.warm_up(load.run)
+        title = f"sequencer, connections {connections}, depth {depth}"
+        return bench.measure(load, limits, title, 0, connections=connections, depth=depth)

@@ -1,0 +1,51 @@
+"""The stores that are measured, by their kind, and the Ceph clusters that some of them need."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from bench import REPOSITORY
+
+_CLUSTER = str(REPOSITORY / "ceph-dev" / "cluster")
+_MEMSTORE_SIZE = "osd:memstore device bytes=1099511627776"
+"""Memstore counts removed objects as still stored, and refuses writes when it is full."""
+
+
+@contextmanager
+def running_store(kind: str, folder: Path) -> Iterator[str]:
+    """Make a store for the length of a ``with`` block, in a folder; gives its URL."""
+    if kind == "embedded":
+        yield (folder / kind).as_uri()
+        return
+    with running_cluster(kind, folder) as status:
+        yield status["url"]
+
+
+@contextmanager
+def running_cluster(store: str, folder: Path) -> Iterator[dict[str, Any]]:
+    """Run a cluster of one OSD for the length of a ``with`` block.
+
+    Args:
+        store: ``memstore`` or ``bluestore``.
+        folder: in which the cluster gets a folder of its own.
+
+    Yields:
+        what `ceph-dev/cluster status --json` prints.
+    """
+    with TemporaryDirectory(prefix="zlog-", dir=folder) as own:
+        words = ["--dir", own, "--json", "--store", store, "--osds", "1"]
+        words += ["--set", _MEMSTORE_SIZE] if store == "memstore" else []
+        if library := os.environ.get("ZLOG_CLASS"):
+            words += ["--class", library]
+        up = subprocess.run([_CLUSTER, "up", *words], stdout=subprocess.PIPE, check=True)
+        try:
+            yield json.loads(up.stdout)
+        finally:
+            subprocess.run([_CLUSTER, "down", "--dir", own], stdout=subprocess.DEVNULL, check=True)

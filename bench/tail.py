@@ -1,0 +1,159 @@
+"""The benchmark ``bench tail``."""
+
+from __future__ import annotations
+
+import os
+import time
+from array import array
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+
+import click
+
+import zlog
+from bench.measure import Contender, Ratio, Slice
+from bench.options import Bench, log_options, size_option
+from bench.results import Report
+from bench.testbed import Testbed
+from bench.usage import own_cpu_seconds, own_memory_peak
+from bench.workers import Begin, Worker
+from zlog.cli.units import human_bytes
+from zlog.cli.verb import Verb
+
+_SETTLE_SECONDS = 0.05
+"""Time for the follower to reach the tail and wait there, before anything is appended."""
+
+_ENTRIES = 10_000
+"""Entries in what the raw reads read from."""
+
+
+@click.command(
+    cls=Verb,
+    examples="""
+    python -m bench tail
+    python -m bench --store ceph://logs tail --rate 1000 --size 1K
+    """,
+)
+@size_option("100")
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0.1),
+    default=200.0,
+    show_default=True,
+    metavar="N",
+    help="Entries that are appended per second, one after the other.",
+)
+@log_options
+def tail(bench: Bench, size: int, rate: float, width: int, unit: int) -> Report:
+    """Measure how soon a follower has what a writer appended.
+
+    The time runs from the append's acknowledgement in the writer's process to the entry in the
+    reader's hands in another one; it is 0 where the reader was faster. Beside it stand single raw
+    reads of an entry from the same store, measured in turns with it. RATIO says how many of those
+    it takes, at p50.
+    """
+    title = f"{human_bytes(size)} entries, {rate:g} appended per second, width {width}, unit {unit}"
+    with bench.testbed() as testbed:
+        if testbed.kind == "mem":
+            raise click.UsageError("mem:// is the memory of one process: no other can follow")
+        log = testbed.enter(testbed.new_log(width, unit))
+        followed = Followed(testbed, log, size, rate)
+        bench.warm_up(followed.run)
+        how = "from an append's acknowledgement to the entry in a follower's hands"
+        contender = testbed.load("follow", how, followed.run)
+        latency = Ratio.LATENCY
+        limits = [
+            *bench.with_class(testbed, lambda other: Followed(other, log, size, rate), latency),
+            *_limits(testbed, size, width, unit),
+        ]
+        return bench.measure(
+            contender, limits, title, size, size=size, rate=rate, width=width, unit=unit
+        )
+
+
+class Followed:
+    """Appends in this process, and has a reader follow in another one, in turns."""
+
+    def __init__(self, testbed: Testbed, log: str, size: int, rate: float) -> None:
+        self._rate = rate
+        self._data = os.urandom(size)
+        self._log = testbed.enter(zlog.Log.open(testbed.store, log, timeout=testbed.timeout))
+        self._follower = testbed.enter(Worker(testbed.url, partial(Follower, log)))
+
+    def run(self, seconds: float) -> Slice:
+        """Append a few entries, evenly in time."""
+        count = max(1, round(seconds * self._rate))
+        before = own_cpu_seconds()
+        self._follower.send((self._log.tail(), count))
+        self._follower.wait_until_ready()
+        self._follower.begin()
+        time.sleep(_SETTLE_SECONDS)
+        began = due = time.perf_counter()
+        acknowledged = array("d")
+        for _ in range(count):
+            time.sleep(max(0.0, due - time.perf_counter()))
+            self._log.append(self._data)
+            acknowledged.append(time.perf_counter())
+            due += 1 / self._rate
+        took = time.perf_counter() - began
+        seen = self._follower.result(seconds)
+        latencies = (max(0.0, s - a) for s, a in zip(seen.latencies, acknowledged, strict=True))
+        cpu = {"client": seen.cpu["client"] + own_cpu_seconds() - before}
+        memory = seen.memory + own_memory_peak()
+        return Slice(count, count, took, array("d", latencies), cpu, memory)
+
+
+class Follower:
+    """Follows a log in a process of its own.
+
+    A slice has moments where others have latencies: when each entry came, on ``time.perf_counter``.
+    """
+
+    def __init__(self, name: str, store: zlog.Store) -> None:
+        self._log = zlog.Log.open(store, name)
+
+    def __call__(self, begin: Begin, start: int, count: int) -> Slice:
+        """Follow ``count`` entries from a position on."""
+        began = begin()
+        seen = array("d", (time.perf_counter() for _ in islice(self._log.follow(start), count)))
+        return Slice(count, count, time.perf_counter() - began, seen)
+
+
+def _limits(testbed: Testbed, size: int, width: int, unit: int) -> Iterator[Contender]:
+    if testbed.kind == "ceph":
+        yield testbed.limit(
+            "plain librados",
+            f"reads of {size} bytes, one after the other, from C++",
+            "rados_reads",
+            compare=Ratio.LATENCY,
+            order="random",
+            objects=width,
+            size=size,
+            bytes=size * _ENTRIES,
+            in_flight=1,
+        )
+    else:
+        yield testbed.limit(
+            "LMDB",
+            "LMDB alone in C++: one value, copied out, in a transaction of its own",
+            "lmdb_gets",
+            compare=Ratio.LATENCY,
+            size=size,
+            entries=_ENTRIES,
+        )
+    if not testbed.has_class:
+        return
+    yield testbed.limit(
+        "class reads",
+        "class reads of one entry, one after the other, from C++",
+        "class_reads",
+        compare=Ratio.LATENCY,
+        objects=width,
+        unit=unit,
+        size=size,
+        batch=1,
+        entries=_ENTRIES // 10,
+        window=1,
+        in_flight=1,
+    )

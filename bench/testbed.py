@@ -1,0 +1,225 @@
+"""Where a benchmark works: a part of the store of its own, removed with all in it at the end.
+
+On Ceph that is a namespace in the pool, with a sequencer of its own; in an embedded store it is a
+folder inside the store's, on the same disk.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
+
+import click
+
+import zlog
+from bench.limits import Limit
+from bench.measure import Contender, Ratio, Slice
+from bench.servers import start_sequencer
+from bench.usage import (
+    Processes,
+    connected_osds,
+    own_cpu_seconds,
+    own_memory_peak,
+)
+from zlog.admin import announce_sequencer, check_class, check_sequencer_address, is_plain
+from zlog.cli.ceph import Target, with_class
+from zlog.cli.session import Session
+from zlog.cli.signals import terminable
+from zlog.limits import UNIT_DEFAULT
+
+OWN = "own"
+NO_SEQUENCER = "none"
+SEQUENCER_HELP = (
+    "Who hands out positions, on Ceph: a sequencer started for the benchmark, the one at an"
+    " address, or none (writers find the tail themselves)."
+)
+
+T = TypeVar("T")
+
+Run = Callable[[float], Slice]
+
+
+@dataclass
+class Testbed:
+    """What one benchmark works with.
+
+    Attributes:
+        url: of the benchmark's own part of the store.
+        store: that part, opened.
+        timeout: seconds for one call; None for no limit.
+        servers: the processes of this machine that serve it: ``osd``, and ``sequencer`` where one
+            was started for it.
+        has_class: whether methods can run where the objects are: not on OSDs without the class.
+        with_class: the same part, for clients that use the object class, where those of ``store``
+            do without it and could use it; else None.
+    """
+
+    url: str
+    store: zlog.Store
+    timeout: float | None
+    servers: dict[str, Processes]
+    _limit_options: Mapping[str, object]
+    _stack: ExitStack
+    has_class: bool = True
+    with_class: Testbed | None = None
+
+    @property
+    def kind(self) -> str:
+        """``ceph``, ``file`` or ``mem``."""
+        return urlsplit(self.url).scheme
+
+    @contextmanager
+    def new_log(
+        self, width: int, unit: int = UNIT_DEFAULT, compression: str = "none"
+    ) -> Iterator[str]:
+        """Make a log for the length of a ``with`` block; gives its name."""
+        name = f"bench-{os.urandom(8).hex()}"
+        try:
+            zlog.Log.create(
+                self.store,
+                name,
+                width=width,
+                unit=unit,
+                compression=compression,
+                timeout=self.timeout,
+            ).close()
+            yield name
+        finally:
+            with suppress(zlog.LogNotFound):  # interrupted before it was made
+                zlog.Log.remove(self.store, name, timeout=self.timeout)
+
+    def enter(self, context: AbstractContextManager[T]) -> T:
+        """Enter a context, such as :meth:`new_log`'s, until the testbed ends."""
+        return self._stack.enter_context(context)
+
+    def load(self, name: str, how: str, run: Run, compare: Ratio = Ratio.RATE) -> Contender:
+        """Return a load of this testbed, with the CPU time that its servers spend on it."""
+        return Contender(name, how, watched(self.servers, run), compare)
+
+    def limit(
+        self,
+        name: str,
+        how: str,
+        kind: str,
+        entries_per_call: float = 1,
+        compare: Ratio = Ratio.RATE,
+        servers: Mapping[str, Processes] | None = None,
+        **options: object,
+    ) -> Contender:
+        """Return a limit that is measured in turns with a load, prepared until the testbed ends.
+
+        Args:
+            name, how, compare: the contender's.
+            kind, entries_per_call, options: see :class:`Limit`.
+            servers: whose CPU time counts; the OSDs' unless given.
+        """
+        limit = self.enter(Limit(kind, {**self._limit_options, **options}))
+
+        def run(seconds: float) -> Slice:
+            return limit.measure(seconds, entries_per_call)
+
+        if servers is None:
+            servers = {"osd": self.servers["osd"]}
+        return Contender(name, how, watched(servers, run), compare)
+
+
+def watched(servers: Mapping[str, Processes], run: Run) -> Run:
+    """Have a slice tell what its servers used, and its client: this process unless it says."""
+    seen = {who: processes for who, processes in servers.items() if processes}
+
+    def run_watched(seconds: float) -> Slice:
+        before = {who: processes.cpu_seconds() for who, processes in seen.items()}
+        own = own_cpu_seconds()
+        done = run(seconds)
+        done.cpu.setdefault("client", own_cpu_seconds() - own)
+        done.memory = done.memory or own_memory_peak()
+        for who, processes in seen.items():
+            done.cpu[who] = processes.cpu_seconds() - before[who]
+        return done
+
+    return run_watched
+
+
+@contextmanager
+def new_testbed(session: Session, sequencer: str = OWN) -> Iterator[Testbed]:
+    """Make a testbed for the length of a ``with`` block.
+
+    Args:
+        session: says in which store.
+        sequencer: ``own``, ``none`` or an address; only on Ceph.
+
+    Raises:
+        click.UsageError: one of these, or the store's URL, is invalid.
+        ZlogError: the store is not usable, or the sequencer did not start.
+    """
+    name = f"bench-{os.urandom(8).hex()}"
+    kind = urlsplit(session.url).scheme
+    if kind != "ceph" and sequencer != OWN:
+        raise click.UsageError("--sequencer is for stores on Ceph: others have one built in")
+    if sequencer not in (OWN, NO_SEQUENCER):
+        try:
+            sequencer = check_sequencer_address(sequencer)
+        except ValueError as error:
+            raise click.UsageError(f"--sequencer: {error}") from error
+    options: dict[str, object] = {}
+    with ExitStack() as stack:
+        stack.enter_context(terminable())
+        if kind == "ceph":
+            url, options = _in_namespace(session.url, name)
+        elif kind == "mem":
+            url = session.url
+        else:
+            folder = stack.enter_context(_folder_in(_path_of(session.url), name))
+            url, options = (folder / "store").as_uri(), {"directory": folder / "limits"}
+        store = stack.enter_context(session.of(url).connect(create=True))
+        servers = {"osd": Processes(()), "sequencer": Processes(())}
+        if kind == "ceph":
+            stack.callback(lambda: Limit("clear", options).close())
+            if sequencer == OWN:
+                process = stack.enter_context(start_sequencer(url))
+                servers["sequencer"] = Processes((process.pid,))
+            elif sequencer != NO_SEQUENCER:
+                announce_sequencer(store, sequencer, timeout=session.timeout)
+        testbed = Testbed(store.url, store, session.timeout, servers, options, stack)
+        with testbed.new_log(1):  # after which there are connections to look at
+            servers["osd"] = connected_osds()
+        if is_plain(store):
+            classed = stack.enter_context(zlog.connect(with_class(url, "require")))
+            if check_class(classed, timeout=session.timeout) is None:
+                testbed.with_class = replace(testbed, url=classed.url, store=classed)
+            else:
+                testbed.has_class = False
+        yield testbed
+
+
+def _in_namespace(url: str, name: str) -> tuple[str, dict[str, object]]:
+    target = Target.parse(url)
+    namespace = f"{target.namespace}.{name}" if target.namespace else name
+    path = f"/{quote(namespace, safe='')}"
+    options = {"pool": target.pool, "namespace": namespace, "client": target.client_id}
+    conf = {"conf": target.conf} if target.conf else {}
+    return urlunsplit(urlsplit(url)._replace(path=path)), {**options, **conf}
+
+
+def _path_of(url: str) -> Path:
+    parts = urlsplit(url)
+    return Path(unquote(parts.path) if parts.scheme == "file" else url)
+
+
+@contextmanager
+def _folder_in(store: Path, name: str) -> Iterator[Path]:
+    made = not store.exists()
+    folder = store / name
+    (folder / "limits").mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+        if made:
+            store.rmdir()

@@ -1,0 +1,274 @@
+"""Running a load of appends: one or more processes, each with one or more calls in flight."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from array import array
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import dataclass
+from functools import partial
+
+import zlog
+from bench.entries import entries_of
+from bench.measure import Slice, repeat
+from bench.testbed import Testbed
+from bench.workers import Begin, Worker, do
+from zlog import aio
+from zlog._native import messages
+
+_OBJECT_BYTES_MAX = 48 << 20
+"""A turn ends, and the next one takes a new log, when stripe objects are this full."""
+
+_TAGGED = 65536
+"""Entries whose tags are drawn before time is taken; then they come again."""
+
+_LATENCY_TASKS = 64
+"""Of how many concurrent calls the latency is taken."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A load of appends.
+
+    Attributes:
+        size: bytes of one entry.
+        batch: entries that one call appends.
+        writers: processes that append at the same time.
+        depth: calls that each writer has in flight.
+        width: stripe objects of the log.
+        unit: positions in a row in one of them.
+        alone: appends in flight don't travel together: an operation carries one call's entries.
+        exclusive: the writer takes the log, and no sequencer is asked.
+        tags: of how many each entry has one; 0: none has any.
+        compression: of the log.
+        words: whether entries are made of words, which compress.
+    """
+
+    size: int
+    batch: int
+    writers: int
+    depth: int
+    width: int
+    unit: int
+    alone: bool = False
+    exclusive: bool = False
+    tags: int = 0
+    compression: str = "none"
+    words: bool = False
+
+    @property
+    def in_flight(self) -> int:
+        """Entries on their way, altogether."""
+        return self.writers * self.depth * self.batch
+
+    @property
+    def together(self) -> int:
+        """Entries that leave together, at most: those of one list, or of one writer's appends."""
+        return self.batch if self.alone or self.batch > 1 else self.depth
+
+    @property
+    def calls_max(self) -> int:
+        """Calls of one writer in one turn, at most: what a log's objects should hold."""
+        entry_bytes = self.batch * (self.size + 1)
+        return max(1, _OBJECT_BYTES_MAX * self.width // entry_bytes // self.writers)
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """How a load's entries travelled.
+
+    Attributes:
+        per_operation: entries in one write to a stripe object, on average.
+        operations: such writes that are in flight at the same time.
+        width: stripe objects.
+        unit: positions in a row in one of them.
+        together: entries that leave together, for all stripe objects, at most.
+    """
+
+    per_operation: float
+    operations: int
+    width: int
+    unit: int
+    together: int
+
+    @property
+    def batch(self) -> int:
+        """Entries that leave together, for all stripe objects."""
+        if self.per_operation < 1.5:
+            return 1
+        most = min(self.per_operation * self.width, self.together)
+        # A batch that does not get to all of them covers batch / unit of their units, and one more
+        # less 1 / unit of the times.
+        few = 1 / self.per_operation - 1 / self.unit
+        return round(min(most, 1 / few) if few > 0 else most)
+
+    @property
+    def lanes(self) -> int:
+        """How many such batches are in flight."""
+        return max(1, round(self.operations * self.per_operation / self.batch))
+
+
+class Writers:
+    """Appends to a log in turns. Use it as a context manager.
+
+    With one writer this process appends, so that a profiler sees it; several are processes.
+    """
+
+    def __init__(self, testbed: Testbed, load: Workload) -> None:
+        self.traffic = Traffic(1, 1, load.width, load.unit, 1)
+        self._testbed = testbed
+        self._load = load
+        self._stack = ExitStack()
+        make = partial(Writer, load, testbed.timeout)
+        self._own = make(testbed.store) if load.writers == 1 else None
+        self._workers = (
+            []
+            if self._own
+            else [self._stack.enter_context(Worker(testbed.url, make)) for _ in range(load.writers)]
+        )
+
+    def __enter__(self) -> Writers:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+    def run(self, seconds: float) -> Slice:
+        """Append to a new log for a while; also learns how the entries travel."""
+        load = self._load
+        with self._testbed.new_log(load.width, load.unit, load.compression) as log:
+            if self._own:
+                done = do(self._own, time.perf_counter, log, seconds)
+            else:
+                done = self._run_workers(log, seconds)
+            self._learn(log)
+        return done
+
+    def _run_workers(self, log: str, seconds: float) -> Slice:
+        for worker in self._workers:
+            worker.send((log, seconds))
+        for worker in self._workers:
+            worker.wait_until_ready()
+        for worker in self._workers:
+            worker.begin()
+        results = [worker.result(seconds) for worker in self._workers]
+        return Slice(
+            sum(each.calls for each in results),
+            sum(each.entries for each in results),
+            max(each.seconds for each in results),
+            array("d", (latency for each in results for latency in each.latencies)),
+            {"client": sum(each.cpu["client"] for each in results)},
+            sum(each.memory for each in results),
+        )
+
+    def _learn(self, name: str) -> None:
+        """Ask the stripe objects how many entries they got in how many writes."""
+        store = self._testbed.store
+        with zlog.Log.open(store, name, timeout=self._testbed.timeout) as log:
+            request = messages.stat(log.view.epoch)
+            replies = [store.execute(ref.name, "stat", request) for ref in log.view.objects()]
+        stats = [messages.stat_reply(payload) for code, payload in replies if code == 0]
+        writes = sum(stat.records for stat in stats)
+        per_operation = sum(stat.entries for stat in stats) / max(1, writes)
+        load = self._load
+        operations = max(1, round(load.in_flight / per_operation))
+        self.traffic = Traffic(per_operation, operations, load.width, load.unit, load.together)
+
+
+class Writer:
+    """One process's part of the load."""
+
+    def __init__(self, load: Workload, timeout: float | None, store: zlog.Store) -> None:
+        self._load = load
+        self._timeout = timeout
+        self._store = store
+        self._entries = entries_of(load.size, load.batch, words=load.words)
+        self._tags: list[tuple[str, ...]]
+        self._tags = [(f"tag-{number}",) for number in range(load.tags)] or [()]
+        self._lots = [self._lot() for _ in range(max(1, _TAGGED // load.batch) if load.tags else 1)]
+        self._calls = 0
+
+    def _lot(self) -> list[tuple[str, ...]] | None:
+        """Return the tags of a batch's entries, at random."""
+        return random.choices(self._tags, k=self._load.batch) if self._load.tags else None
+
+    def _next(self) -> list[tuple[str, ...]] | None:
+        self._calls += 1
+        return self._lots[self._calls % len(self._lots)]
+
+    def __call__(self, begin: Begin, log: str, seconds: float) -> Slice:
+        """Append to a log for a while."""
+        if self._load.depth > 1:
+            return asyncio.run(self._append_concurrently(begin, log, seconds))
+        return self._append_blocking(begin, log, seconds)
+
+    def _append_blocking(self, begin: Begin, name: str, seconds: float) -> Slice:
+        entries = self._entries
+        with ExitStack() as stack:
+            log = stack.enter_context(zlog.Log.open(self._store, name, timeout=self._timeout))
+            to = stack.enter_context(log.writer()) if self._load.exclusive else log
+
+            def call() -> int:
+                lot = self._next()
+                if len(entries) > 1:
+                    to.append_many(entries, tags_each=lot)
+                elif lot is None:
+                    to.append(entries[0])
+                else:
+                    to.append(entries[0], tags=lot[0])
+                return len(entries)
+
+            to.append_many(entries)  # takes the log over, which is not what is measured
+            begin()
+            return repeat(call, seconds, self._load.calls_max)
+
+    def _call_tagged(
+        self, call: Callable[..., Awaitable[object]], data: bytes | list[bytes]
+    ) -> Awaitable[object]:
+        lot = self._next() or [()]
+        return call(data, tags=lot[0]) if isinstance(data, bytes) else call(data, tags_each=lot)
+
+    async def _append_concurrently(self, begin: Begin, name: str, seconds: float) -> Slice:
+        load, latencies = self._load, array("d")
+        every = max(1, load.depth // _LATENCY_TASKS)
+        calls_max = max(1, load.calls_max // load.depth)  # of one task
+        over = False
+
+        def end() -> None:
+            nonlocal over
+            over = True
+
+        async def append_again(*, timed: bool) -> int:
+            call: Callable[..., Awaitable[object]] = to.append
+            data: bytes | list[bytes] = self._entries[0]
+            if load.alone or load.batch > 1:
+                call, data = to.append_many, self._entries
+            if load.tags:
+                call = partial(self._call_tagged, call)
+            calls = 0
+            now = time.perf_counter()
+            # The event loop tells that the time is up: looking at the clock costs time.
+            while calls < calls_max and not over:
+                await call(data)
+                calls += 1
+                if timed:
+                    before, now = now, time.perf_counter()
+                    latencies.append(now - before)
+            return calls
+
+        async with AsyncExitStack() as stack:
+            opening = aio.Log.open(self._store, name, timeout=self._timeout)
+            log = await stack.enter_async_context(opening)
+            to: aio.Log | aio.Writer = log
+            if load.exclusive:
+                to = await stack.enter_async_context(log.writer())
+            await to.append_many(self._entries)
+            began = begin()
+            asyncio.get_running_loop().call_later(seconds, end)
+            tasks = (append_again(timed=number % every == 0) for number in range(load.depth))
+            calls = sum(await asyncio.gather(*tasks))
+            took = time.perf_counter() - began
+        return Slice(calls, calls * load.batch, took, latencies)

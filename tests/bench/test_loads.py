@@ -1,0 +1,205 @@
+"""``python -m bench``: each benchmark runs next to its limits, and leaves nothing in the store."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import statistics
+import subprocess
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from zlog.cli.verbs.bench.usage import _sockets
+
+from zlog.cli.ceph import Target
+
+from ..support.programs import run_module
+
+QUICK = ("--seconds", "0.2", "--json")
+LOAD = (
+    "name",
+    "how",
+    "entries_per_second",
+    "bytes_per_second",
+    "calls_per_second",
+    "latency_ms",
+    "cpu_us_per_entry",
+    "memory_peak_bytes",
+)
+LIMIT = (*LOAD, "compare", "ratio", "ratios")
+
+
+def started(url: str, *words: str) -> subprocess.CompletedProcess[str]:
+    return run_module("bench", "--store", url, *words)
+
+
+def run(url: str, *words: str) -> list[dict[str, Any]]:
+    """Run a benchmark, and check what all of them have in common."""
+    done = started(url, *words, *QUICK)
+    assert done.returncode == 0, done.stderr
+    reports = [json.loads(line) for line in done.stdout.splitlines()]
+    for report in reports:
+        assert set(report) == {"benchmark", "title", "workload", "result", "limits"}
+        assert set(report["result"]) == set(LOAD)
+        for each in (report["result"], *report["limits"]):
+            assert each["entries_per_second"] > 0
+            assert 0 <= each["latency_ms"]["p50"] <= each["latency_ms"]["max"]
+        for limit in report["limits"]:
+            assert set(limit) == set(LIMIT)
+            if ratios := limit["ratios"]:  # a follower may be faster than any measure
+                assert limit["ratio"] == pytest.approx(statistics.median(ratios), abs=1e-4)
+            else:
+                assert limit["ratio"] is None
+    return reports
+
+
+def limits_of(report: dict[str, Any]) -> list[str]:
+    return [limit["name"] for limit in report["limits"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "together"),
+    [
+        (["--depth", "4", "--alone"], False),
+        (["--writers", "2", "--depth", "2", "--batch", "16"], True),
+        (["--exclusive", "--depth", "64"], True),
+        (["--compression", "zstd", "--batch", "64"], True),
+    ],
+)
+def test_append_on_the_embedded_store(tmp_path: Path, words: list[str], together: bool) -> None:
+    (report,) = run((tmp_path / "store").as_uri(), "append", *words)
+    expected = ["class writes", "class calls", "LMDB, entries", "plain file"]
+    if together:
+        expected = [*expected[:3], "LMDB, records", "plain file", "one by one"]
+    if "--exclusive" in words:
+        expected = ["shared", *expected]
+    if "--compression" in words:
+        expected = ["uncompressed", *expected]
+    assert limits_of(report) == expected
+    assert report["result"]["cpu_us_per_entry"]["client"] > 0
+    assert report["result"]["memory_peak_bytes"] > 1 << 20
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--order", "random", "--depth", "4"], ["--compression", "lz4"]],
+)
+def test_read_on_the_embedded_store(tmp_path: Path, words: list[str]) -> None:
+    (report,) = run((tmp_path / "store").as_uri(), "read", "--entries", "4096", *words)
+    beside = ["uncompressed"] if "--compression" in words else []
+    assert limits_of(report) == [*beside, "LMDB", "class reads"]
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_read_of_a_tag_next_to_the_whole_log(tmp_path: Path) -> None:
+    (report,) = run((tmp_path / "store").as_uri(), "read", "--entries", "4096", "--tags", "64")
+    assert limits_of(report) == ["whole log"]
+    assert report["result"]["name"] == "tagged read"
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_tail_on_the_embedded_store(tmp_path: Path) -> None:
+    (report,) = run((tmp_path / "store").as_uri(), "tail")
+    assert limits_of(report) == ["LMDB", "class reads"]
+    assert {limit["compare"] for limit in report["limits"]} == {"latency"}
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_sequencer_next_to_echoes(tmp_path: Path) -> None:
+    (report,) = run(
+        (tmp_path / "store").as_uri(), "sequencer", "--connections", "2", "--depth", "4"
+    )
+    assert limits_of(report) == ["echo", "parsed echo"]
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_the_table() -> None:
+    lines = started("mem://", "append", "--seconds", "0.2").stdout.splitlines()
+    assert lines[0].startswith("append of 100 B, batch 1, depth")
+    head = "ENTRIES/S MB/S P50 MS P99 MS P99.9 MS CLIENT US MIB RATIO"
+    assert " ".join(lines[1].split()) == head
+    assert [line.split("  ")[0] for line in lines[2:4]] == ["append", "class writes"]
+    assert lines[-1].startswith("class calls: ")
+
+
+@pytest.mark.parametrize(
+    ("store", "words", "complaint"),
+    [
+        ("mem://", ["append", "--writers", "2"], "one writer"),
+        ("mem://", ["append", "--exclusive", "--alone"], "--alone"),
+        ("mem://", ["tail"], "no other can follow"),
+        ("mem://", ["sequencer"], "no server"),
+        ("mem://", ["append", "--class", "never"], "on Ceph"),
+        ("mem://", ["read", "--depth", "2"], "--order random"),
+        ("mem://", ["append", "--sequencer", "none"], "on Ceph"),
+        ("ceph://nowhere", ["append", "--sequencer", "?"], "--sequencer"),
+    ],
+)
+def test_options_that_contradict_are_refused(store: str, words: list[str], complaint: str) -> None:
+    done = started(store, *words, *QUICK)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert complaint in done.stderr
+
+
+@pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["append"], ["class writes", "position + write", "class calls", "plain librados"]),
+        (["read", "--entries", "64", "--order", "random"], ["plain librados", "class reads"]),
+        (["sequencer", "--connections", "2", "--depth", "4"], ["echo", "parsed echo"]),
+        (
+            ["append", "--class", "never", "--sequencer", "none", "--size", "64K"],
+            ["with the class", "class writes", "class calls", "plain librados"],
+        ),
+        (["tail", "--class", "never"], ["with the class", "plain librados", "class reads"]),
+    ],
+)
+def test_on_a_cluster(store_url: str, words: list[str], expected: list[str]) -> None:
+    (report,) = run(store_url, *words)
+    assert limits_of(report) == expected
+    if words[0] != "sequencer" and "CONTAINER" not in os.environ.get("ZLOG_TEST_CEPH", "").upper():
+        assert report["result"]["cpu_us_per_entry"].keys() >= {"client", "osd"}
+
+
+@pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
+def test_failover_leaves_nothing_in_the_pool(store_url: str) -> None:
+    rados = pytest.importorskip("rados")
+    faults = ("--fault", "kill", "--fault", "stop")
+    done = started(store_url, "failover", *faults, "--rounds", "2", "--writers", "2", "--json")
+    reports = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [report["fault"] for report in reports] == ["kill", "stop"], done.stderr
+    for report in reports:
+        first, last = report["first_s"], report["last_s"]
+        assert len(first["all"]) == len(last["all"]) == 2
+        assert all(0 < one <= other for one, other in zip(first["all"], last["all"], strict=True))
+    # Other tests have namespaces in this pool.
+    own = urlsplit(store_url).path.strip("/") + ".bench-"
+    target = Target.parse(store_url)
+    with (
+        rados.Rados(conffile=target.conf) as cluster,
+        cluster.open_ioctx(target.pool) as ioctx,
+    ):
+        ioctx.set_namespace(rados.LIBRADOS_ALL_NSPACES)
+        left = [each for each in ioctx.list_objects() if each.nspace.startswith(own)]
+    assert left == []
+
+
+def test_no_process_is_left(tmp_path: Path) -> None:
+    url = (tmp_path / "store").as_uri()
+    run(url, "sequencer", "--connections", "1", "--depth", "1")
+    found = subprocess.run(["pgrep", "-f", url], capture_output=True, check=False)
+    assert found.stdout == b""
+
+
+def test_all_sockets_of_a_process_are_seen() -> None:
+    """Also if one has a higher descriptor than the listing of the descriptors."""
+    with socket.socket() as first, Path(os.devnull).open() as between, socket.socket() as last:
+        wanted = {str(os.fstat(each.fileno()).st_ino) for each in (first, last)}
+        assert first.fileno() < between.fileno() < last.fileno()
+        between.close()
+        assert _sockets(Path("/proc/self")) >= wanted
