@@ -21,8 +21,8 @@ from typing import Any
 
 import zlog
 import zlog.aio
+from tests.history import RecordedWriter
 from zlog._read.select import Match
-from zlog.testing import RecordedWriter
 
 from ..support.logs import TAGS, tags_of
 from .blocking import Blocking, InTurns

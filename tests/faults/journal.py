@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tests.history import Action, History, Operation, Result, Wanted
 from zlog.entry import GapKind
-from zlog.testing import Action, History, Operation, Result, Wanted
 
 _SHOWN_BYTES = 40
 

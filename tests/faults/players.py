@@ -16,9 +16,9 @@ from typing import Any
 
 import zlog
 import zlog.aio
+from tests.history import ListStep, ListTransaction, Result, TransactionHistory
 from zlog.objects import AlreadyCommitted, Conflict, Stopped, Transaction
 from zlog.objects.aio import Space
-from zlog.testing import ListStep, ListTransaction, Result, TransactionHistory
 
 from ..sim import players
 from ..sim.players import SPACE, Attempts, List, Work

@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 from pathlib import Path
 
 import zlog
-from zlog.testing import RecordedLog
+from tests.history import RecordedLog
 
 from .journal import write_whole
 

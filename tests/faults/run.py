@@ -15,7 +15,7 @@ from typing import Any
 
 import zlog
 import zlog.aio
-from zlog.testing import History, Result, TransactionHistory, check, check_transactions
+from tests.history import History, Result, TransactionHistory, check, check_transactions
 
 from ..support.ceph import CephCluster
 from ..support.logs import TAGS, UNITS

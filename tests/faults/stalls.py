@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
-from zlog.testing import Action, History, Result
+from tests.history import Action, History, Result
 
 AFTER_SECONDS = 3.0
 """So long after a fault was healed it may still be the reason of a stall."""

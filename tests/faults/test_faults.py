@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from zlog.testing import check
+from tests.history import check
 
 from ..support.ceph import CephCluster, ClusterSpec
 from . import power

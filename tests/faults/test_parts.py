@@ -16,7 +16,7 @@ import pytest
 
 import zlog
 import zlog.aio
-from zlog.testing import Action, History, Result, check
+from tests.history import Action, History, Result, check
 
 from .client import ROLES
 from .faults import KINDS, plan

@@ -8,10 +8,11 @@ import random
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import aclosing
 
+from tests.history import History, RecordedLog
 from zlog._read.select import Match
 from zlog.aio import Log
 from zlog.errors import AlreadyWritten, CorruptEntry, Invalidated, ZlogError
-from zlog.testing import History, Process, RecordedLog
+from zlog.testing import Process
 
 from ..support.logs import TAGS, UNITS, tags_of
 from .cluster import ProcessStore

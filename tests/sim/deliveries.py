@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from unittest import mock
 
+from tests.history import RecordedLog
 from zlog.errors import DeliveryDiffers, DeliverySuperseded
-from zlog.testing import RecordedLog
 
 from .clients import Client
 

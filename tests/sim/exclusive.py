@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from unittest import mock
 
+from tests.history import RecordedWriter
 from zlog.errors import Fenced
-from zlog.testing import RecordedWriter
 
 from ..support.logs import tags_of
 from .clients import Client

@@ -1,7 +1,7 @@
 """Processes that share a space of objects: transactions, single calls, checkpoints, and trims.
 
 Queues, values of a map, and objects of a class of their own are lists that values are appended to,
-so that :func:`zlog.testing.check_transactions` can judge what came of all that.
+so that :func:`tests.history.check_transactions` can judge what came of all that.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from unittest import mock
 
+from tests.history import ListTransaction, Result, TransactionHistory
 from zlog.aio import Log
 from zlog.errors import ZlogError
 from zlog.objects import (
@@ -24,7 +25,6 @@ from zlog.objects import (
 )
 from zlog.objects._machine import DECIDED_MAX
 from zlog.objects.aio import Space
-from zlog.testing import ListTransaction, Result, TransactionHistory
 
 from .clients import Client
 

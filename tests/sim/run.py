@@ -12,13 +12,8 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from zlog._trim.retention import Retention
-from zlog.aio import Log
-from zlog.errors import ZlogError
-from zlog.objects.aio import Space
-from zlog.testing import (
+from tests.history import (
     History,
-    Process,
     RecordedLog,
     RecordedWriter,
     TransactionHistory,
@@ -26,6 +21,11 @@ from zlog.testing import (
     check,
     check_transactions,
 )
+from zlog._trim.retention import Retention
+from zlog.aio import Log
+from zlog.errors import ZlogError
+from zlog.objects.aio import Space
+from zlog.testing import Process
 from zlog.testing._process import PROCESS
 
 from ..support.logs import UNITS

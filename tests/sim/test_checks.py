@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.history import Action, History, Operation, Result, Wanted, check
 from zlog.entry import GapKind
-from zlog.testing import Action, History, Operation, Result, Wanted, check
 
 GAPS = {kind.value: kind for kind in GapKind}
 RESULTS = {result.value: result for result in Result}

@@ -6,8 +6,8 @@ import pytest
 
 import zlog
 import zlog.aio
+from tests.history import Action, History, Result, check
 from zlog._base.io import deadline_of
-from zlog.testing import Action, History, Result, check
 
 
 async def test_it_fills_holes_as_its_log_does() -> None:

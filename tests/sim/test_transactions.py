@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zlog.testing import ListTransaction, Result, TransactionHistory, check_transactions
+from tests.history import ListTransaction, Result, TransactionHistory, check_transactions
 
 RESULTS = {"!": Result.REFUSED, "?": Result.FAILED}
 

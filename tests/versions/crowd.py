@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from zlog.testing import Action, Result, check
+from tests.history import Action, Result, check
 
 from ..faults.clients import ClientProcess, Load
 from ..faults.journal import merge

@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterator
 from operator import attrgetter
 
-from zlog.testing._facts import Facts, Violation
-from zlog.testing._operations import Operation, Result
+from tests.history.facts import Facts, Violation
+from tests.history.operations import Operation, Result
 
 
 def handed_in_order(facts: Facts) -> Iterator[Violation]:

@@ -1,4 +1,4 @@
-"""What transactions on lists read and appended, for :func:`zlog.testing.check_transactions`."""
+"""What transactions on lists read and appended, for :func:`check_transactions`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import NamedTuple
 
-from zlog.testing._operations import Events, Result
+from tests.history.operations import Events, Result
 
 
 class ListStep(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterator
 
-from zlog.testing._facts import Facts, Violation
+from tests.history.facts import Facts, Violation
 
 
 def told_what_fits(facts: Facts) -> Iterator[Violation]:

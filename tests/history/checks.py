@@ -10,17 +10,17 @@ import math
 from collections.abc import Callable, Iterator
 from operator import attrgetter
 
-from zlog.testing._delivered import delivered_once, delivered_truly, in_order
-from zlog.testing._exclusive import (
+from tests.history.delivered import delivered_once, delivered_truly, in_order
+from tests.history.exclusive import (
     fenced_for_good,
     handed_in_order,
     in_a_row,
     refused_to_others,
 )
-from zlog.testing._facts import Facts, Violation
-from zlog.testing._history import History
-from zlog.testing._operations import Operation, Result
-from zlog.testing._selected import passed_what_does_not, told_what_fits
+from tests.history.facts import Facts, Violation
+from tests.history.operations import Operation, Result
+from tests.history.recorder import History
+from tests.history.selected import passed_what_does_not, told_what_fits
 
 
 def check(history: History) -> list[Violation]:

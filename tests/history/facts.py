@@ -1,4 +1,4 @@
-"""What is known of a history, sorted by what the rules of :func:`zlog.testing.check` ask of it."""
+"""What is known of a history, sorted by what the rules of :func:`check` ask of it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
+from tests.history.operations import Action, Operation, Result
+from tests.history.recorder import History
+from tests.history.transactions import ListTransaction
 from zlog.entry import GapKind
-from zlog.testing._history import History
-from zlog.testing._operations import Action, Operation, Result
-from zlog.testing._transactions import ListTransaction
 
 _INDENT = "\n    "
 

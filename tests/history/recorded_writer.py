@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator, Sequence
 
+from tests.history.operations import Action, Operation, Recording, Result, scan
 from zlog._base.deadline import Timeout
 from zlog._client import Tags
 from zlog.aio import Log, Writer
 from zlog.entry import Entry, Gap
 from zlog.errors import Fenced
-from zlog.testing._operations import Action, Operation, Recording, Result, scan
 
 
 class RecordedWriter:

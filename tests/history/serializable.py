@@ -14,10 +14,10 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from operator import attrgetter
 
-from zlog.testing._cycles import Edge, Graph, components, shortest_cycle
-from zlog.testing._facts import Violation
-from zlog.testing._operations import Result
-from zlog.testing._transactions import ListTransaction, TransactionHistory
+from tests.history.cycles import Edge, Graph, components, shortest_cycle
+from tests.history.facts import Violation
+from tests.history.operations import Result
+from tests.history.transactions import ListTransaction, TransactionHistory
 
 WW, WR, RW, RT = "ww", "wr", "rw", "rt"
 

@@ -1,4 +1,4 @@
-"""What was asked of a log and what it answered, kept for :func:`zlog.testing.check`."""
+"""What was asked of a log and what it answered, kept for :func:`check`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,17 @@ from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Seque
 from hashlib import sha256
 from typing import Literal
 
+from tests.history.operations import (
+    Action,
+    Operation,
+    Recording,
+    Result,
+    note_passed,
+    note_read,
+    scan,
+    scan_selected,
+)
+from tests.history.recorded_writer import RecordedWriter
 from zlog._base.deadline import Timeout
 from zlog._client import Tags
 from zlog._log.writer import WINDOW_BYTES
@@ -24,18 +35,7 @@ from zlog.errors import (
     Invalidated,
     NotWritten,
 )
-from zlog.testing._operations import (
-    Action,
-    Operation,
-    Recording,
-    Result,
-    note_passed,
-    note_read,
-    scan,
-    scan_selected,
-)
 from zlog.testing._process import PROCESS
-from zlog.testing._recorded_writer import RecordedWriter
 from zlog.view import View
 
 

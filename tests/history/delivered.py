@@ -7,8 +7,8 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from zlog.testing._facts import Delivery, Facts, Violation
-from zlog.testing._operations import Operation, Result
+from tests.history.facts import Delivery, Facts, Violation
+from tests.history.operations import Operation, Result
 
 
 def delivered_once(facts: Facts) -> Iterator[Violation]:
