@@ -19,7 +19,7 @@ from zlog._base.distribution import how_to_install
 from zlog._base.io import deadline_of
 from zlog._base.names import DIRECTORY_OBJECT
 from zlog._base.refusals import from_errno
-from zlog._base.sequencer import OtherProtocol, parse_given_address, parse_host_port
+from zlog._base.sequencer import OtherProtocol, parse_given_address, parse_host_port, reachable_at
 from zlog._io import BlockingIo, drive
 from zlog._layout.directory import Directory
 from zlog._layout.head import Head
@@ -56,6 +56,7 @@ __all__ = [
     "osd_versions",
     "own_version",
     "parse_host_port",
+    "reachable_at",
     "retention_doubts",
     "sequencer_status",
     "stored_formats",

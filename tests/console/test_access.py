@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 import zlog
 from zlog.cli.exit_codes import ExitCode
@@ -104,8 +105,49 @@ def test_on_loopback_other_names_are_refused(shop_console: ConsoleProcess) -> No
     for path in ("/", "/static/main.js", "/api/about", "/api/logs/orders/entries"):
         for name in ("evil.example", "evil.example:7462", "127.0.0.1.evil.example", "", "[::2]"):
             assert shop_console.ask(path, {"Host": name}).status == 421
-        for name in ("localhost", "localhost:1", "127.0.0.1", "[::1]", "[::1]:7462"):
+        for name in ("localhost", "localhost:1", "127.0.0.1", "127.0.0.2:7462", "[::1]:7462"):
             assert shop_console.ask(path, {"Host": name}).status == 200
+
+
+def test_the_printed_address_of_any_loopback_address_works(
+    serve: Callable[..., ConsoleProcess], visit: Visitor
+) -> None:
+    page = visit(serve(listen="127.0.0.2"))
+    expect(page.get_by_text("There are no logs yet")).to_be_visible()
+
+
+def test_the_printed_addresses_of_all_addresses(serve: Callable[..., ConsoleProcess]) -> None:
+    console = serve(listen="0.0.0.0")
+    port = console.address.rpartition(":")[2]
+    first, second, third = console.said.splitlines()
+    place = f"{port}/#token={console.token}"
+    assert first == f"zlog: console at http://{socket.gethostname()}:{place}"
+    assert second == f"zlog: on this machine also at http://127.0.0.1:{place}"
+    assert "--tls-cert" in third
+    assert "SSH" in third
+
+
+def test_pages_of_other_sites_start_no_work(
+    shop_console: ConsoleProcess, guarded: ConsoleProcess, browser: Browser
+) -> None:
+    """A GET needs no leave of theirs, such as an image, or a link that a script follows."""
+    check = f"{shop_console.address}/api/logs/orders/check"
+    page = browser.new_page()
+    page.goto(f"{guarded.address}/static/api.js")
+    with page.expect_response(check) as answer:
+        page.evaluate("address => { location = address; }", check)
+    page.close()
+    assert answer.value.status == 403
+    for site, status in (
+        ("cross-site", 403),
+        ("same-site", 403),  # another port of this machine
+        ("same-origin", 200),
+        ("none", 200),  # a person typed the address
+    ):
+        assert shop_console.ask("/api/about", {"Sec-Fetch-Site": site}).status == status
+        assert shop_console.ask("/", {"Sec-Fetch-Site": site}).status == 200  # a link
+        with_token = {"Sec-Fetch-Site": site, "Authorization": f"Bearer {TOKEN}"}
+        assert guarded.ask("/api/about", with_token).status == status
 
 
 def test_every_answer_has_the_headers_that_keep_it_here(guarded: ConsoleProcess) -> None:

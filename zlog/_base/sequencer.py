@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ipaddress
+import socket
 from typing import NamedTuple, Protocol
 
 from zlog._base.deadline import Deadline
@@ -172,6 +174,19 @@ def parse_host_port(text: str) -> tuple[str, int]:
     if not host or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
         raise ValueError(f"{text!r} is not HOST:PORT")
     return host, int(port)
+
+
+def reachable_at(host: str, listening: socket.socket) -> str:
+    """Return the ``HOST:PORT`` at which clients reach a listening socket.
+
+    Args:
+        host: given to listen on. If it stands for all addresses, the machine's name replaces it.
+        listening: bound to that host.
+    """
+    address, port = listening.getsockname()[:2]
+    if ipaddress.ip_address(address).is_unspecified:
+        host = socket.gethostname()
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def is_remote(address: str) -> bool:

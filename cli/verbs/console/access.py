@@ -26,9 +26,11 @@ COOKIE = "zlog-console"
 CHANGE_HEADER = "x-zlog-console"
 """Requests that change something carry it. A page of another site can't send it unasked."""
 
+_OWN_PAGES = ("same-origin", "none")
+"""Values of `Sec-Fetch-Site` that browsers send for the console's page and for typed addresses."""
+
 _BODY_BYTES_MAX = 8 << 20
 _TOKEN_BYTES_MIN = 16
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _PAGE_HEADERS = {
     "content-security-policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
@@ -144,8 +146,9 @@ def is_loopback(host: str) -> bool:
 class Guard:
     """Lets through what may come, and has browsers keep the page to itself.
 
-    Without a token only names of this machine are answered: else a page of another site, whose name
-    is made to point here, could read everything.
+    Without a token only loopback addresses and `localhost` are answered: else a page of another
+    site, whose name is made to point here, could read everything. Requests that pages of other
+    sites or ports make are refused, since some of them start work, such as an audit.
     """
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
@@ -164,12 +167,15 @@ class Guard:
         await (refused or self._app)(scope, receive, send_with_headers)
 
     def _refusal(self, request: Request) -> Response | None:
-        if not self._access.token and _name(request.headers) not in _LOOPBACK:
+        path = request.url.path
+        is_api = path.startswith("/api/")
+        if not self._access.token and not is_loopback(_name(request.headers)):
             return _refuse(421, "this console answers to localhost only", "Use a token file.")
+        if request.headers.get("sec-fetch-site", "none") not in _OWN_PAGES and is_api:
+            return _refuse(403, "the console answers to its own page only", "")
         if request.method not in ("GET", "HEAD") and CHANGE_HEADER not in request.headers:
             return _refuse(403, f"a change needs the header {CHANGE_HEADER}", "")
-        path = request.url.path
-        if path.startswith("/api/") and path != "/api/session" and not self._access.admits(request):
+        if is_api and path != "/api/session" and not self._access.admits(request):
             return _refuse(401, "the token is missing or wrong", "Enter the console's token.")
         return None
 

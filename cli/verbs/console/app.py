@@ -29,8 +29,6 @@ LOGS_MAX = 10_000
 _CONTENTS = 64
 """Logs whose objects are asked in each look."""
 
-_NAMES_EVERY = 5
-"""Looks after which new logs are looked for."""
 _FILES = Path(__file__).parent / "static"
 _COOKIE_SECONDS = 30 * 86400
 
@@ -65,10 +63,7 @@ def make_app(
         match: a pattern of names.
     """
     looked_at = zlog.ReadOnlyStore(store)
-    names_seconds = _NAMES_EVERY * interval
-    watch = Watch(
-        looked_at, match, LOGS_MAX, _CONTENTS, session.timeout, names_seconds=names_seconds
-    )
+    watch = Watch(looked_at, match, LOGS_MAX, _CONTENTS, session.timeout)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

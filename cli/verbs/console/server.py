@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import socket
 from types import FrameType
 
 import uvicorn
 
 import zlog
+from zlog.admin import reachable_at
 from zlog.cli.output import say
 from zlog.cli.session import Session
-from zlog.cli.verbs.console.access import Access, Guard
+from zlog.cli.verbs.console.access import Access, Guard, is_loopback
 from zlog.cli.verbs.console.app import make_app
 
 
 class _Server(uvicorn.Server):
     """Says where it listens once it does, and ends at once, with its streams."""
 
-    def __init__(self, config: uvicorn.Config, greeting: str, ending: asyncio.Event) -> None:
+    def __init__(self, config: uvicorn.Config, greeting: list[str], ending: asyncio.Event) -> None:
         super().__init__(config)
         self._greeting = greeting
         self._ending = ending
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        say(self._greeting)
+        for line in self._greeting:
+            say(line)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
         """End as is wanted: it is not raised again, as a failure would be."""
@@ -61,13 +64,22 @@ def serve(session: Session, store: zlog.Store, access: Access, interval: float, 
             ssl_certfile=None if access.certificate is None else str(access.certificate),
             ssl_keyfile=None if access.key is None else str(access.key),
         )
-        greeting = f"console at {_address(access, listening)}"
-        server = _Server(config, greeting, app.state.ending)
+        server = _Server(config, _greeting(access, listening), app.state.ending)
         asyncio.run(server.serve([listening]))
 
 
-def _address(access: Access, listening: socket.socket) -> str:
+def _greeting(access: Access, listening: socket.socket) -> list[str]:
     scheme = "http" if access.certificate is None else "https"
-    host = f"[{access.host}]" if ":" in access.host else access.host
     token = f"/#token={access.token}" if access.token and access.printed else "/"
-    return f"{scheme}://{host}:{listening.getsockname()[1]}{token}"
+    where = reachable_at(access.host, listening)
+    lines = [f"console at {scheme}://{where}{token}"]
+    if ipaddress.ip_address(listening.getsockname()[0]).is_unspecified:
+        host = "[::1]" if listening.family == socket.AF_INET6 else "127.0.0.1"
+        port = listening.getsockname()[1]
+        lines.append(f"on this machine also at {scheme}://{host}:{port}{token}")
+    if access.certificate is None and not is_loopback(access.host):
+        lines.append(
+            "without TLS the token and all entries travel in the clear: name a certificate with"
+            " --tls-cert, or listen on loopback and connect through SSH"
+        )
+    return lines
