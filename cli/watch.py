@@ -12,9 +12,6 @@ from typing import Any
 import zlog
 from zlog.overview import LogContent, LogOverview, log_names, see_store
 
-NAMES_SECONDS = 60.0
-"""How often new logs are looked for, unless a caller wants it more often."""
-
 
 @dataclass(frozen=True)
 class Look:
@@ -52,7 +49,6 @@ class Watch:
         logs_max: logs that are looked at, by name.
         contents: logs whose objects are asked each time what they hold, by turns.
         timeout: for each log, in seconds.
-        names_seconds: how often new logs are looked for.
     """
 
     def __init__(
@@ -62,8 +58,6 @@ class Watch:
         logs_max: int,
         contents: int,
         timeout: float | None,
-        *,
-        names_seconds: float = NAMES_SECONDS,
     ) -> None:
         self.last = Look()
         self._store = store
@@ -71,10 +65,6 @@ class Watch:
         self._logs_max = logs_max
         self._contents = contents
         self._timeout = timeout
-        self._names_seconds = names_seconds
-        self._names: list[str] = []
-        self._named = 0.0
-        self._left_out = 0
         self._turns: deque[str] = deque()
 
     async def look(self) -> Look:
@@ -84,13 +74,11 @@ class Watch:
             ZlogError: the names could not be read.
         """
         began = time.monotonic()
-        if not self._named or began - self._named >= self._names_seconds:
-            names = await log_names(self._store, timeout=self._timeout)
-            names = [name for name in names if fnmatch.fnmatchcase(name, self._match)]
-            self._names, self._named = names[: self._logs_max], began
-            self._left_out = len(names) - len(self._names)
-        known = set(self._names)
-        turns = [*dict.fromkeys((*(n for n in self._turns if n in known), *self._names))]
+        found = await log_names(self._store, timeout=self._timeout)
+        found = [name for name in found if fnmatch.fnmatchcase(name, self._match)]
+        names = found[: self._logs_max]
+        known = set(names)
+        turns = [*dict.fromkeys((*(n for n in self._turns if n in known), *names))]
         whole, self._turns = turns[: self._contents], deque(turns[self._contents :])
         rest = known.difference(whole)
         seen = await see_store(self._store, whole, content=True, timeout=self._timeout)
@@ -106,7 +94,7 @@ class Watch:
         self.last = Look(
             logs,
             contents,
-            self._left_out,
+            len(found) - len(names),
             seen.sequencer,
             seen.sequencer_error,
             time.time(),

@@ -22,7 +22,7 @@ from zlog._base.deadline import Deadline
 from zlog._base.distribution import how_to_install
 from zlog._base.io import Call, Reply, Started
 from zlog._base.protocol import Code
-from zlog._base.sequencer import parse_host_port
+from zlog._base.sequencer import parse_host_port, reachable_at
 from zlog._io import BlockingIo
 from zlog.errors import ZlogError
 
@@ -59,14 +59,14 @@ def enable(registry: CollectorRegistry | None = None, *, tracing: bool = False) 
 
 @contextmanager
 def serve(listen: str, collectors: Iterable[Any]) -> Iterator[str]:
-    """Serve what collectors tell, and what this process uses, from a thread beside.
+    """Serve the metrics of collectors and of this process at ``/metrics``, from a thread.
 
     Args:
         listen: ``HOST:PORT``; port 0 takes a free one.
         collectors: of prometheus-client's interface.
 
     Returns:
-        While the ``with`` block lasts, ``HOST:PORT`` where it listens.
+        While the ``with`` block lasts, the ``HOST:PORT`` at which Prometheus reaches it.
 
     Raises:
         ValueError: ``listen`` is no address.
@@ -88,13 +88,25 @@ def serve(listen: str, collectors: Iterable[Any]) -> Iterator[str]:
             f"can't serve metrics on {listen}: {error.strerror or error}",
             hint="Name a free address of this machine.",
         ) from error
+    server.set_app(_at_its_path(server.get_app()))
     try:
-        shown = f"[{host}]" if ":" in host else host
-        yield f"{shown}:{server.server_port}"
+        yield reachable_at(host, server.socket)
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def _at_its_path(application: Any) -> Any:
+    """Return the WSGI application for ``/metrics`` only; prometheus-client's answers all paths."""
+
+    def answer(environ: Mapping[str, Any], start_response: Callable[..., Any]) -> Any:
+        if environ["PATH_INFO"] == "/metrics":
+            return application(environ, start_response)
+        start_response("404 Not Found", [("Content-Type", "text/plain; charset=utf-8")])
+        return [b"The metrics are at /metrics.\n"]
+
+    return answer
 
 
 def _missing() -> ZlogError:

@@ -9,8 +9,10 @@ import json
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -100,6 +102,26 @@ def test_to_look_changes_nothing(cli: Cli) -> None:
             lambda: scrape(where)[1]["zlog_store_looked_timestamp_seconds", ()] > first + 0.3
         )
     assert json.loads(cli.ok("info", "sales", "--json"))["epoch"] == epoch
+
+
+def test_a_new_log_is_in_the_next_look(cli: Cli) -> None:
+    cli.ok("create", "an-old-one")
+    with exporting(cli, "--interval", "0.1") as where:
+        cli.ok("create", "sales")
+        tail = "zlog_log_tail", (("log", "sales"),)
+        wait_until(lambda: tail in scrape(where)[1])
+        cli.ok("rm", "sales", "--yes")
+        wait_until(lambda: tail not in scrape(where)[1])
+
+
+def test_other_paths_are_not_found(cli: Cli) -> None:
+    with exporting(cli, "--listen", "0.0.0.0:0") as where:
+        assert where.startswith(f"{socket.gethostname()}:")
+        with urllib.request.urlopen(f"http://127.0.0.1:{where.rpartition(':')[2]}/metrics"):
+            pass
+        for path in ("/", "/metric", "/metrics/x", "/favicon.ico"):
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                urllib.request.urlopen(f"http://{where}{path}", timeout=10)
 
 
 def test_an_address_that_is_taken(cli: Cli) -> None:
