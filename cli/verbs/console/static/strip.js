@@ -10,6 +10,9 @@ export const STATES = ["written", "filled", "trimmed", "unwritten", "lost", "unr
 const WORDS = { unwritten: "unwritten (hole)", unknown: "unknown (object gone)", unreadable: "unreadable (newer version)" };
 
 const CELL_PIXELS = 3;
+const SEAM_PIXELS = 8; // of a column, from which on a line ends it
+const ROW_PIXELS = 14; // of a label
+const LABEL_ROWS = 3; // below the part
 const LEAST_POSITIONS = 16;
 const ZOOM = 2;
 const NOTCH_PIXELS = 100; // of a wheel, by which a step is zoomed
@@ -238,37 +241,24 @@ export class Strip {
   drawPart({ pen, width, height }, colour) {
     if (!this.part || this.end <= this.start) return;
     const x = (position) => ((position - this.start) / (this.end - this.start)) * width;
-    const [top, bottom] = [18, height - 18];
+    const [top, bottom] = [18, height - LABEL_ROWS * ROW_PIXELS - 4];
     cells(pen, this.part, x, top, bottom - top, colour);
     pen.fillStyle = colour("--faint");
     pen.strokeStyle = colour("--text");
     pen.lineWidth = 1;
-    let free = 0; // labels do not lie upon each other
-    for (const stripe of this.part.stripes) {
-      const left = Math.max(0, x(stripe.start));
-      if (left > width || x(stripe.end ?? this.tail) < 0) continue;
-      if (stripe.start > this.start) line(pen, left, 0, bottom);
-      const text = `epoch ${stripe.id}, width ${stripe.width}`;
-      const long = pen.measureText(text).width;
-      const at = Math.min(left + 4, width - long - 2);
-      if (at >= free) {
-        pen.fillText(text, at, 12);
-        free = at + 6 + long;
-      }
+    const stripes = this.part.stripes.filter((stripe) => x(stripe.start) <= width && x(stripe.end ?? this.tail) >= 0)
+      .map((stripe) => ({ text: `epoch ${stripe.id}, width ${stripe.width}`, at: Math.max(0, x(stripe.start)) }));
+    for (const { text, at, left, row } of placed(pen, stripes, width, 1, 1)) {
+      if (at > 0) line(pen, at, row < 0 ? top : 0, bottom);
+      if (row === 0) pen.fillText(text, left, 12);
     }
     const below = [{ name: "trim point", position: this.part.trim_point }, ...this.marks()];
-    if (this.chosen !== null) below.unshift({ name: `▲ ${number(this.chosen)}`, position: this.chosen });
-    free = 0;
-    for (const { name, position } of below.filter((mark) => mark.position > 0).sort((a, b) => a.position - b.position)) {
-      const at = x(position);
-      if (at < 0 || at > width) continue;
-      line(pen, at, bottom, height);
-      const long = pen.measureText(name).width;
-      const left = Math.min(at + 4, width - long - 2);
-      if (left >= free) {
-        pen.fillText(name, left, height - 5);
-        free = left + 6 + long;
-      }
+    if (this.chosen !== null) below.push({ name: `▲ ${number(this.chosen)}`, position: this.chosen });
+    const marks = below.filter((mark) => mark.position > 0).map(({ name, position }) => ({ text: name, at: x(position) }))
+      .filter(({ at }) => at >= 0 && at <= width);
+    for (const { text, at, left, row } of placed(pen, marks, width, LABEL_ROWS, 2)) {
+      line(pen, at, bottom, bottom + (row + 1) * ROW_PIXELS + 4);
+      if (row >= 0) pen.fillText(text, left, bottom + (row + 1) * ROW_PIXELS);
     }
   }
 
@@ -294,8 +284,10 @@ export class Strip {
 function cells(pen, map, x, top, height, colour) {
   const columns = map.cells;
   for (const state of STATES) pen[state] = colour(`--state-${state}`);
+  const scale = pen.getTransform().a;
+  const pixel = (position) => Math.round(x(position) * scale) / scale;
   columns.start.forEach((start, at) => {
-    const [left, right] = [Math.round(x(start)), Math.round(x(columns.end[at]))];
+    const [left, right] = [pixel(start), pixel(columns.end[at])];
     let below = top + height;
     for (const state of STATES) {
       const share = (columns[state][at] / columns.looked[at]) * height;
@@ -304,9 +296,38 @@ function cells(pen, map, x, top, height, colour) {
       const tall = Math.max(share, state === "written" || state === "trimmed" ? 0 : 1.5);
       const foot = Math.max(below, top + tall);
       pen.fillStyle = pen[state];
-      pen.fillRect(left, foot - tall, Math.max(1, right - left - (right - left > 4 ? 1 : 0)), tall);
+      pen.fillRect(left, foot - tall, Math.max(1, right - left), tall);
       below -= share;
     }
+    if (right - left < SEAM_PIXELS) return;
+    pen.fillStyle = colour("--text");
+    pen.globalAlpha = 0.3; // like no state, above all not like a hole
+    pen.fillRect(right - 1, top, 1, height);
+    pen.globalAlpha = 1;
+  });
+}
+
+// Places the marks' labels, {text, at}, next to the marks' lines: adds `left` and `row`, -1 if there is
+// no room. A line goes down to its label's row, or ends above all rows, so that none crosses a label.
+export function placed(pen, marks, width, rows, sides) {
+  const measured = marks.map((mark) => ({ ...mark, long: pen.measureText(mark.text).width })).sort((a, b) => a.at - b.at);
+  const ways = [measured, [...measured].reverse()].map((order) => placedInOrder(order, width, rows, sides));
+  const [shown, otherwise] = ways.map((way) => way.filter(({ row }) => row >= 0).length);
+  return ways[shown >= otherwise ? 0 : 1];
+}
+
+function placedInOrder(marks, width, rows, sides) {
+  const labels = [];
+  const over = (at, label) => label.left - 3 <= at && at <= label.left + label.long + 2;
+  const meet = (one, other) => over(one.at, other) && one.row >= other.row;
+  const apart = (one, other) => !meet(one, other) && !meet(other, one)
+    && (one.row !== other.row || one.left + one.long + 6 <= other.left || other.left + other.long + 6 <= one.left);
+  return marks.map((mark) => {
+    const places = [mark.at + 4, mark.at - 4 - mark.long].slice(0, sides).filter((left) => left >= 0 && left + mark.long <= width);
+    const ways = [...Array(rows).keys()].flatMap((row) => places.map((left) => ({ ...mark, left, row })));
+    const found = ways.find((way) => labels.every((label) => apart(way, label)));
+    if (found) labels.push(found);
+    return found ?? { ...mark, row: -1 };
   });
 }
 
