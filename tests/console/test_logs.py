@@ -88,6 +88,25 @@ def test_it_sorts_and_filters(shop_console: ConsoleProcess, visit: Visitor) -> N
     expect(page.get_by_text("No log has this in its name.")).to_be_visible()
 
 
+def test_the_filter_leads_to_a_log_by_keys_alone(
+    shop_console: ConsoleProcess, visit: Visitor
+) -> None:
+    page = visit(shop_console)
+    expect(page.locator(".logs .body .row")).to_have_count(7)
+    page.keyboard.press("/")
+    page.keyboard.type("s")
+    shown = names(page)
+    for key in ("ArrowDown", "ArrowDown", "Enter"):
+        page.keyboard.press(key)
+    expect(page.get_by_role("heading", name=shown[1])).to_be_visible()
+    page.keyboard.press("g")
+    page.keyboard.press("/")
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type("pay")
+    page.keyboard.press("Enter")  # the chosen log is out of sight, so this is the first one
+    expect(page.get_by_role("heading", name="payments")).to_be_visible()
+
+
 def test_keys_choose_a_log_and_open_it(shop_console: ConsoleProcess, visit: Visitor) -> None:
     page = visit(shop_console)
     expect(page.locator(".logs .body .row")).to_have_count(7)
@@ -106,6 +125,7 @@ def test_keys_choose_a_log_and_open_it(shop_console: ConsoleProcess, visit: Visi
     expect(page.locator('[aria-selected="true"] .name')).to_have_text("notifications")
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_contain_text("pause the tail")
+    expect(page.get_by_role("dialog")).to_contain_text("Home End")
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_have_count(1)
     page.keyboard.press("Escape")
@@ -148,7 +168,7 @@ def test_logs_come_grow_and_go_while_they_are_shown(
         row.click()
         expect(page.locator('[data-fact="tail"] dd')).to_have_text(f"{log.tail():,}")
     zlog.Log.remove(store, "a.b-c_d..e")
-    expect(page.locator(".facts")).to_contain_text("no log 'a.b-c_d..e'")
+    expect(page.locator("#problem")).to_contain_text("no log 'a.b-c_d..e'")
     page.keyboard.press("g")
     expect(page.get_by_text("There are no logs yet")).to_be_visible()
 
@@ -165,7 +185,7 @@ def test_a_log_that_can_not_be_read_hides_no_other(
     (why,) = [log.error for log in overview(store) if log.error]
     expect(page.locator('[data-log="broken"]')).to_have_text(f"broken{why}")
     page.locator('[data-log="broken"]').click()
-    expect(page.locator(".facts")).to_contain_text("broken")
+    expect(page.locator("#problem")).to_contain_text("broken")
 
 
 def test_the_page_asks_for_all_its_modules_at_once(shop_console: ConsoleProcess) -> None:
@@ -175,9 +195,32 @@ def test_the_page_asks_for_all_its_modules_at_once(shop_console: ConsoleProcess)
         assert page.count(f'"/static/{name}"') == 1
 
 
+def test_a_missing_log_is_one_message_until_it_exists(
+    store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
+) -> None:
+    console = serve()
+    for tab in ("positions", "tail", "layouts"):
+        page = visit(console, f"/#/log/later?tab={tab}", refused=["404"])
+        expect(page.locator("#problem")).to_contain_text("no log 'later'")
+        expect(page.get_by_role("tablist")).to_be_hidden()
+        expect(page.get_by_role("tabpanel")).to_be_hidden()
+        expect(page.locator(".notice")).to_have_count(0)
+    zlog.Log.create(store, "later").close()
+    expect(page.get_by_role("tablist")).to_be_visible()
+    expect(page.locator("#problem")).to_be_hidden()
+    expect(page.locator("tbody tr")).to_have_count(1)  # of the layouts
+    page.get_by_role("tab", name="Positions").click()
+    page.get_by_role("textbox", name="Position").fill("x")
+    page.get_by_role("button", name="Find").click()
+    expect(page.locator(".notice")).to_have_count(1)
+    page.keyboard.press("Tab")
+    page.get_by_role("link", name="Doctor").click()
+    expect(page.locator(".notice")).to_have_count(0, timeout=4000)  # it would last for 9 s
+
+
 def test_addresses_that_people_type(shop_console: ConsoleProcess, visit: Visitor) -> None:
     page = visit(shop_console, refused=["40"])
     for typed, name in (("%E0%A4%A", "%E0%A4%A"), ("no%2Flog", "no/log"), ("<b>", "<b>")):
         page.goto(f"{shop_console.address}/#/log/{typed}")
         expect(page.get_by_role("heading", name=name)).to_be_visible()
-        expect(page.locator(".facts .bad")).to_be_visible()
+        expect(page.locator("#problem")).to_be_visible()

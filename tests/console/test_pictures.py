@@ -143,3 +143,8 @@ def test_narrow_windows_need_no_scrolling_sideways(
     expect(page.locator(".item, .logs .body .row").first).to_be_visible()
     page.screenshot(path=tmp_path / "narrow.png")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    if place == "/":
+        for column in ("Entries/s", "Tail", "Bytes", "Lag", "Full", "Epoch"):
+            expect(page.get_by_role("button", name=column)).to_be_in_viewport(ratio=1)
+    else:  # the strip, or the tail's first entries
+        expect(page.locator(".strip .part, .item").first).to_be_in_viewport(ratio=1)

@@ -123,4 +123,4 @@ def test_a_store_that_goes_away(tmp_path: Path, visit: Visitor) -> None:
         expect(page.locator("#range")).to_contain_text("of 5 positions")
         shutil.rmtree(folder)
         expect(page.locator("#state")).to_contain_text("can't look at the logs")
-        expect(page.locator(".facts .bad")).to_be_visible()
+        expect(page.locator("#problem")).to_be_visible()

@@ -15,6 +15,11 @@ export function logPage(page, model, name, parameters) {
   const context = {
     name, model, details: null, error: null, row: model.rows.get(name), parameters,
     listeners: new Set(),
+    // A log that is missing shows as that, by one message.
+    failed(error) {
+      if (error.status === 404) refresh();
+      else if (page.contains(body)) notice(error.message, { hint: error.hint });
+    },
     async change(what, body, done) {
       try {
         const answer = await post(logPath(name, what), body);
@@ -28,9 +33,10 @@ export function logPage(page, model, name, parameters) {
     },
   };
   const facts = h("dl", { class: "facts" });
+  const problem = h("div", { class: "card", id: "problem", hidden: true });
   const tabs = h("div", { role: "tablist" });
   const body = h("section", { role: "tabpanel" });
-  page.append(h("h1", {}, name), facts, tabs, body);
+  page.append(h("h1", {}, name), problem, facts, tabs, body);
   let leave = { key: () => false, left: () => {} };
 
   function open(tab) {
@@ -59,8 +65,11 @@ export function logPage(page, model, name, parameters) {
 
   function showFacts() {
     const { details, row, error } = context;
+    problem.hidden = !error;
+    facts.hidden = Boolean(error);
+    tabs.hidden = body.hidden = error?.status === 404;
     if (error) {
-      facts.replaceChildren(h("p", { class: "bad" }, error.message, " ", h("span", { class: "faint" }, error.hint)));
+      problem.replaceChildren(h("p", { class: "bad" }, error.message), h("p", { class: "faint" }, error.hint), h("a", { href: "#/" }, "All logs"));
       return;
     }
     const content = details?.content;
@@ -114,6 +123,13 @@ function kept(retention) {
   ].filter(Boolean).join(", ");
 }
 
+// How far a limit of age has come: by when it first saw entries, however old they are.
+function age(retention, report) {
+  if (!retention || (retention.age === null && retention.compact_after === null)) return "";
+  if (!report.known_age) return "Ages count from when retention first sees an entry, and it has seen none yet.";
+  return `Retention first saw the oldest entries at least ${span(report.known_age)} ago; ages count from then.`;
+}
+
 function cursorsTab(body, context) {
   function update() {
     const details = context.details;
@@ -134,7 +150,7 @@ function cursorsTab(body, context) {
       h("div", { class: "card" }, rows.length ? table(["Cursor", "#Position", "#Behind the tail", "Committed (UTC)", ""], rows)
         : h("p", { class: "faint" }, "No cursors: no reader has asked this log to keep its place.")),
       h("h2", {}, "Retention"),
-      h("div", { class: "card" }, h("p", {}, `Kept: ${kept(details.retention)}. Entries are known to be up to ${span(report.known_age)} old.`,
+      h("div", { class: "card" }, h("p", {}, `Kept: ${kept(details.retention)}. ${age(details.retention, report)}`,
         report.doubt ? h("span", { class: "bad" }, ` Clocks disagree: ${report.doubt}`) : null)),
       h("h2", {}, "Sources of deliveries"),
       h("div", { class: "card" }, details.sources.length
@@ -166,7 +182,7 @@ function layoutsTab(body, context) {
       });
       list.replaceChildren(table(["#Epoch", "What changed", "Sequencer", "Stripes (positions × width)", "Options"], rows));
     } catch (error) {
-      notice(error.message, { hint: error.hint });
+      context.failed(error);
     }
   }
   context.listeners.add(update);

@@ -2,7 +2,6 @@
 
 import { bytes, h, number, percent, rate } from "./dom.js";
 
-const ROW_PIXELS = 30;
 const COLUMNS = [
   ["name", "Log", (row) => row.name],
   ["rate", "Entries/s", (row) => row.rate],
@@ -29,6 +28,7 @@ export function logsPage(page, model) {
   const body = h("div", { class: "body", role: "rowgroup" });
   const box = h("div", { class: "card logs", role: "grid", tabindex: 0, "aria-label": "Logs", scroll: draw }, head, body);
   page.append(h("div", { class: "bar" }, filter, shown), box);
+  const rowPixels = () => parseFloat(getComputedStyle(box).getPropertyValue("--row"));
 
   function sort(key) {
     kept.reverse = kept.by === key ? !kept.reverse : false;
@@ -46,14 +46,15 @@ export function logsPage(page, model) {
     rows.sort(reverse ? (a, b) => order(b, a) : order);
     for (const button of head.querySelectorAll("button")) button.classList.toggle("on", button.dataset.sort === by);
     shown.textContent = text ? `${number(rows.length)} of ${number(model.rows.size)}` : "";
-    body.style.height = `${rows.length * ROW_PIXELS}px`;
+    body.style.height = `calc(${rows.length} * var(--row))`;
     draw();
   }
 
   function draw() {
     kept.top = box.scrollTop;
-    const first = Math.max(0, Math.floor(box.scrollTop / ROW_PIXELS) - 5);
-    const last = Math.min(rows.length, first + Math.ceil(box.clientHeight / ROW_PIXELS) + 10);
+    const tall = rowPixels();
+    const first = Math.max(0, Math.floor(box.scrollTop / tall) - 5);
+    const last = Math.min(rows.length, first + Math.ceil(box.clientHeight / tall) + 10);
     const colour = getComputedStyle(document.documentElement).getPropertyValue("--accent");
     body.replaceChildren(...rows.slice(first, last).map((row, at) => line(row, first + at, colour)));
     if (!rows.length && model.last && (filter.value || !model.last.error)) {
@@ -77,7 +78,7 @@ export function logsPage(page, model) {
       "aria-selected": row.name === kept.chosen ? "true" : "false", "data-log": row.name,
       click: () => { kept.chosen = row.name; },
     }, h("span", { class: "name", title: row.name }, row.name), cells);
-    link.style.top = `${at * ROW_PIXELS}px`;
+    link.style.top = `calc(${at} * var(--row))`;
     return link;
   }
 
@@ -86,16 +87,20 @@ export function logsPage(page, model) {
     const at = rows.findIndex((row) => row.name === kept.chosen);
     const next = at < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, at + step));
     kept.chosen = rows[next].name;
-    const top = next * ROW_PIXELS;
+    const [tall, above] = [rowPixels(), head.offsetHeight];
+    const top = next * tall;
     if (top < box.scrollTop) box.scrollTop = top;
-    if (top + 2 * ROW_PIXELS > box.scrollTop + box.clientHeight) box.scrollTop = top + 2 * ROW_PIXELS - box.clientHeight;
+    if (top + tall + above > box.scrollTop + box.clientHeight) box.scrollTop = top + tall + above - box.clientHeight;
     draw();
   }
 
   function key({ detail: event }) {
     const does = {
       ArrowDown: () => move(1), ArrowUp: () => move(-1), PageDown: () => move(20), PageUp: () => move(-20),
-      Enter: () => { if (kept.chosen) location.hash = `#/log/${encodeURIComponent(kept.chosen)}`; },
+      Enter: () => {
+        const log = rows.find((row) => row.name === kept.chosen) ?? (filter.value ? rows[0] : null);
+        if (log) location.hash = `#/log/${encodeURIComponent(log.name)}`;
+      },
       "/": () => filter.focus(),
     }[event.key];
     if (!does) return;
@@ -109,7 +114,10 @@ export function logsPage(page, model) {
   addEventListener("key", key);
   addEventListener("resize", draw);
   addEventListener("look", draw);
-  filter.addEventListener("keydown", (event) => { if (event.key === "Escape" || event.key === "Enter") box.focus(); });
+  filter.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") box.focus();
+    else if (event.key !== "/") key({ detail: event });
+  });
   return () => {
     unsubscribe();
     removeEventListener("key", key);

@@ -9,7 +9,8 @@ import { sequencersPage } from "./sequencers.js";
 
 const KEYS = [
   ["g", "all logs"], ["/", "filter"], ["↑ ↓ Enter", "choose a log, open it"], ["1 … 5", "tabs of a log"],
-  ["← →", "move along the positions"], ["+ −", "zoom"], ["0", "all positions"], ["p", "pause the tail"],
+  ["← →", "move along the positions"], ["+ −", "zoom"], ["0", "all positions"],
+  ["Home End", "first positions, last ones"], ["PgUp PgDn", "move through the logs"], ["p", "pause the tail"],
   ["d", "light or dark"], ["?", "these keys"],
 ];
 
@@ -76,6 +77,7 @@ function show() {
   }
   const page = document.getElementById("page");
   page.replaceChildren();
+  document.getElementById("notices").replaceChildren(); // they are about the page before
   if (parts[0] === "log" && parts[1]) leave = logPage(page, model, parts[1], parameters);
   else if (parts[0] === "sequencers") leave = sequencersPage(page, model);
   else if (parts[0] === "doctor") leave = doctorPage(page, model);

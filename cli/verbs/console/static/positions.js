@@ -14,7 +14,7 @@ export function positionsTab(body, context) {
   let first = 0;
   let next = 0;
   let chosen = null;
-  const failed = (error) => notice(error.message, { hint: error.hint });
+  const { failed } = context;
   const strip = new Strip(name, { choose: open, marks: () => context.details?.cursors ?? [], failed });
   const list = h("div", { class: "card items", id: "items", tabindex: 0 });
   const where = h("span", { class: "faint" });
