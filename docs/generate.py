@@ -1,7 +1,8 @@
-"""Write the generated parts of cli.md. Run it after a change of a command.
+"""Write the generated parts of pages. Run it when a command or a metric changed.
 
-The usage, help, options and examples of each command are between two marks in cli.md, and come from
-the same objects as its `--help`. Text outside the marks is written by hand and stays as it is.
+Each command's usage, help, options and examples in cli.md come from the same objects as its
+`--help`, and the tables of metrics.md from the metrics that Prometheus gets. Text outside the marks
+is written by hand and stays as it is.
 """
 
 from __future__ import annotations
@@ -9,14 +10,22 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
+import zlog
+import zlog.metrics
 from zlog.cli.main import command as zlog_command
+from zlog.cli.verbs.exporter import Exporter
+from zlog.cli.watch import Watch
+from zlog.seqr.metrics import Lag, metrics_of
 
 PAGE = Path(__file__).with_name("cli.md")
+METRICS = PAGE.with_name("metrics.md")
 
 _WIDTH = 100
 _MARKED = re.compile(r"<!-- begin (?P<name>[a-z -]+) -->\n.*?<!-- end -->", re.DOTALL)
@@ -95,9 +104,55 @@ def _examples(command: click.Command) -> Iterator[str]:
         yield f"```sh\n{inspect.cleandoc(examples)}\n```"
 
 
+def metrics() -> dict[str, list[Any]]:
+    """Return the families of metrics of a sequencer, of the exporter and of a client."""
+    status: dict[str, Any] = {
+        "version": "",
+        "address": "",
+        "closed": {},
+        "namespaces": (),
+        "logs": (),
+    }
+    with zlog.connect("mem://") as store:
+        exporter = Exporter(Watch(store, "*", 1, 1, None))
+    return {
+        "sequencer": [*metrics_of(defaultdict[str, Any](int, status)), *Lag().collect()],
+        "exporter": [*exporter.collect()],
+        "client": [*zlog.metrics._Tallies().collect()],
+    }
+
+
+def tabulate(text: str) -> str:
+    """Return the page of metrics with its tables written again.
+
+    Raises:
+        KeyError: a mark names no table.
+    """
+    known = metrics()
+    return _MARKED.sub(
+        lambda mark: "\n".join(
+            [f"<!-- begin {mark['name']} -->", *_rows(known[mark["name"]]), "<!-- end -->"]
+        ),
+        text,
+    )
+
+
+def _rows(families: Iterable[Any]) -> Iterator[str]:
+    yield "| metric | type | labels | meaning |"
+    yield "| --- | --- | --- | --- |"
+    endings = {"counter": "_total", "info": "_info"}
+    for family in families:
+        labels = family._labelnames
+        if family.type == "info":
+            labels = family.samples[0].labels
+        name = f"`{family.name}{endings.get(family.type, '')}`"
+        yield f"| {name} | {family.type} | {', '.join(labels)} | {family.documentation} |"
+
+
 def main() -> None:
-    """Write the page."""
+    """Write the pages."""
     PAGE.write_text(render(PAGE.read_text()))
+    METRICS.write_text(tabulate(METRICS.read_text()))
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ class Lag:
 
         counts = [*accumulate(self._counts)]
         buckets = [*zip((*map(str, _LAGS), "+Inf"), counts, strict=True)]
-        what = "How late the event loop called what waited for its time."
+        what = "How late the event loop ran a timer that was due, four times a second."
         name = "zlog_seqr_event_loop_lag_seconds"
         yield Histogram(name, what, buckets=buckets, sum_value=self._sum)
 
@@ -116,31 +116,45 @@ class Collector:
 
 
 def metrics_of(status: Status | None) -> Iterator[Metric]:
-    """Return what STATUS tells as metrics; docs/metrics.md says what each is."""
+    """Return what STATUS tells as metrics."""
     from prometheus_client.core import CounterMetricFamily as Counter
     from prometheus_client.core import GaugeMetricFamily as Gauge
     from prometheus_client.core import InfoMetricFamily as Info
 
-    yield Gauge("zlog_seqr_up", "Whether the event loop answered.", value=float(status is not None))
+    what = "1 if the event loop answered within 5 s, else 0, and the other metrics are missing."
+    yield Gauge("zlog_seqr_up", what, value=float(status is not None))
     if status is None:
         return
     build = {"version": status["version"], "address": status["address"]}
-    yield Info("zlog_seqr", "The program, and what clients find in views.", value=build)
+    what = "1; the program's version and the address that clients find in views are labels."
+    yield Info("zlog_seqr", what, value=build)
     for name, what, key in (
-        ("uptime_seconds", "Since its start.", "uptime_s"),
-        ("connections", "Of clients, now.", "connections"),
-        ("outstanding_requests", "That wait for an answer.", "outstanding"),
+        ("uptime_seconds", "Seconds since the sequencer started.", "uptime_s"),
+        ("connections", "Open connections of clients.", "connections"),
+        (
+            "outstanding_requests",
+            "Requests that wait for an answer, mostly of readers that follow.",
+            "outstanding",
+        ),
     ):
         yield Gauge(f"zlog_seqr_{name}", what, value=status[key])
     for name, what, key in (
-        ("requests", "That were heard.", "requests"),
-        ("grants", "Answers that hand positions out.", "grants"),
-        ("positions", "That were handed out, in all logs.", "positions"),
-        ("take_overs", "Logs that it became the sequencer of.", "take_overs"),
-        ("take_over_failures", "Logs that it could not take over.", "take_over_failures"),
+        ("requests", "Requests received.", "requests"),
+        ("grants", "Answers that granted positions.", "grants"),
+        ("positions", "Positions granted, in all logs.", "positions"),
+        ("take_overs", "Logs that the sequencer took over.", "take_overs"),
+        (
+            "take_over_failures",
+            "Logs that the sequencer failed to take over.",
+            "take_over_failures",
+        ),
     ):
         yield Counter(f"zlog_seqr_{name}", what, value=status[key])
-    closed = Counter("zlog_seqr_closed_connections", "Refused or closed.", labels=["reason"])
+    what = (
+        "Connections refused or closed, by reason: limit, tls, certificate, token, malformed,"
+        " silent, stalled or idle."
+    )
+    closed = Counter("zlog_seqr_closed_connections", what, labels=["reason"])
     for reason, count in status["closed"].items():
         closed.add_metric([reason], count)
     yield closed
@@ -151,17 +165,17 @@ def metrics_of(status: Status | None) -> Iterator[Metric]:
 _NAMESPACE = ("pool", "namespace")
 
 _DUTIES = (
-    ("maintenance_rounds", "Rounds that trim logs and give space back.", "rounds"),
-    ("maintenance_failures", "Logs that a round could not look after.", "failures"),
-    ("trimmed_positions", "That retention has trimmed.", "trimmed"),
-    ("reclaimed_stripes", "Whose objects were removed.", "reclaimed"),
+    ("maintenance_rounds", "Rounds of maintenance, which trim logs and free space.", "rounds"),
+    ("maintenance_failures", "Logs on which a round of maintenance failed.", "failures"),
+    ("trimmed_positions", "Positions that retention trimmed.", "trimmed"),
+    ("reclaimed_stripes", "Stripes whose objects were removed.", "reclaimed"),
 )
 
 _SCRUB = (
-    ("scrub_rounds", "How often all logs were audited.", "rounds"),
-    ("scrub_bytes", "Data that was audited.", "bytes"),
-    ("scrub_healed", "Findings of the audit that were put right.", "healed"),
-    ("scrub_damaged", "Findings of the audit that were not.", "damaged"),
+    ("scrub_rounds", "Audits of all logs that the leader completed.", "rounds"),
+    ("scrub_bytes", "Bytes of data that the leader audited.", "bytes"),
+    ("scrub_healed", "Findings of the audit that were repaired.", "healed"),
+    ("scrub_damaged", "Findings of the audit that were not repaired.", "damaged"),
 )
 
 
@@ -170,12 +184,20 @@ def _of_namespaces(namespaces: Sequence[Status]) -> Iterator[Metric]:
     from prometheus_client.core import GaugeMetricFamily as Gauge
 
     gauges: tuple[tuple[str, str, Callable[[Status], float]], ...] = (
-        ("leader", "Whether it leads.", lambda each: each["role"] == "leader"),
-        ("lease_seconds", "What is left of its lease.", lambda each: each["lease_left_s"]),
-        ("standbys", "Others that would take over.", lambda each: len(each["others"])),
+        (
+            "leader",
+            "1 if the sequencer leads, 0 if it stands by.",
+            lambda each: each["role"] == "leader",
+        ),
+        (
+            "lease_seconds",
+            "Seconds until the sequencer's lease ends.",
+            lambda each: each["lease_left_s"],
+        ),
+        ("standbys", "Other sequencers that would take over.", lambda each: len(each["others"])),
         (
             "maintenance_age_seconds",
-            "Since the last round of maintenance ended, or it came to lead.",
+            "Seconds since the last round of maintenance ended, or since it began to lead.",
             lambda each: each["duties"]["age_s"],
         ),
     )
@@ -197,9 +219,12 @@ def _of_logs(logs: Sequence[Status]) -> Iterator[Metric]:
     from prometheus_client.core import GaugeMetricFamily as Gauge
 
     labels = (*_NAMESPACE, "log")
-    granted = Counter("zlog_seqr_log_positions", "Handed out in this epoch.", labels=labels)
-    epoch = Gauge("zlog_seqr_log_epoch", "In which it hands positions out.", labels=labels)
-    tail = Gauge("zlog_seqr_log_tail", "The next position.", labels=labels)
+    what = "Positions of the log granted in this epoch."
+    granted = Counter("zlog_seqr_log_positions", what, labels=labels)
+    what = "Epoch in which the sequencer grants positions of the log."
+    epoch = Gauge("zlog_seqr_log_epoch", what, labels=labels)
+    what = "Next position of the log that the sequencer grants."
+    tail = Gauge("zlog_seqr_log_tail", what, labels=labels)
     for each in logs:
         own = [each["pool"], each["namespace"], each["log"]]
         granted.add_metric(own, each["granted"])

@@ -194,18 +194,27 @@ class _Tallies:
         calls: Counter[tuple[str, ...]] = Counter()
         for (method, code), count in self.calls.items():
             calls[method, _word(code)] += count
-        yield _counter("calls", "Class methods, by what they answered.", calls, "method", "result")
+        what = (
+            "Calls of class methods, by result, such as ok, stale_epoch (retried in a newer view)"
+            " or read_only (of a write or fill, another client was faster)."
+        )
+        yield _counter("calls", what, calls, "method", "result")
         methods = [((method,), times) for method, times in self.call_seconds.items()]
-        yield _histogram("call_seconds", "Of calls that begin together.", methods, "method")
-        yield _counter("sent_bytes", "Requests of class methods.", _keyed(self.sent), "method")
+        what = "Seconds from the start of calls that begin together to the last answer."
+        yield _histogram("call_seconds", what, methods, "method")
+        what = "Bytes of requests to class methods."
+        yield _counter("sent_bytes", what, _keyed(self.sent), "method")
         received = _keyed(self.received)
-        yield _counter("received_bytes", "Replies of class methods.", received, "method")
+        yield _counter("received_bytes", "Bytes of replies of class methods.", received, "method")
         failures = _keyed(self.failures)
-        yield _counter("append_failures", "Rounds of appends, by error.", failures, "error")
-        yield _counter("appended_entries", "That were acknowledged.", {(): self.entries})
+        what = "Rounds of appends that failed, by the error's name."
+        yield _counter("append_failures", what, failures, "error")
+        yield _counter("appended_entries", "Entries acknowledged.", {(): self.entries})
         sizes = [((), self.round_entries)]
-        yield _histogram("append_round_entries", "That travel together.", sizes)
-        yield _histogram("append_seconds", "Of a round of appends.", [((), self.append_seconds)])
+        what = "Entries of a round of appends, which travel together."
+        yield _histogram("append_round_entries", what, sizes)
+        what = "Seconds that a round of appends took, from the grant to the last answer."
+        yield _histogram("append_seconds", what, [((), self.append_seconds)])
 
 
 def _keyed(counts: Mapping[str, int]) -> dict[tuple[str, ...], int]:

@@ -40,7 +40,7 @@ _CURSORS_MAX = 16
     default=LISTEN_DEFAULT,
     show_default=True,
     metavar="HOST:PORT",
-    help="Serve metrics there, to all who can connect; port 0 takes a free port.",
+    help="Serve /metrics there, to all who can connect; port 0 takes a free port.",
 )
 @click.option(
     "--match", default="*", metavar="PATTERN", help="Only logs with such names, as of files."
@@ -51,7 +51,7 @@ _CURSORS_MAX = 16
     type=click.IntRange(1, 100_000),
     default=1000,
     show_default=True,
-    help="Look at so many logs at most, by name.",
+    help="Look at this many logs at most, in name order.",
 )
 @click.option(
     "--interval",
@@ -59,14 +59,14 @@ _CURSORS_MAX = 16
     default=15.0,
     metavar="SECONDS",
     show_default=True,
-    help="Look at all of them this often.",
+    help="Look for logs, and at all of them, this often.",
 )
 @click.option(
     "--contents",
     type=click.IntRange(0, 100_000),
     default=100,
     show_default=True,
-    help="Ask the objects of so many logs, by turns, each time.",
+    help="Ask the objects of this many logs each time, by turns.",
 )
 @pass_session
 def exporter(
@@ -118,20 +118,27 @@ class Exporter:
         seen = self._watch.last
         logs = [*seen.logs.values()]
         sound = [log for log in logs if not log.error]
-        yield Gauge("zlog_store_logs", "That are looked at.", value=len(logs))
-        yield Gauge("zlog_store_logs_left_out", "Above the limit of --logs.", value=seen.left_out)
-        yield Gauge("zlog_store_log_errors", "That can't be read.", value=len(logs) - len(sound))
-        yield Gauge("zlog_store_look_seconds", "That the last look took.", value=seen.seconds)
-        yield Gauge("zlog_store_looked_timestamp_seconds", "When it ended.", value=seen.at)
-        yield Counter(
-            "zlog_store_look_failures", "Looks at the names that failed.", value=self._failures
-        )
+        for name, what, number in (
+            ("logs", "Logs that the exporter looks at.", len(logs)),
+            ("logs_left_out", "Logs above the limit --logs, which are left out.", seen.left_out),
+            ("log_errors", "Logs that could not be read.", len(logs) - len(sound)),
+            ("look_seconds", "Seconds that the last look at all logs took.", seen.seconds),
+            (
+                "looked_timestamp_seconds",
+                "Time at which the last look ended, in seconds since 1970.",
+                seen.at,
+            ),
+        ):
+            yield Gauge(f"zlog_store_{name}", what, value=number)
+        what = "Looks in which the names of the logs could not be read."
+        yield Counter("zlog_store_look_failures", what, value=self._failures)
         for name, what, value in _OF_LOG:
             gauge = Gauge(f"zlog_log_{name}", what, labels=["log"])
             for log in sound:
                 gauge.add_metric([log.name], value(log))
             yield gauge
-        lag = Gauge("zlog_log_cursor_lag", "Positions to the tail.", labels=["log", "cursor"])
+        what = f"Positions to the tail, for the {_CURSORS_MAX} cursors that are furthest behind."
+        lag = Gauge("zlog_log_cursor_lag", what, labels=["log", "cursor"])
         for log in sound:
             behind = sorted(log.cursors, key=lambda cursor: -cursor.lag)[:_CURSORS_MAX]
             for cursor in behind:
@@ -145,28 +152,39 @@ class Exporter:
             for log_name, _, content in contents:
                 gauge.add_metric([log_name], of(content))
             yield gauge
-        asked = Gauge(
-            "zlog_log_contents_timestamp_seconds", "When its objects were asked.", labels=["log"]
-        )
+        what = "Time at which the log's objects were last asked, in seconds since 1970."
+        asked = Gauge("zlog_log_contents_timestamp_seconds", what, labels=["log"])
         for log_name, when, _ in contents:
             asked.add_metric([log_name], when)
         yield asked
 
 
 _OF_LOG: tuple[tuple[str, str, Callable[[LogOverview], float]], ...] = (
-    ("tail", "One past the highest position that is taken.", lambda log: log.tail),
-    ("trim_point", "Positions below it are trimmed.", lambda log: log.trim_point),
-    ("epoch", "Of the newest view.", lambda log: log.epoch),
-    ("stripes", "Of the view.", lambda log: log.stripes),
+    ("tail", "Position after the highest one that is in use.", lambda log: log.tail),
+    ("trim_point", "Position below which the log is trimmed.", lambda log: log.trim_point),
+    ("epoch", "Epoch of the newest view.", lambda log: log.epoch),
+    ("stripes", "Stripes in the newest view.", lambda log: log.stripes),
     ("width", "Stripe objects of the live stripe.", lambda log: log.width),
-    ("lag", "Of the cursor that is furthest behind, in positions.", lambda log: log.lag),
+    ("lag", "Positions from the cursor that is furthest behind to the tail.", lambda log: log.lag),
 )
 
 _OF_CONTENT: tuple[tuple[str, str, Callable[[LogContent], float]], ...] = (
-    ("entries", "That are not trimmed.", lambda content: content.entries),
-    ("bytes", "Data of these.", lambda content: content.bytes),
-    ("stored_bytes", "What the data takes in the objects.", lambda content: content.stored_bytes),
-    ("objects", "Stripe objects.", lambda content: content.objects),
-    ("records", "In the fullest live object.", lambda content: content.records),
-    ("fullness_ratio", "Of that object; a new stripe begins at 1.", lambda c: c.fullness),
+    ("entries", "Entries that are not trimmed.", lambda content: content.entries),
+    ("bytes", "Bytes of data in the entries that are not trimmed.", lambda content: content.bytes),
+    (
+        "stored_bytes",
+        "Bytes that the data takes in the objects, compressed or with MACs.",
+        lambda content: content.stored_bytes,
+    ),
+    ("objects", "Stripe objects of the log.", lambda content: content.objects),
+    (
+        "records",
+        "Records in the fullest object of the live stripe.",
+        lambda content: content.records,
+    ),
+    (
+        "fullness_ratio",
+        "How full the live stripe's fullest object is; at 1, a new stripe begins.",
+        lambda c: c.fullness,
+    ),
 )

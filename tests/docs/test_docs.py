@@ -7,6 +7,7 @@ import inspect
 import re
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,16 @@ def test_every_page_is_reachable_from_the_index() -> None:
 def test_the_command_reference_agrees_with_help(generate: Any) -> None:
     text = CLI.read_text()
     assert generate.render(text) == text, "run: python docs/generate.py"
+
+
+def test_the_tables_of_metrics_are_the_help_texts(generate: Any) -> None:
+    text = (DOCS / "metrics.md").read_text()
+    assert generate.tabulate(text) == text, "run: python docs/generate.py"
+    for family in chain.from_iterable(generate.metrics().values()):
+        words = family.documentation.split()
+        assert len(words) > 1
+        assert words[0] not in ("That", "Of", "In", "When", "Whose", "Since"), "lacks its subject"
+        assert words[-1].endswith(".")
 
 
 def test_every_verb_is_in_the_command_reference(generate: Any) -> None:
