@@ -136,8 +136,15 @@ def _run(run: Callable[[], object], session: Session) -> int:
         if isinstance(error, OutputFailed):
             silence_stdout()
         if isinstance(error, ZlogError):
+            if session.debug and error.call:
+                say(f"call: {error.call}")
             say(f"hint: {hint_of(error, session.log)}")
         return exit_code_of(error)
+    except MemoryError:
+        _show_traceback(session)
+        say("there is not enough memory")
+        say("hint: give the command more memory, or less at a time")
+        return ExitCode.FAILURE
     except Exception as error:  # noqa: BLE001  # the last door before the user
         if not _show_traceback(session):
             say(f"internal error: {type(error).__name__}: {error}")

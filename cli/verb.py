@@ -49,7 +49,12 @@ def global_options(*, hidden: bool) -> list[click.Option]:
             help="The key of the log's MACs.  [default: $ZLOG_MAC_KEY_FILE]",
             hidden=hidden,
         ),
-        _global("--debug", is_flag=True, help="Show tracebacks of errors.", hidden=hidden),
+        _global(
+            "--debug",
+            is_flag=True,
+            help="Show tracebacks of errors, and the calls that failed.",
+            hidden=hidden,
+        ),
     ]
 
 

@@ -20,11 +20,13 @@ class ZlogError(Exception):
         retryable: whether the same call may succeed later by itself.
         positions: for a failed append of several entries, the position of each entry that was
             acknowledged before the failure, and None for the others; empty for other calls.
+        call: which method of the object class failed, on which object; empty if none did.
     """
 
     hint: str = "Run `zlog doctor` to see which part is not working."
     retryable: bool = False
     positions: tuple[int | None, ...] = ()
+    call: str = ""
 
     def __init__(
         self, message: str, *, hint: str | None = None, retryable: bool | None = None
@@ -205,9 +207,18 @@ class ExportDamaged(ZlogError):
 
 
 class LogNotFound(ZlogError, LookupError):
-    """No log of this name is in the store."""
+    """No log of this name is in the store.
+
+    Attributes:
+        removing: whether objects of a removed log are left: its removal is under way, or its client
+            died, or may not take all steps of it.
+    """
 
     hint = "`zlog ls` lists the logs of the store, `zlog create LOG` makes one."
+
+    def __init__(self, message: str, *, hint: str | None = None, removing: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.removing = removing
 
 
 class LogExists(ZlogError):

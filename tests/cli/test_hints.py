@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import zlog
-from zlog._base.refusals import from_errno
+from zlog._base.refusals import refused_call
 from zlog.cli.hints import hint_of
 
+from ..client.faulty import Refusing
 from .conftest import Inside
 
 
@@ -25,6 +26,18 @@ def test_hints_name_options_and_verbs_only(inside: Inside, orders: zlog.Log) -> 
     assert "--max-bytes" in hint_of(zlog.EntryTooLarge("x"), None)
     assert "log.promote" not in hint_of(zlog.AppendRefused("x"), None)
     assert hint_of(zlog.Invalidated("x", hint="own"), None) == "own"
+
+
+def test_messages_name_the_log_and_the_method_is_for_debugging(
+    inside: Inside, orders: zlog.Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = Refusing(orders.store, "head_create")
+    monkeypatch.setattr(zlog, "connect", lambda *_, **__: refused)
+    told = inside("create", "down")
+    assert (told.code, told.err.startswith("zlog: cannot create log 'down': ")) == (7, True)
+    assert "head_create" not in told.err
+    told = inside("--debug", "create", "down")
+    assert "zlog: call: head_create on zlog.down.head\n" in told.err
 
 
 def test_nobody_is_told_to_start_a_sequencer_that_the_store_does_not_need(inside: Inside) -> None:
@@ -53,12 +66,12 @@ def test_a_negative_position_is_no_option(inside: Inside, verb: str) -> None:
 
 def test_a_store_that_is_too_slow_says_so(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(*_: object, **__: object) -> None:
-        raise from_errno(-errno.ETIMEDOUT, "tail_raise on zlog.orders.head")
+        raise refused_call(-errno.ETIMEDOUT, "tail_raise", "zlog.orders.head")
 
     monkeypatch.setattr(zlog.Log, "tail", slow)
     result = inside("tail", "orders")
     assert result.code == 6
-    assert "zlog.orders.head: the store did not answer in time\n" in result.err
+    assert "cannot find the tail of log 'orders': the store did not answer in time\n" in result.err
     assert "--timeout is too short" in result.err
 
 

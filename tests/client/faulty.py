@@ -52,6 +52,21 @@ class FaultyStore(testing.FaultyStore):
         return _FATES[verdict]
 
 
+class Refusing(testing.FaultyStore):
+    """A store whose OSDs refuse one method to this client, from a call of it on."""
+
+    def __init__(self, store: zlog.Store, method: str, first: int = 0) -> None:
+        super().__init__(store, self._fate)
+        self._method = method
+        self._left = first
+
+    def _fate(self, call: StoreCall) -> Fate:
+        if call.method != self._method:
+            return AT_ONCE
+        self._left -= 1
+        return AT_ONCE if self._left >= 0 else Fate(effect=None, error=errno.EPERM)
+
+
 class WithoutSequencer(FaultyStore):
     """A store that does not share a sequencer, as a Ceph cluster."""
 

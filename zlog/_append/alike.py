@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
 from zlog._base.protocol import Code, State
-from zlog._base.refusals import from_code
+from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
 from zlog._native import core, messages
 from zlog.view import ObjectRef, View
@@ -65,7 +65,7 @@ async def compare(
         if reply.code == -errno.ENOENT:
             break  # it was removed meanwhile, as the next write tells
         if reply.code != Code.OK:
-            raise from_code(reply.code, f"read of object {ref.name}")
+            raise refused_call(reply.code, "read", ref.name)
         told = core.decode_read(reply.payload, asked, layout.macs.key)
         for i, position in enumerate(asked[: told.count]):
             if told.state(i) == State.WRITTEN:

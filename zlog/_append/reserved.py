@@ -19,7 +19,7 @@ from zlog._append.roll import RollWatch
 from zlog._base.deadline import Deadline
 from zlog._base.pool_full import explain
 from zlog._base.protocol import Code
-from zlog._base.refusals import from_code
+from zlog._base.refusals import refused_call
 from zlog._layout.positions import refusal
 from zlog._native import core
 from zlog._read.items import no_entry
@@ -90,7 +90,7 @@ class Reserved:
         for ref, reply in replies:
             if reply.code == Code.REQUEST_TOO_NEW:
                 if not compression.refused(sent_in, ref.name, reply.code, sent):
-                    raise from_code(reply.code, f"write on {ref.name}")
+                    raise refused_call(reply.code, "write", ref.name)
                 await self.write(position, data, deadline)
                 return
         if not any(reply.code == Code.OK for _, reply in replies):

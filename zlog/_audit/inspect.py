@@ -10,7 +10,7 @@ from zlog._audit.findings import Finding, FindingKind, about
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
 from zlog._base.names import head_object
-from zlog._base.refusals import from_code
+from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
 from zlog._native import messages
 from zlog.errors import CorruptEntry
@@ -193,7 +193,7 @@ def _judge(
         detail = "the header fails its checksum, so that no entry can be read"
         yield about(FindingKind.DAMAGED_OBJECT, ref.name, detail)
     else:
-        raise from_code(stat, f"stat on {ref.name}")
+        raise refused_call(stat, "stat", ref.name)
 
 
 def _was_replaced(stripe: Stripe, newest: View) -> bool:

@@ -10,7 +10,7 @@ from zlog._audit.inspect import ANY_EPOCH, walk
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.protocol import Code
-from zlog._base.refusals import from_code
+from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
 from zlog._native import messages
 from zlog.view import ObjectRef, Stripe, View
@@ -62,7 +62,7 @@ class TagIndex:
         if reply.code in _ELSEWHERE:
             return last, []
         if reply.code != Code.OK:
-            raise from_code(reply.code, f"tags_check on {ref.name}")
+            raise refused_call(reply.code, "tags_check", ref.name)
         end, _, wrong = messages.tags_check_reply(reply.payload)
         if wrong and self._rebuild:
             await self._make_anew(ref, first, end)
@@ -81,5 +81,5 @@ class TagIndex:
                 return [Call(ref.name, "tags_rebuild", request)]
 
             _, (reply,) = await self._layout.guarded(calls, self._deadline())
-            reply.check(f"tags_rebuild on {ref.name}")
+            reply.check_call("tags_rebuild", ref.name)
             first = messages.tags_rebuild_reply(reply.payload).end

@@ -10,7 +10,7 @@ from zlog._audit.ranges import Window
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.protocol import Code
-from zlog._base.refusals import from_code
+from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
 from zlog._native import core, messages
 from zlog.view import ObjectRef
@@ -88,5 +88,5 @@ class Verifier:
             audit.rest(first, "trimmed" if trimmed else "unknown")
             self.vanished |= set() if trimmed else {ref.name}
         else:
-            raise from_code(reply.code, f"verify on {ref.name}")
+            raise refused_call(reply.code, "verify", ref.name)
         return None

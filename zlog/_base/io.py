@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from zlog._base.deadline import Deadline
 from zlog._base.environment import SteadyTime
 from zlog._base.protocol import Code
-from zlog._base.refusals import from_code
+from zlog._base.refusals import from_code, refused_call
 from zlog._base.sequencer import SequencerClient
 from zlog._native import messages
 from zlog.store import RequestPayload, Start, Store
@@ -49,6 +49,11 @@ class Reply(NamedTuple):
         """Raise what the code means, unless it is OK or expected."""
         if self.code not in (Code.OK, *expected):
             raise from_code(self.code, what)
+
+    def check_call(self, method: str, object: str, *expected: int) -> None:
+        """Raise what the code of a call means, unless it is OK or expected."""
+        if self.code not in (Code.OK, *expected):
+            raise refused_call(self.code, method, object)
 
 
 TIMED_OUT = Reply(-errno.ETIMEDOUT, b"")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from zlib import crc32
 
 from zlog.limits import POSITION_MAX
@@ -41,6 +42,12 @@ def head_object(log: str) -> str:
 def objects_prefix(log: str) -> str:
     """How the names of a log's objects begin. Logs whose names go on after a dot share it."""
     return f"zlog.{log}."
+
+
+def log_of(object: str) -> str | None:
+    """Return the log that a head or stripe object belongs to; None for any other object."""
+    found = re.fullmatch(r"zlog\.(.+)\.(head|[0-9a-f]{16}\.\d+\.\d+)", object)
+    return None if found is None else found[1]
 
 
 def stripe_object(log: str, log_id: int, stripe_id: int, index: int) -> str:

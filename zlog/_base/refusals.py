@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+from typing import NamedTuple
 
+from zlog._base.names import head_object, log_of
 from zlog._base.protocol import Code
 from zlog.errors import (
     AlreadyWritten,
@@ -60,6 +63,41 @@ _REFUSALS: dict[int, tuple[type[ZlogError], str, str | None]] = {
 """What a refusal means that no caller expects."""
 
 
+_PURPOSES = (
+    ("head_create", "create"),
+    ("view_read|stripes_read|stripes_loose", "read the layout of"),
+    ("epoch_next|view_propose|stripe_forget|seal", "change the layout of"),
+    ("tail_raise|max_position", "find the tail of"),
+    ("trim.*", "trim"),
+    ("(head_)?remove", "remove objects of"),
+    ("cursor_.*", "use a cursor of"),
+    ("delivery_.*", "deliver to"),
+    ("retention_.*", "read or store the state of retention of"),
+    ("read|select|count", "read"),
+    ("verify|stat|tags_check", "examine"),
+    ("write", "append to"),
+    ("fill", "fill positions of"),
+    ("compact|tags_.*", "compact"),
+    ("heal|salvage|damaged", "repair"),
+    ("directory_list", "list the logs of"),
+    ("directory_.*", "change the list of logs of"),
+    ("sequencer_.*", "look up or announce the sequencer of"),
+)
+"""What a client calls methods of the object class for."""
+
+
+def refused_call(code: int, method: str, object: str) -> ZlogError:
+    """Turn the answer of one call, other than OK, into an exception that says what it was for."""
+    log = log_of(object)
+    purpose = next((words for names, words in _PURPOSES if re.fullmatch(names, method)), "use")
+    what = f"log {log!r}" if log else "the store"
+    if object != head_object(log or ""):
+        what += f" (object {object})"
+    error = from_code(code, f"cannot {purpose} {what}")
+    error.call = f"{method} on {object}"
+    return error
+
+
 def from_code(code: int, what: str) -> ZlogError:
     """Turn a method's answer other than OK into an exception.
 
@@ -73,79 +111,118 @@ def from_code(code: int, what: str) -> ZlogError:
     return kind(f"{what}: {why}", hint=hint)
 
 
+class _Meaning(NamedTuple):
+    """What an errno of the store means.
+
+    Attributes:
+        why: in words; None: the system's own.
+        hint: what to do; None: the class's own.
+        kind: of the error.
+        retryable: None: as the class says.
+    """
+
+    why: str | None
+    hint: str | None = None
+    kind: type[ZlogError] = StoreUnavailable
+    retryable: bool | None = None
+
+
+_CAPS = "osd 'allow pool POOL class zlog'"
+_FILES = "Close files that are not needed, or raise the limit: `ulimit -n`, `LimitNOFILE=`."
+_SPACE = "Trim logs (`zlog trim --to`) or add space."
+
+_MEANINGS = {
+    errno.ETIMEDOUT: _Meaning("the store did not answer in time", kind=StoreTimeout),
+    errno.EOPNOTSUPP: _Meaning(
+        "the OSD that serves it lacks the object class, or has an older one without this method",
+        "`zlog doctor` names such OSDs. Install libcls_zlog.so on their hosts (docs/operating.md).",
+        ClassNotLoaded,
+    ),
+    errno.EPERM: _Meaning(
+        "the OSD refused to run it for this client, whose caps do not allow it; or it may not load"
+        " the object class",
+        f"Give this client caps for the pool: {_CAPS}, or, without the object class, 'allow rw"
+        " pool=POOL'. `zlog doctor` tells whether it is the caps, or OSDs that may not load the"
+        " class (docs/operating.md).",
+        ClassNotLoaded,
+    ),
+    errno.EACCES: _Meaning(
+        None, f"Give this client caps such as: {_CAPS} (docs/operating.md).", retryable=False
+    ),
+    errno.EROFS: _Meaning("the store is read-only", kind=StoreReadOnly),
+    errno.ETXTBSY: _Meaning(
+        "another process has opened the store for writing, and this one may not write lock.mdb, in"
+        " which readers are listed",
+        "Let this user write lock.mdb (data.mdb need only be readable), or read a copy:"
+        " docs/operating.md, Embedded stores.",
+    ),
+    errno.ESTALE: _Meaning(
+        "the files of the store were removed or replaced while this process had them open",
+        "Close the store and connect again: its directory holds another one now, or none.",
+        retryable=False,
+    ),
+    errno.EUCLEAN: _Meaning(
+        "data.mdb holds another database than the one that was written there, or an earlier state"
+        " of it: it was put back from a backup, or overwritten",
+        "To go on with what it holds now, end all processes that use the store and run"
+        " `zlog restore`.",
+        retryable=False,
+    ),
+    errno.ENOTRECOVERABLE: _Meaning(
+        "an earlier write to data.mdb failed, so this process can't use the store any more",
+        "Look for errors of the disk (`dmesg`), then end the process and open the store again.",
+        retryable=False,
+    ),
+    errno.ENOSPC: _Meaning("the store is full", _SPACE),
+    errno.EDQUOT: _Meaning("the store is full", _SPACE),
+    errno.EIO: _Meaning(
+        "stored bytes are damaged, or the object class can't be loaded (EIO)",
+        "Run `zlog doctor`, which tells whether the OSDs can load libcls_zlog.so; and `zlog check"
+        " LOG`, which tells what is damaged.",
+        CorruptEntry,
+    ),
+    errno.EINVAL: _Meaning(
+        "the object class refused the request as malformed",
+        "Client and object class disagree; check that both are of the same version.",
+        ZlogError,
+    ),
+    errno.EMFILE: _Meaning(None, _FILES),
+    errno.ENFILE: _Meaning(None, "Close files: the whole system has too many open (fs.file-max)."),
+    errno.ENOMEM: _Meaning(
+        None, "Free memory, or raise the limit: `ulimit -v`, memory.max of the cgroup."
+    ),
+    errno.EAGAIN: _Meaning(
+        None, "Try again. The limits of threads are `ulimit -u` and pids.max of the cgroup."
+    ),
+    errno.E2BIG: _Meaning(
+        "the change is too large for one transaction of the store",
+        "Trim or remove less at a time.",
+        retryable=False,
+    ),
+    errno.EUSERS: _Meaning(
+        "1024 reads of the store are under way, of all its processes",
+        "Try again; if it stays so, end processes that read the store.",
+    ),
+    errno.ECANCELED: _Meaning("the store was closed meanwhile", "Connect again.", retryable=False),
+}
+"""What the errnos mean that a store returns.
+
+Source: errno(3), and what an OSD answers for classes (``ceph-osd``: EOPNOTSUPP when the class
+or method is missing, EPERM when the class is not in ``osd_class_load_list``).
+"""
+
+
 def from_errno(code: int, what: str) -> ZlogError:
     """Turn a store's outer error into an exception.
 
     Args:
-        code: a negative errno, as librados and the embedded hosts return it.
+        code: a negative errno, as librados, the embedded hosts and the system return it.
         what: which operation failed, on which object.
-
-    Source: errno(3), and what an OSD answers for classes (``ceph-osd``: EOPNOTSUPP when the class
-    or method is missing, EPERM when the class is not in ``osd_class_load_list``).
     """
     number = -code
-    text = f"{what}: {os.strerror(number)} ({errno.errorcode.get(number, number)})"
-    if number == errno.ETIMEDOUT:
-        return StoreTimeout(f"{what}: the store did not answer in time")
-    if number == errno.EOPNOTSUPP:
-        return ClassNotLoaded(
-            f"{what}: the OSD that serves it lacks the object class, or has an older one without"
-            " this method",
-            hint="`zlog doctor` names such OSDs. Install libcls_zlog.so on their hosts"
-            " (docs/operating.md).",
-        )
-    if number == errno.EPERM:
-        return ClassNotLoaded(
-            f"{what}: the OSD refused to run it for this client, whose caps do not allow it; or it"
-            " may not load the object class",
-            hint="Give this client caps for the pool: osd 'allow pool POOL class zlog', or, without"
-            " the object class, 'allow rw pool=POOL'. `zlog doctor` tells whether it is the caps,"
-            " or OSDs that may not load the class (docs/operating.md).",
-        )
-    if number == errno.EACCES:
-        return StoreUnavailable(
-            text,
-            hint="Give this client caps such as: osd 'allow pool POOL class zlog'"
-            " (docs/operating.md).",
-            retryable=False,
-        )
-    if number == errno.EROFS:
-        return StoreReadOnly(f"{what}: the store is read-only")
-    if number == errno.ETXTBSY:
-        return StoreUnavailable(
-            f"{what}: another process has opened the store for writing, and this one may not write"
-            " lock.mdb, in which readers are listed",
-            hint="Let this user write lock.mdb (data.mdb need only be readable), or read a copy:"
-            " docs/operating.md, Embedded stores.",
-        )
-    if number == errno.ESTALE:
-        return StoreUnavailable(
-            f"{what}: the files of the store were removed or replaced while this process had them"
-            " open",
-            hint="Close the store and connect again: its directory holds another one now, or none.",
-            retryable=False,
-        )
-    if number == errno.EUCLEAN:
-        return StoreUnavailable(
-            f"{what}: data.mdb holds another database than the one that was written there, or an"
-            " earlier state of it: it was put back from a backup, or overwritten",
-            hint="To go on with what it holds now, end all processes that use the store and run"
-            " `zlog restore`.",
-            retryable=False,
-        )
-    if number in (errno.ENOSPC, errno.EDQUOT):
-        return StoreUnavailable(
-            f"{what}: the store is full", hint="Trim logs (`zlog trim --to`) or add space."
-        )
-    if number == errno.EIO:
-        return CorruptEntry(
-            f"{what}: stored bytes are damaged, or the object class can't be loaded (EIO)",
-            hint="Run `zlog doctor`, which tells whether the OSDs can load libcls_zlog.so; and"
-            " `zlog check LOG`, which tells what is damaged.",
-        )
-    if number == errno.EINVAL:
-        return ZlogError(
-            f"{what}: the object class refused the request as malformed",
-            hint="Client and object class disagree; check that both are of the same version.",
-        )
-    return StoreUnavailable(text)
+    meaning = _MEANINGS.get(number, _Meaning(None))
+    system = f"{os.strerror(number)} ({errno.errorcode.get(number, number)})"
+    error = meaning.kind(f"{what}: {meaning.why or system}", hint=meaning.hint)
+    if meaning.retryable is not None:
+        error.retryable = meaning.retryable
+    return error

@@ -92,5 +92,5 @@ async def _ask(io: Io, calls: Sequence[Call], deadline: Deadline) -> list[Reply]
     if any(reply.code in (Code.STALE_EPOCH, -errno.ENOENT) for reply in replies):
         return None
     for call, reply in zip(calls, replies, strict=True):
-        reply.check(f"{call.method} on {call.object}")
+        reply.check_call(call.method, call.object)
     return replies

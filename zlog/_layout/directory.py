@@ -142,7 +142,7 @@ class NameList:
                 self._io, some, await self._io.execute(some, deadline), deadline
             )
         for call, reply in zip(calls, replies, strict=True):
-            reply.check(f"{call.method} on {call.object}", -errno.ENOENT)
+            reply.check_call(call.method, call.object, -errno.ENOENT)
         return replies
 
 

@@ -40,7 +40,7 @@ class HeadState(NamedTuple):
 async def execute_one(io: Io, call: Call, deadline: Deadline, *refusals: int) -> Reply:
     """Run one call; what it answers other than OK, ENOENT and ``refusals`` is raised."""
     (reply,) = await answers(io, [call], await io.execute([call], deadline), deadline)
-    reply.check(f"{call.method} on {call.object}", -errno.ENOENT, *refusals)
+    reply.check_call(call.method, call.object, -errno.ENOENT, *refusals)
     return reply
 
 
@@ -61,7 +61,7 @@ class Head:
         """Make the head object. Returns False when there is one already."""
         request = messages.head_create(self._log, log_id)
         (reply,) = await self._io.execute([Call(self._object, "head_create", request)], deadline)
-        reply.check(f"head_create on {self._object}", -errno.EEXIST)
+        reply.check_call("head_create", self._object, -errno.EEXIST)
         return reply.code == Code.OK
 
     async def read(self, deadline: Deadline) -> HeadState:

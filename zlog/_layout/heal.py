@@ -41,7 +41,7 @@ async def damaged(
         )
         if reply is None or reply.code == -errno.ENOENT:
             return found
-        reply.check(f"damaged on {object}")
+        reply.check_call("damaged", object)
         names, after = messages.damaged_reply(reply.payload)
         found += names
         if not after:
@@ -79,7 +79,7 @@ async def _heal(
         return None
     install = Call(object, "heal", messages.heal(sound.name, sound.value, sound.data))
     (reply,) = await io.execute([install], deadline)
-    reply.check(f"heal on {object}", *_REFUSED)
+    reply.check_call("heal", object, *_REFUSED)
     if reply.code != Code.OK:
         return None
     _logger.info("healed object=%s name=%s from another copy", object, sound.name)

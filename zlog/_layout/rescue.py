@@ -41,7 +41,7 @@ async def end_of_entries(io: Io, view: View, tail: int, deadline: Deadline) -> i
         calls = [_call(view, ref, first) for ref, first in at.items()]
         replies = await io.execute(calls, deadline)
         for (ref, first), reply in zip([*at.items()], replies, strict=True):
-            reply.check(f"read on {ref.name}")
+            reply.check_call("read", ref.name)
             found = core.decode_read(reply.payload, _asked(ref, first), None)  # for its states
             if taken := found.taken_end():
                 end = max(end, ref.spacing.after(first, taken - 1) + 1)

@@ -63,7 +63,7 @@ async def seal(
                 continue
             if reply.code == -errno.ENOENT:
                 raise CorruptEntry(f"stripe object {ref.name} is missing")
-            reply.check(f"seal on {ref.name}", Code.INVALID_EPOCH)
+            reply.check_call("seal", ref.name, Code.INVALID_EPOCH)
             reached = reply.number if reply.code == Code.INVALID_EPOCH else step
             if reached < epoch:
                 steps[ref] = min(epoch, reached + EPOCHS_AHEAD_MAX)
@@ -91,7 +91,7 @@ async def make(
     calls = [Call(ref.name, "seal", _seal(ref, epoch, start, create=True)) for ref in objects]
     made = True
     for call, reply in zip(calls, await io.execute(calls, deadline), strict=True):
-        reply.check(f"seal on {call.object}", -errno.EINVAL, Code.INVALID_EPOCH)
+        reply.check_call("seal", call.object, -errno.EINVAL, Code.INVALID_EPOCH)
         made &= reply.code == Code.OK and messages.seal_reply(reply.payload).made
     return 0 if made else epoch + int(io.random() * EPOCHS_AHEAD_MAX)
 
@@ -114,7 +114,7 @@ async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Dea
             calls = [Call(name, "remove", messages.remove(known)) for name, known in left.items()]
             for call, reply in zip(calls, await io.execute(calls, deadline), strict=True):
                 missing, damaged = -errno.ENOENT, -errno.EIO
-                reply.check(f"remove on {call.object}", missing, damaged, Code.STALE_EPOCH)
+                reply.check_call("remove", call.object, missing, damaged, Code.STALE_EPOCH)
                 if reply.code == Code.STALE_EPOCH:
                     left[call.object] = reply.number
                     continue

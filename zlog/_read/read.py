@@ -310,7 +310,7 @@ class Reader:
                         method, request, positions, deadline, *refusals
                     )
                 raise CorruptEntry(f"stripe object {ref.name} is missing")
-            reply.check(f"{method} on {ref.name}", *refusals)
+            reply.check_call(method, ref.name, *refusals)
             result.append((ref, reply))
         return result
 
@@ -347,7 +347,7 @@ class Reader:
             elif reply.code == -errno.EIO:
                 found.update((p, lost(p, LossReason.CORRUPT, ref.name)) for p in group)
             else:
-                reply.check(f"read on {ref.name}")
+                reply.check_call("read", ref.name)
                 damaged = decode_slots(reply.payload, ref.name, mac, group, found, writers)
                 if damaged:
                     request = functools.partial(

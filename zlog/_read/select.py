@@ -359,7 +359,7 @@ class _Lookup:
                 doubtful = [*spacing.places(begin, end, part.ref.number)]
                 entries: Sequence[Entry] = []
             else:
-                reply.check(f"select on {part.ref.name}")
+                reply.check_call("select", part.ref.name)
                 found = core.decode_select(reply.payload, self._layout.macs.key)
                 cut = any(state == State.TRIMMED for *_, state in found.gaps)
                 if cut and (await self._layout.refresh(deadline)).trim_point > part.start:

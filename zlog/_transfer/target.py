@@ -25,7 +25,7 @@ from zlog._base.io import Call, Reply
 from zlog._base.options import MIRROR_ENDED, MIRROR_OF, MIRROR_OF_FILE
 from zlog._base.pool_full import explain
 from zlog._base.protocol import Code, State
-from zlog._base.refusals import from_code
+from zlog._base.refusals import refused_call
 from zlog._base.settings import Budget
 from zlog._layout.layout import Layout
 from zlog._native import core, messages
@@ -273,7 +273,7 @@ class Target:
         if reply.code == -errno.ENOENT:
             raise CorruptEntry(f"stripe object {call.object} is missing")
         if reply.code != Code.OK:
-            error = from_code(reply.code, f"{call.method} on {call.object}")
+            error = refused_call(reply.code, call.method, call.object)
             if isinstance(error, StoreTimeout):
                 await explain(self._layout.io, error)
             raise error

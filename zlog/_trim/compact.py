@@ -244,7 +244,7 @@ async def _listed(
     _, replies = await layout.guarded(calls, deadline)
     listed: dict[ObjectRef, core.ReplyBytes] = {}
     for ref, reply in zip(refs, replies, strict=True):
-        reply.check(f"tags_list on {ref.name}", *_GONE)
+        reply.check_call("tags_list", ref.name, *_GONE)
         if reply.code == Code.OK:
             listed[ref] = reply.payload
         else:
@@ -269,7 +269,7 @@ async def _compact(
 
         _, replies = await layout.guarded(calls, deadline)
         for ref, reply in zip(refs, replies, strict=True):
-            reply.check(f"compact on {ref.name}", *_GONE)
+            reply.check_call("compact", ref.name, *_GONE)
             _, end, superseded = pages.pop(ref)
             if reply.code != Code.OK:
                 continue
@@ -296,7 +296,7 @@ async def _rebuild(layout: Layout, changed: dict[ObjectRef, range], deadline: De
 
         _, replies = await layout.guarded(calls, deadline)
         for ref, reply in zip(refs, replies, strict=True):
-            reply.check(f"tags_rebuild on {ref.name}", *_GONE)
+            reply.check_call("tags_rebuild", ref.name, *_GONE)
             left = changed.pop(ref)
             if reply.code == Code.OK:
                 reached = messages.tags_rebuild_reply(reply.payload).end

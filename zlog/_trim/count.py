@@ -64,7 +64,7 @@ async def ask(
 
     _, replies = await layout.guarded(calls, deadline)
     for ref, reply in zip(refs, replies, strict=True):
-        reply.check(f"count on {ref.name}", *_LOST)
+        reply.check_call("count", ref.name, *_LOST)
     return {
         ref: messages.count_reply(reply.payload)
         for ref, reply in zip(refs, replies, strict=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
 from zlog._base.protocol import Code
-from zlog._base.refusals import from_code
+from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
 from zlog._layout.reclaim import reclaim
 from zlog._native import messages
@@ -93,7 +93,7 @@ async def _free_records(
         _, replies = await layout.guarded(calls, deadline)
         for name, reply in zip(names, replies, strict=True):
             if reply.code not in (Code.OK, -errno.ENOENT):
-                refused = from_code(reply.code, f"trim_to on {name}")
+                refused = refused_call(reply.code, "trim_to", name)
             if reply.code != Code.OK or not messages.trim_to_reply(reply.payload).more:
                 left.discard(name)
     return refused
