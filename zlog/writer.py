@@ -42,8 +42,18 @@ class _Appends(Exclusive):
     def spawn(self) -> None:
         with self.changed:
             if self._threads is None:
-                self._threads = concurrent.futures.ThreadPoolExecutor(_THREADS, "zlog-writer")
-            self._threads.submit(drive, self.run())
+                threads = concurrent.futures.ThreadPoolExecutor(_THREADS, "zlog-writer")
+                with contextlib.suppress(RuntimeError):  # the system allows no more threads
+                    threads.submit(int)
+                    self._threads = threads
+            if self._threads is not None:
+                try:
+                    self._threads.submit(drive, self.run())
+                except RuntimeError as error:
+                    if "new thread" not in str(error):
+                        raise
+                return  # without a second thread the first one does it
+        drive(self.run())
 
     def freed(self) -> None:
         with self.changed:

@@ -1,5 +1,6 @@
 #include "cls_zlog/host/alarm.h"
 
+#include <system_error>
 #include <utility>
 
 #include "cls_zlog/host/quiet_thread.h"
@@ -11,9 +12,17 @@ void Alarm::after(std::chrono::microseconds pause, std::function<void()> due) {
     due();
     return;
   }
-  const std::lock_guard<std::mutex> lock(state_->mutex);
+  std::unique_lock<std::mutex> lock(state_->mutex);
   if (state_->stopping) return;
-  if (!state_->running) start_quiet_thread([state = state_] { loop(state); }).detach();
+  if (!state_->running) {
+    try {
+      start_quiet_thread([state = state_] { loop(state); }).detach();
+    } catch (const std::system_error&) {
+      lock.unlock();
+      due();  // early: the caller is a thread of librados, which no exception may reach
+      return;
+    }
+  }
   state_->running = true;
   state_->waiting.emplace(Clock::now() + pause, std::move(due));
   state_->changed.notify_one();

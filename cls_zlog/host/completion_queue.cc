@@ -13,7 +13,7 @@ namespace {
 
 int open_event_fd() {
   const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (fd < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
+  if (fd < 0) throw std::system_error(errno, std::generic_category(), "can't make an eventfd");
   return fd;
 }
 

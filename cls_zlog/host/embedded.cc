@@ -198,6 +198,10 @@ int EmbeddedHost::compact(std::string* reason) {
   return read_only_ ? -EROFS : guarded([&] { return env_->compact(reason); });
 }
 
+int EmbeddedHost::room_inside(uint64_t* bytes) {
+  return guarded([&] { return env_->room_inside(bytes); });
+}
+
 SharedNotices* EmbeddedHost::notices(bool make) {
   const std::lock_guard<std::mutex> lock(notices_mutex_);
   if (make && !read_only_ && !std::exchange(notices_tried_, true)) {

@@ -47,6 +47,9 @@ class EmbeddedHost final : public Host, public AsyncHost {
   // As LmdbEnv::compact.
   int compact(std::string* reason);
 
+  // As LmdbEnv::room_inside.
+  int room_inside(uint64_t* bytes);
+
  private:
   EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, std::string directory, bool read_only);
   // None where there is no memory to share. With `make` it is made, if it may be.

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <new>
+#include <system_error>
 
 namespace zlog {
 
@@ -12,6 +13,8 @@ int guarded(Run&& run) {
     return run();
   } catch (const std::bad_alloc&) {
     return -ENOMEM;
+  } catch (const std::system_error& error) {
+    return -error.code().value();
   } catch (...) {
     return -EIO;
   }

@@ -68,7 +68,7 @@ int lmdb_errno(int result) {
     case MDB_TXN_FULL:
       return -E2BIG;
     case MDB_READERS_FULL:
-      return -EAGAIN;
+      return -EUSERS;
     case MDB_MAP_RESIZED:
       return -ENOMEM;
     case MDB_BAD_VALSIZE:
@@ -76,6 +76,8 @@ int lmdb_errno(int result) {
     case MDB_INVALID:
     case MDB_VERSION_MISMATCH:
       return -EPROTO;
+    case MDB_PANIC:
+      return -ENOTRECOVERABLE;
     default:
       return result >= 0 ? -result : -EIO;
   }
@@ -283,6 +285,11 @@ int LmdbEnv::release_freed_pages() { return write(touch_format); }
 
 bool LmdbEnv::has_room_for(size_t bytes) {
   if (reserve_.whole() || reserve_.make() || locks_.pid_taken()) return true;
+  uint64_t room = 0;
+  return room_inside(&room) == 0 && room >= bytes;
+}
+
+int LmdbEnv::room_inside(uint64_t* bytes) {
   // LMDB lists free pages in a database of its own, by the transaction that freed them: how many,
   // then which.
   size_t free_pages = 0, page_bytes = 0;
@@ -300,7 +307,8 @@ bool LmdbEnv::has_room_for(size_t bytes) {
     page_bytes = stat.ms_psize;
     return 0;
   });
-  return error == 0 && free_pages >= kPagesKept + 2 * (bytes / page_bytes);
+  *bytes = free_pages < kPagesKept ? 0 : (free_pages - kPagesKept) / 2 * page_bytes;
+  return error;
 }
 
 int LmdbEnv::run_with_reserve(const std::function<int()>& run) {

@@ -71,6 +71,10 @@ class LmdbEnv {
   // Whether a transaction that adds this much data leaves pages for one that makes room.
   bool has_room_for(size_t bytes);
 
+  // How much data fits into pages of the file that are free: what can be added on a full disk.
+  // Returns 0 or a negative errno.
+  int room_inside(uint64_t* bytes);
+
   // Does what makes room with the space that was kept for it.
   int run_with_reserve(const std::function<int()>& run);
 

@@ -3,25 +3,30 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <system_error>
 #include <thread>
 #include <utility>
 
 namespace zlog {
 
 // Starts a thread that no signal is delivered to: Python wants them on its main thread, where they
-// interrupt what it waits for.
+// interrupt what it waits for. Throws a std::system_error when the system allows no more threads.
 template <typename Function>
 std::thread start_quiet_thread(Function function) {
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  struct Blocked {
+    Blocked() {
+      sigset_t all;
+      ::sigfillset(&all);
+      ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    }
+    ~Blocked() { ::pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+    sigset_t before;
+  };
+  const Blocked blocked;
   try {
-    std::thread thread(std::move(function));
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return thread;
-  } catch (...) {
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
+    return std::thread(std::move(function));
+  } catch (const std::system_error& error) {
+    throw std::system_error(error.code(), "can't start a thread");
   }
 }
 

@@ -154,8 +154,8 @@ void RadosHost::ask_monitor(std::string_view command, Done done) {
     done(closing_ ? -ECANCELED : -EBUSY, {});
     return;
   }
-  start_quiet_thread([io = io_, asking = asking_, command = std::string(command),
-                      done = std::move(done)] {
+  const auto ask = [io = io_, asking = asking_, command = std::string(command),
+                    done = std::move(done)] {
     const char* line = command.c_str();
     char *answer = nullptr, *words = nullptr;
     size_t answer_size = 0, words_size = 0;
@@ -165,7 +165,13 @@ void RadosHost::ask_monitor(std::string_view command, Done done) {
     *asking = false;
     const Buffer replied = taken(answer, answer_size), said = taken(words, words_size);
     done(error, error == 0 ? replied : said);
-  }).detach();
+  };
+  try {
+    start_quiet_thread(ask).detach();
+  } catch (...) {
+    *asking_ = false;
+    throw;
+  }
 }
 
 // A page looks at objects of all names in the namespace.

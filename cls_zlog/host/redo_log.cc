@@ -114,8 +114,7 @@ int RedoLog::find(MDB_env* env, MDB_txn* txn, MDB_dbi dbi) {
   // The same bytes in the file as in the map, or LMDB lays out its pages in another way.
   std::string title(kTitle.size(), '\0');
   if (!read_whole(fd_, &title, begin + kPageHeaderBytes) || title != kTitle) return -EIO;
-  boot_ = boot_id();
-  boot_.resize(kBootIdBytes);
+  read_boot_id(&boot_);
   page_bytes_ = stat.ms_psize;
   offset_ = begin + kPageBytes;
   return 0;

@@ -40,12 +40,13 @@ Ticket SharedNotices::wait(std::string_view object, uint64_t seen, Done done) {
     done(-ECANCELED, {});
     return kNoTicket;
   }
-  if (state.attended.emplace(object).second) {
+  if (state.attended.find(object) == state.attended.end()) {
     const uint32_t changes = state.shared->changes(crc32c(object));
     state.notices.notify(object);  // perhaps: while it was not attended to
     start_quiet_thread([state = state_, object = std::string(object), changes] {
       attend(state, object, changes);
     }).detach();
+    state.attended.emplace(object);  // now that its thread runs
   }
   return state.notices.wait(object, seen, std::move(done));
 }

@@ -173,7 +173,9 @@ int SharedSequencer::initialise(Region* region) {
   std::memcpy(region->magic, kMagic, sizeof kMagic);
   region->version = kVersion;
   region->slot_bytes = sizeof(Slot);
-  boot_id().copy(region->boot, sizeof region->boot);
+  std::string boot;
+  read_boot_id(&boot);  // open() has read it before; memory that is not shared needs none
+  boot.copy(region->boot, sizeof region->boot);
   if (const int error = initialise_mutex(&region->claiming)) return error;
   for (Slot& slot : region->slots) {
     if (const int error = initialise_mutex(&slot.mutex)) return error;
@@ -201,6 +203,8 @@ int SharedSequencer::create_file(const std::string& directory, const std::string
 
 // ENOENT when the file is missing or of no use.
 int SharedSequencer::map_file(const std::string& path, Region** region) {
+  std::string boot;  // locks and grants of another run of the kernel mean nothing
+  if (const int error = read_boot_id(&boot)) return error;
   const File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (file.fd < 0) return -errno;
   struct stat status{};
@@ -209,7 +213,6 @@ int SharedSequencer::map_file(const std::string& path, Region** region) {
   void* memory = ::mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
   if (memory == MAP_FAILED) return -errno;
   *region = static_cast<Region*>(memory);
-  const std::string boot = boot_id();  // locks and grants of another run of the kernel mean nothing
   const bool usable = std::memcmp((*region)->magic, kMagic, sizeof kMagic) == 0 &&
                       (*region)->version == kVersion && (*region)->slot_bytes == sizeof(Slot) &&
                       boot.compare(0, kBootIdBytes, (*region)->boot, kBootIdBytes) == 0;

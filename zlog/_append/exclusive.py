@@ -176,17 +176,21 @@ class Exclusive(ABC):
     async def run(self) -> None:
         """Send a round, and see to what follows from it."""
         confirmed = self.confirmed
-        if self._broken:
-            await self._reopen()
-        with self._mutex:
-            self._starting -= 1
-            taken = self._take()
-        if taken is not None:
-            await self._send(taken)
-        if self.confirmed > confirmed:
-            self.layout.head.announce()
-        self._tell()
-        self.start()
+        try:
+            if self._broken:
+                await self._reopen()
+        finally:
+            with self._mutex:
+                self._starting -= 1
+                taken = self._take()
+        try:
+            if taken is not None:
+                await self._send(taken)
+            if self.confirmed > confirmed:
+                self.layout.head.announce()
+        finally:
+            self._tell()
+            self.start()
 
     def _take(self) -> Round | None:
         if self._troubled or self._broken:
@@ -245,8 +249,8 @@ class Exclusive(ABC):
                 self._under_way_entries -= len(sent.entries)
                 self._judge(view, sent, replies, error)
                 recover = self._troubled and not self._under_way
-        if recover:
-            await self._recover()
+            if recover:  # also after Ctrl-C: what was handed in has failed then
+                await self._recover()
 
     async def _write(self, view: View, sent: Round, deadline: Deadline) -> Sequence[Reply]:
         stripe = view.live_stripe

@@ -10,10 +10,15 @@ from libc.stdint cimport uint64_t
 from posix.types cimport pid_t
 
 
+cdef extern from "zlog/_native/raising.h" namespace "zlog::python":
+    # For `except +raise_caught`: a system error becomes a ZlogError, and not a RuntimeError.
+    void raise_caught()
+
+
 cdef extern from "cls_zlog/base/buffer.h" namespace "zlog" nogil:
     cdef cppclass CppBuffer "zlog::Buffer":
         @staticmethod
-        CppBuffer of(string content) except +
+        CppBuffer of(string content) except +raise_caught
         string_view bytes
 
 
@@ -24,10 +29,10 @@ cdef extern from "cls_zlog/host/completion_queue.h" namespace "zlog" nogil:
         CppBuffer reply
 
     cdef cppclass CppCompletionQueue "zlog::CompletionQueue":
-        CppCompletionQueue() except +
-        void push(CppCompletion completion) except +
+        CppCompletionQueue() except +raise_caught
+        void push(CppCompletion completion) except +raise_caught
         int fileno()
-        vector[CppCompletion] drain() except +
+        vector[CppCompletion] drain() except +raise_caught
         cbool wait(int timeout_ms)
 
 
@@ -35,16 +40,16 @@ cdef extern from "cls_zlog/host/latch.h" namespace "zlog" nogil:
     cdef cppclass CppLatch "zlog::Latch":
         CppLatch()
         void open()
-        cbool wait(double seconds) except +
+        cbool wait(double seconds) except +raise_caught
 
 
 cdef extern from "cls_zlog/host/request_bytes.h" namespace "zlog" nogil:
     cdef cppclass RequestBytes:
-        RequestBytes(size_t size) except +
+        RequestBytes(size_t size) except +raise_caught
         char* data()
         size_t size()
         @staticmethod
-        shared_ptr[RequestBytes] copy_of(string_view bytes) except +
+        shared_ptr[RequestBytes] copy_of(string_view bytes) except +raise_caught
 
 
 cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
@@ -71,25 +76,25 @@ cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
     cdef cppclass AsyncHost:
         Ticket submit(
             string_view object, string_view method, shared_ptr[RequestBytes] payload, Done done
-        ) except +
+        ) except +raise_caught
         cbool gathers()
-        void submit_all(vector[Submission] submissions) except +
+        void submit_all(vector[Submission] submissions) except +raise_caught
         Ticket run(
             string_view object, string_view method, shared_ptr[RequestBytes] payload, Done done
-        ) except +
+        ) except +raise_caught
         Ticket lock(
             string_view object, string_view method, shared_ptr[RequestBytes] payload, Done done
-        ) except +
+        ) except +raise_caught
         void ask_copy(
             string_view object, string_view method, shared_ptr[RequestBytes] payload, Done done
-        ) except +
-        void list(string_view prefix, string_view after, Done done) except +
-        void ask_monitor(string_view command, Done done) except +
-        void notify(string_view object) except +
-        Ticket watch(string_view object, uint64_t seen, Done done) except +
-        void remove_watched(string_view object, Done done) except +
-        void give_up(Ticket ticket) except +
-        void close() except +
+        ) except +raise_caught
+        void list(string_view prefix, string_view after, Done done) except +raise_caught
+        void ask_monitor(string_view command, Done done) except +raise_caught
+        void notify(string_view object) except +raise_caught
+        Ticket watch(string_view object, uint64_t seen, Done done) except +raise_caught
+        void remove_watched(string_view object, Done done) except +raise_caught
+        void give_up(Ticket ticket) except +raise_caught
+        void close() except +raise_caught
 
 
 cdef class CompletionQueue:

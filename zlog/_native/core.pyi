@@ -785,6 +785,13 @@ class EmbeddedStore(HostStore):
             StoreUnavailable: it is missing, does not open, is damaged, or is no store.
         """
 
+    def room_inside(self) -> int:
+        """Return how many bytes of data fit into the file's free pages, as on a full disk.
+
+        Raises:
+            StoreUnavailable: the store is closed, or can't be read.
+        """
+
     @property
     def path(self) -> str:
         """The directory's real path."""

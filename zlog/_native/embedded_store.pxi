@@ -1,6 +1,6 @@
 # The store whose objects live in a directory of this machine, and what can be wrong with one.
 
-from libc.errno cimport EACCES, EBUSY, EIO, EPERM, EPROTO, EROFS, ETXTBSY
+from libc.errno cimport EACCES, EBUSY, EDQUOT, EIO, ENOSPC, EPERM, EPROTO, EROFS
 
 import os
 from pathlib import Path
@@ -17,11 +17,12 @@ cdef extern from "cls_zlog/host/embedded.h" namespace "zlog" nogil:
             cbool read_only,
             unique_ptr[EmbeddedHost]* host,
             string* reason,
-        ) except +
+        ) except +raise_caught
         int compact(string* reason)
+        int room_inside(uint64_t* bytes)
 
 cdef extern from "cls_zlog/host/restore.h" namespace "zlog" nogil:
-    int restore_store(const string& directory, const string& backup, string* reason) except +
+    int restore_store(const string& directory, const string& backup, string* reason) except +raise_caught
 
 cdef extern from "<errno.h>" nogil:
     int EUCLEAN  # Linux's own, which Cython does not have
@@ -48,6 +49,13 @@ def check_holds_store(path):
         )
         failure.retryable = False
         raise failure
+
+
+def size_of(file):
+    try:
+        return os.stat(file).st_size
+    except OSError as failed:
+        raise from_errno(-failed.errno, f"can't look at {file}") from failed
 
 
 def not_a_directory(path):
@@ -99,12 +107,12 @@ NOT_OPENED[-EPERM] = NOT_OPENED[-EROFS] = NOT_OPENED[-EACCES]
 
 
 def not_opened(str folder, int error, str reason, bint read_only):
-    if error == -ETXTBSY:
-        return from_errno(error, f"can't open the store in {folder}")
-    text, hint, retryable = NOT_OPENED.get(error, NOT_OPENED[-EBUSY][:1] + (None, True))
+    more = f" ({reason})" if reason else ""
+    if error not in NOT_OPENED:
+        return from_errno(error, f"can't open the store in {folder}{more}")
+    text, hint, retryable = NOT_OPENED[error]
     if read_only and error == -EACCES:
         hint = "Ask its owner for permission to read data.mdb."
-    more = f" ({reason})" if reason else ""
     reason = reason or os.strerror(-error)
     failure = StoreUnavailable(text.format(folder=folder, more=more, reason=reason), hint=hint)
     failure.retryable = retryable
@@ -177,7 +185,7 @@ cdef class EmbeddedStore(HostStore):
         cdef string reason
         cdef int error
         file = os.path.join(self.path, "data.mdb")
-        before = os.stat(file).st_size
+        before = size_of(file)
         with nogil:
             error = self.embedded.compact(&reason)
         if error == -EBUSY:
@@ -185,7 +193,24 @@ cdef class EmbeddedStore(HostStore):
                 f"can't compact {file}: {reason.decode()}",
                 hint=f"End them (`fuser -v {file}` lists them), then try again.",
             )
+        if error in (-ENOSPC, -EDQUOT):
+            raise StoreUnavailable(
+                f"can't compact {file}: its disk has no room for the copy that takes its place",
+                hint="Free space on the disk by other means, or move the store to a larger one."
+                f" The copy takes {before:,} bytes less what is free in the file, which appends"
+                " use without it.",
+            )
         if error != 0:
             more = f" ({reason.decode()})" if reason.size() else ""
-            raise from_errno(error, f"compact {file}{more}")
-        return before - os.stat(file).st_size
+            raise from_errno(error, f"can't compact {file}{more}")
+        return before - size_of(file)
+
+    def room_inside(self):
+        cdef shared_ptr[AsyncHost] host = self.opened()
+        cdef uint64_t room = 0
+        cdef int error
+        with nogil:
+            error = self.embedded.room_inside(&room)
+        if error != 0:
+            raise from_errno(error, f"can't find out how much of {self.path} is free")
+        return room

@@ -9,7 +9,7 @@ from libcpp.memory cimport shared_ptr, unique_ptr
 from libcpp.string cimport string
 from posix.unistd cimport getpid
 
-from zlog._native.core cimport AsyncHost, HostStore, Wait
+from zlog._native.core cimport AsyncHost, HostStore, Wait, raise_caught
 
 import errno
 import math
@@ -25,7 +25,7 @@ cdef extern from "cls_zlog/host/librados.h" namespace "zlog" nogil:
     ctypedef void* rados_ioctx_t
     struct Librados:
         int64_t (*ioctx_get_id)(rados_ioctx_t io)
-    int load_librados(string* what) except +
+    int load_librados(string* what) except +raise_caught
     const Librados& librados()
 
 cdef extern from "cls_zlog/host/rados.h" namespace "zlog" nogil:
@@ -46,17 +46,17 @@ cdef extern from "cls_zlog/host/rados.h" namespace "zlog" nogil:
         @staticmethod
         int share(
             rados_ioctx_t ioctx, ClassUse class_use, unique_ptr[RadosHost]* host
-        ) except +
+        ) except +raise_caught
         bint plain()
-        int fsid(string* out) except +
+        int fsid(string* out) except +raise_caught
         int register_service(
             const string& service, const string& daemon, const cpp_map[string, string]& metadata
-        ) except +
-        int update_service(const cpp_map[string, string]& status) except +
+        ) except +raise_caught
+        int update_service(const cpp_map[string, string]& status) except +raise_caught
 
     cdef cppclass RadosConnecting:
         @staticmethod
-        shared_ptr[RadosConnecting] start(const RadosTarget& target) except +
+        shared_ptr[RadosConnecting] start(const RadosTarget& target) except +raise_caught
         bint wait(int timeout_ms)
         int error()
         string failed_step()

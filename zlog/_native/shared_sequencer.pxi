@@ -1,6 +1,6 @@
 # The sequencer that processes share through memory (cls_zlog/host/shared_sequencer.h).
 
-from libc.errno cimport EAGAIN, ENOSPC, EOVERFLOW, ESTALE, ETIMEDOUT
+from libc.errno cimport EAGAIN, EMFILE, ENFILE, ENOMEM, ENOSPC, EOVERFLOW, ESTALE, ETIMEDOUT
 
 from zlog.errors import LogExhausted, SequencerTimeout, SequencerUnavailable
 
@@ -8,9 +8,9 @@ from zlog.errors import LogExhausted, SequencerTimeout, SequencerUnavailable
 cdef extern from "cls_zlog/host/shared_sequencer.h" namespace "zlog" nogil:
     cdef cppclass CppSharedSequencer "zlog::SharedSequencer":
         @staticmethod
-        int open(const string& directory, shared_ptr[CppSharedSequencer]* sequencer) except +
+        int open(const string& directory, shared_ptr[CppSharedSequencer]* sequencer) except +raise_caught
         @staticmethod
-        int open_anonymous(shared_ptr[CppSharedSequencer]* sequencer) except +
+        int open_anonymous(shared_ptr[CppSharedSequencer]* sequencer) except +raise_caught
         int activate(uint64_t log_id, uint64_t epoch, uint64_t tail)
         int next(uint64_t log_id, uint64_t epoch, uint64_t count, uint64_t* first)
         int tail(uint64_t log_id, uint64_t epoch, uint64_t* tail)
@@ -19,6 +19,9 @@ cdef extern from "cls_zlog/host/shared_sequencer.h" namespace "zlog" nogil:
 
 
 DIRECTORY_HINT = "`zlog doctor` examines the store's directory."
+DIRECTORY_HINTS = {-ENOSPC: "Free space on its disk."} | {
+    -code: from_errno(-code, "").hint for code in (EMFILE, ENFILE, ENOMEM)
+}
 
 # True when the log is active at the epoch that was asked for, False when not.
 cdef bint granted(int error) except -1:
@@ -57,7 +60,7 @@ cdef class SharedSequencer:
         if error != 0:
             raise SequencerUnavailable(
                 f"can't share a sequencer in {directory}: {os.strerror(-error)}",
-                hint="Free space on its disk." if error == -ENOSPC else DIRECTORY_HINT,
+                hint=DIRECTORY_HINTS.get(error, DIRECTORY_HINT),
             )
 
     def activate(self, uint64_t log_id, uint64_t epoch, uint64_t tail):

@@ -21,7 +21,7 @@ cdef extern from "cls_zlog/host/host.h" namespace "zlog" nogil:
         pass
 
 cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
-    Done queue_completer(shared_ptr[CppCompletionQueue] queue, uint64_t token) except +
+    Done queue_completer(shared_ptr[CppCompletionQueue] queue, uint64_t token) except +raise_caught
 
 cdef extern from "cls_zlog/host/inline_host.h" namespace "zlog" nogil:
     cdef cppclass InlineHost(AsyncHost):
@@ -35,8 +35,8 @@ cdef extern from "cls_zlog/host/memory.h" namespace "zlog" nogil:
 
     cdef cppclass MemoryHost(Host):
         MemoryHost()
-        cbool peek(const string& object, MemoryObject* out) except +
-        void poke(const string& object, MemoryObject content) except +
+        cbool peek(const string& object, MemoryObject* out) except +raise_caught
+        void poke(const string& object, MemoryObject content) except +raise_caught
 
 
 # A wait that no event ends is cut into slices of this length: a signal may have come just before.
@@ -69,7 +69,7 @@ cdef class Wait:
 
 cdef class CompletionQueue:
     def __cinit__(self):
-        self.queue = make_shared[CppCompletionQueue]()
+        self.queue.reset(new CppCompletionQueue())
         self.pid = getpid()
 
     cdef int check_process(self) except -1:

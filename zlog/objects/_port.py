@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Generic, Protocol, TypeVar
 
 from zlog import aio
+from zlog._base.threads import start_thread
 from zlog._client import LogClient
 from zlog._io import drive
 from zlog.log import Log
@@ -88,7 +89,7 @@ class ThreadPort:
         pass
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        threading.Thread(target=drive, args=(work,), name="zlog.objects", daemon=True).start()
+        start_thread(lambda: drive(work), "zlog.objects")
 
 
 class _LoopEvent:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from zlog._base.threads import start_thread
 from zlog._io import drive
 from zlog.objects import _handles, _watch
 from zlog.objects._handles import WATCH_EVENTS
@@ -60,7 +60,7 @@ class Watch:
             for event in self:
                 callback(event)
 
-        threading.Thread(target=run, name="zlog.objects.watch", daemon=True).start()
+        start_thread(run, "zlog.objects.watch")
 
     def close(self) -> None:
         """End it, within some seconds where a thread waits for it."""
