@@ -58,8 +58,10 @@ __all__ = [
     "parse_host_port",
     "reachable_at",
     "retention_doubts",
+    "room_inside",
     "sequencer_status",
     "stored_formats",
+    "unfinished_removals",
     "views_of",
 ]
 
@@ -209,6 +211,34 @@ def views_of(
             Log.open(store, name, timeout=timeout) as log,
         ):
             found[name] = log.view
+    return found
+
+
+def room_inside(store: Store) -> int:
+    """Return how many bytes of data fit into an embedded store's file without making it larger.
+
+    Other stores have no such file: 0.
+    """
+    return store.room_inside() if isinstance(store, core.EmbeddedStore) else 0
+
+
+def unfinished_removals(
+    store: Store, names: Iterable[str], *, timeout: float | None = TIMEOUT_SECONDS
+) -> dict[str, LogNotFound]:
+    """Return what opening logs raises that were removed and of which objects are left, by name.
+
+    Args:
+        store: that holds the logs.
+        names: of the logs, as the store lists them.
+        timeout: for each of them.
+    """
+    found: dict[str, LogNotFound] = {}
+    for name in names:
+        try:
+            Log.open(store, name, timeout=timeout).close()
+        except LogNotFound as error:
+            if error.removing:
+                found[name] = error
     return found
 
 

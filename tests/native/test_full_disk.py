@@ -11,6 +11,9 @@ import pytest
 
 import zlog
 from zlog import StoreUnavailable
+from zlog.admin import room_inside
+from zlog.cli.verbs.doctor.diagnosis import Level
+from zlog.cli.verbs.doctor.directory import examine_disk
 
 from .support import run
 
@@ -74,6 +77,23 @@ def test_trimming_makes_room_on_a_disk_that_is_full(disk: Path) -> None:
             assert log.append(b"there is room") > last
             assert log.append_many([bytes(1000)] * 100)
         assert {finding.kind for finding in log.check()} <= {zlog.FindingKind.HOLE}
+
+
+def test_what_fits_into_the_file_on_a_full_disk_is_known(disk: Path) -> None:
+    with zlog.connect(disk / "store") as store, zlog.Log.create(store, "orders") as log:
+        log.append_many([bytes(1000)] * 4000)
+        fill_up(disk)
+        last = append_until_full(log)
+        found = examine_disk(disk / "store", room_inside(store))
+        assert (found.level, found.text.partition(":")[0]) == (Level.FAILURE, "full")
+        log.trim_to(last - 10)
+        found = examine_disk(disk / "store", room_inside(store))
+        assert (found.level, "free in the store" in found.text) == (Level.WARNING, True)
+        log.append_many([bytes(1000)] * (room_inside(store) // 2000))
+        with pytest.raises(StoreUnavailable, match="no room for the copy") as refused:
+            store.compact()
+        assert "Trim" not in refused.value.hint
+        assert log.append(b"as before") > last
 
 
 def test_removing_a_log_makes_room_on_a_disk_that_is_full(disk: Path) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 import click
 
 from zlog import StoreUnavailable
-from zlog.admin import Credentials
+from zlog.admin import Credentials, room_inside
 from zlog.cli.exit_codes import ExitCode
 from zlog.cli.output import Output
 from zlog.cli.parameters import json_option
@@ -72,20 +72,28 @@ def examine(session: Session) -> Iterator[Diagnosis]:
     if not (yield from _sound(installation.examine(ceph=ceph))):
         return
     yield from credentials.examine(Credentials.of(url))
+    disk: Path | None = None
     if parts.scheme not in ("ceph", "mem"):
         path = Path(unquote(parts.path)).absolute()
         if not os.path.lexists(path):
             with suppress(StoreUnavailable), session.connect():
                 pass  # there is no store, but what is no URL is refused
         usable = True
-        for diagnosis in directory.examine(path, read_only=parts.query == "mode=ro"):
+        read_only = parts.query == "mode=ro"
+        for diagnosis in directory.examine(path, read_only=read_only):
             usable = usable and diagnosis.code is not ExitCode.UNREACHABLE
             yield diagnosis
+        disk = None if read_only else path
+        if usable and disk is not None and not path.exists():
+            yield directory.examine_disk(disk)
         if not usable or not path.exists():
             return
     try:
         with session.connect() as store:
             yield ok("store", f"{url} is open")
+            if disk is not None:
+                yield directory.examine_disk(disk, room_inside(store))
+                disk = None
             classes = service.examine_class(store, url, seconds)
             layers = [classes, service.examine_logs(store, url, seconds)]
             if ceph and not service.never_asks(url):
@@ -96,6 +104,8 @@ def examine(session: Session) -> Iterator[Diagnosis]:
                 if not (yield from _sound(layer)):
                     return
     except StoreUnavailable as error:
+        if disk is not None:
+            yield directory.examine_disk(disk)
         yield failed("store", error)
 
 

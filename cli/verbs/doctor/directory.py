@@ -31,7 +31,7 @@ _REMOTE = frozenset(("9p", "ceph", "cifs", "fuse.sshfs", "glusterfs", "nfs", "nf
 
 
 def examine(path: Path, *, read_only: bool = False) -> Iterator[Diagnosis]:
-    """Look at the directory and the disk that it is on, without making it.
+    """Look at the directory and its file system, without making it.
 
     Args:
         path: of the directory.
@@ -55,7 +55,6 @@ def examine(path: Path, *, read_only: bool = False) -> Iterator[Diagnosis]:
     else:
         yield from _store_in(path)
     yield from _remote(ground)
-    yield _disk(ground)
 
 
 def _readable(path: Path) -> Diagnosis:
@@ -123,10 +122,19 @@ def _store_in(path: Path) -> Iterator[Diagnosis]:
         yield ok(_PART, f"{path} is writable; the store takes {used}")
 
 
-def _disk(path: Path) -> Diagnosis:
-    usage = shutil.disk_usage(path)
+def examine_disk(path: Path, room_inside: int = 0) -> Diagnosis:
+    """Look at how much a store can grow.
+
+    Args:
+        path: of its directory, which may not exist yet.
+        room_inside: bytes that fit into the store's file without making it larger.
+    """
+    usage = shutil.disk_usage(_existing(path) or path)
     text = f"{human_bytes(usage.free)} of {human_bytes(usage.total)} are free"
     mend = "free some space, or trim logs: zlog trim LOG --to POSITION"
+    if usage.free < _FULL_BYTES <= room_inside:
+        text = f"full: {text}. Entries go into {human_bytes(room_inside)} free in the store"
+        return Diagnosis("disk", Level.WARNING, text, mend)
     if usage.free < _FULL_BYTES:
         return Diagnosis("disk", Level.FAILURE, f"full: {text}", mend)
     if usage.free < max(_LOW_BYTES, usage.total * _LOW_SHARE):

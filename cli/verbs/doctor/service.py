@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import shlex
 from collections.abc import Iterator
+from contextlib import suppress
 from urllib.parse import parse_qs, urlsplit
 
 from zlog import (
@@ -13,6 +14,7 @@ from zlog import (
     SequencerUnavailable,
     Store,
     StoreTimeout,
+    StoreUnavailable,
     View,
     ZlogError,
     connect,
@@ -22,10 +24,12 @@ from zlog.admin import (
     ClassRefusal,
     OtherProtocol,
     announced_sequencer,
+    ask_monitors,
     check_class,
     is_plain,
     retention_doubts,
     sequencer_status,
+    unfinished_removals,
     views_of,
 )
 from zlog.cli.ceph import Target, new_client, with_class
@@ -37,11 +41,19 @@ _LOGS_MAX = 200
 """Logs whose views are looked at."""
 
 _SEQUENCER_SECONDS = 2.0
+_ASK_SECONDS = 2.0
 
+_LOAD_LIST = "osd_class_load_list"
 _ALLOW_CLASS = (
-    'ceph config set osd osd_class_load_list "$(ceph config get osd osd_class_load_list) zlog"'
+    f'ceph config set osd {_LOAD_LIST} "$(ceph config get osd {_LOAD_LIST}) zlog"'
     " && ceph config set osd osd_class_default_list"
-    ' "$(ceph config get osd osd_class_default_list) zlog"; then restart the OSDs'
+    ' "$(ceph config get osd osd_class_default_list) zlog"; then restart the OSDs. A ceph.conf on'
+    " their hosts that sets these options takes precedence: append zlog there"
+)
+_ALLOWED_CLASS = (
+    f"the monitors' {_LOAD_LIST} has zlog already, so restart the OSDs; if that does not help, a"
+    " ceph.conf on their hosts takes precedence: append zlog to osd_class_load_list and"
+    f" osd_class_default_list there. ceph tell osd.0 config get {_LOAD_LIST} prints an OSD's own"
 )
 _INSTALL_CLASS = (
     "install libcls_zlog.so in rados-classes on every OSD host; the OSDs look for it at each call"
@@ -67,7 +79,7 @@ def examine_class(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]
     """
     refusal = check_class(store, timeout=seconds)
     if refusal is not None:
-        yield _refused(refusal, url)
+        yield _refused(store, refusal, url)
     elif never_asks(url):
         yield ok("object class", f"not asked for, {_IN_CLIENT}")
     elif is_plain(store):
@@ -92,13 +104,22 @@ def _not_used(url: str, seconds: float) -> Diagnosis:
     url = with_class(url, "require")
     with connect(url) as store:
         refusal = check_class(store, timeout=seconds)
-    if refusal is None:  # by now it is there
-        return Diagnosis(part, Level.NOTE, f"not used: {_IN_CLIENT}")
-    why = _refused(refusal, url)
+        if refusal is None:  # by now it is there
+            return Diagnosis(part, Level.NOTE, f"not used: {_IN_CLIENT}")
+        why = _refused(store, refusal, url)
     return Diagnosis(part, Level.NOTE, f"{why.text}, so {_IN_CLIENT}", why.mend)
 
 
-def _refused(refusal: ClassRefusal, url: str) -> Diagnosis:
+def _how_to_allow(store: Store) -> str:
+    """Return how to have the OSDs load the class; the monitors may have been told already."""
+    with suppress(StoreUnavailable):
+        for option in ask_monitors(store, "config dump", timeout=_ASK_SECONDS):
+            if option["name"] == _LOAD_LIST and {"zlog", "*"} & {*option["value"].split()}:
+                return _ALLOWED_CLASS
+    return _ALLOW_CLASS
+
+
+def _refused(store: Store, refusal: ClassRefusal, url: str) -> Diagnosis:
     part = "object class"
     purpose, where, code, loaded = refusal
     if isinstance(refusal.error, StoreTimeout):
@@ -117,7 +138,7 @@ def _refused(refusal: ClassRefusal, url: str) -> Diagnosis:
         text = f"this client's caps don't allow it to {purpose} with the class (EPERM)"
         mend = new_client(Target.parse(url))
     elif code == -errno.EPERM:
-        text, mend = "the OSDs are not allowed to load it (EPERM)", _ALLOW_CLASS
+        text, mend = "the OSDs are not allowed to load it (EPERM)", _how_to_allow(store)
     elif code == -errno.EOPNOTSUPP:
         text, mend = "the OSDs don't have it (EOPNOTSUPP)", _INSTALL_CLASS
     elif code == -errno.EIO:
@@ -145,6 +166,7 @@ def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
     looked = f"; looked at {_LOGS_MAX} of them" if len(names) > _LOGS_MAX else ""
     yield ok("logs", f"{len(names)}{looked}")
     yield from versions.examine_formats(store, names[:_LOGS_MAX], seconds)
+    yield from _removals(store, [name for name in names[:_LOGS_MAX] if name not in views], seconds)
     yield from _writers(views)
     yield from _retention(store, names[:_LOGS_MAX], seconds)
     led = False
@@ -177,6 +199,15 @@ def _writers(views: dict[str, View]) -> Iterator[Diagnosis]:
     closed = [name for name, view in views.items() if view.read_only]
     if closed:
         yield ok("read-only", some(closed))
+
+
+def _removals(store: Store, names: list[str], seconds: float) -> Iterator[Diagnosis]:
+    """Report logs whose removal has begun, and which still have objects and their name."""
+    removals = unfinished_removals(store, names, timeout=seconds)
+    if removals:
+        error = next(iter(removals.values()))
+        text = f"the removal of {some([*removals])} is not finished"
+        yield Diagnosis("removal", Level.WARNING, text, error.hint)
 
 
 def _retention(store: Store, names: list[str], seconds: float) -> Iterator[Diagnosis]:
