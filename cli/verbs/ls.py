@@ -9,7 +9,8 @@ import click
 import zlog
 from zlog import LogStat, View
 from zlog.cli.appenders import appender_fields, position_source
-from zlog.cli.output import Output
+from zlog.cli.hints import hint_of
+from zlog.cli.output import Output, say
 from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
@@ -34,7 +35,8 @@ _PAGE = 10_000
 def ls(session: Session, long: bool, as_json: bool) -> None:
     """List the logs of the store.
 
-    Without --long no log is looked at: what is being made or removed just now is listed, too.
+    Without --long no log is looked at, so the list has those that are being made or removed. With
+    --long, stderr names each log whose removal is not finished, and how to finish it.
     """
     with session.connect() as store, Output() as out:
         names = _names(session, store)
@@ -66,7 +68,9 @@ def _stat(session: Session, store: zlog.Store, name: str) -> tuple[LogStat, View
     try:
         with zlog.Log.open(store, name, timeout=session.timeout) as opened:
             return opened.stat(), opened.view
-    except zlog.LogNotFound:
+    except zlog.LogNotFound as error:
+        if error.removing:
+            say(f"{error}. {hint_of(error, name)}")
         return None
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import click
 
-from zlog import Log, Retention
+from zlog import Log, Retention, RetentionReport, ZlogError
 from zlog.admin import RETENTION_DOUBT_HINT
 from zlog.cli.names import log_argument
 from zlog.cli.output import Output, note, say
@@ -150,19 +151,21 @@ def retention(
 
 
 def _apply(log: Log) -> None:
+    age, compact_after = log.retention.age, log.retention.compact_after
+    ages = [each for each in (age, compact_after) if each is not None]
     point = log.apply_retention()
-    while (report := log.retention_report()).compacting:
+    # A client that enforces no age may not be allowed to read what is known of ages.
+    while (report := log.retention_report() if ages else RetentionReport(0, "")).compacting:
         note(f"compacted below {report.compacted}, and going on")
         point = log.apply_retention()
     note(f"every position below {point} is trimmed")
-    holding = [repr(each.name) for each in log.cursors() if each.position == point]
-    if holding and point < log.tail():
-        say(f"retention goes no further than {point}, where cursor {', '.join(holding)} is")
-    age, compact_after = log.retention.age, log.retention.compact_after
+    with contextlib.suppress(ZlogError):  # all is done, and a client may not be allowed to ask
+        holding = [repr(each.name) for each in log.cursors() if each.position == point]
+        if holding and point < log.tail():
+            say(f"retention goes no further than {point}, where cursor {', '.join(holding)} is")
     if compact_after is not None:
         note(f"below {report.compacted}, only the newest entries of each tag are left")
-    ages = [each for each in (age, compact_after) if each is not None]
-    if ages and report.doubt:
+    if report.doubt:
         say(f"clocks disagree: {report.doubt}. {RETENTION_DOUBT_HINT}")
     known_age = report.known_age
     if age is not None and known_age < age:

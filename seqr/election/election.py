@@ -12,6 +12,7 @@ from typing import Protocol
 
 from zlog._base.io import Io, deadline_of
 from zlog._layout.directory import Directory
+from zlog._layout.rights import check_announcement
 from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
 from zlog.errors import ZlogError
 from zlog.seqr.election.candidate import Candidate, Role
@@ -93,8 +94,10 @@ class Election:
         """
         self._logs = logs
         for namespace in self._own:
+            io = await self._stores.of(namespace)
+            # Before it takes a lease, which keeps others out that may announce themselves.
+            await check_announcement(io, deadline_of(io, self._limits.activation_s_max))
             if (await self.candidate(namespace)).role is Role.LEADER:
-                io = await self._stores.of(namespace)
                 deadline = deadline_of(io, self._limits.activation_s_max)
                 await announce(io, self._address, deadline)
         self._note_role()

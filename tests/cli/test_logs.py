@@ -8,6 +8,7 @@ import pytest
 
 import zlog
 
+from ..client.faulty import Refusing
 from ..support.logs import leave_hole
 from .conftest import Inside
 
@@ -88,6 +89,23 @@ def test_rm_without_a_terminal_needs_yes(inside: Inside) -> None:
     inside.ok("rm", "orders", "other", "--yes")
     assert inside.ok("ls") == b""
     assert inside("rm", "orders", "--yes").code == 3
+
+
+def test_a_removal_that_stopped_halfway_is_told_with_the_way_to_finish_it(
+    inside: Inside, orders: zlog.Log
+) -> None:
+    with pytest.raises(zlog.ClassNotLoaded):
+        zlog.Log.remove(Refusing(orders.store, "directory_remove", first=2), "orders")
+    told = inside("ls", "--long")
+    assert (told.code, told.out) == (0, b"")
+    assert "was removed, and its removal is not finished" in told.err
+    assert "`zlog rm orders` finishes it" in told.err
+    assert "`zlog rm orders` finishes it" in inside("info", "orders").err
+    seen = inside("doctor")
+    assert b"warning  removal: the removal of log orders is not finished" in seen.out
+    assert b"`zlog rm orders` finishes it" in seen.out
+    inside.ok("rm", "--yes", "orders")
+    assert inside("ls", "--long") == (0, b"", "")
 
 
 def test_fill_and_trim(inside: Inside, orders: zlog.Log) -> None:

@@ -9,6 +9,7 @@ import pytest
 import zlog
 from zlog import Retention, RetentionReport
 
+from ..client.faulty import Refusing
 from .conftest import Inside
 
 
@@ -88,6 +89,18 @@ def test_nothing_is_trimmed_until_it_is_applied(inside: Inside, orders: zlog.Log
     orders.cursor("slow").remove()
     inside.ok("retention", "orders", "--entries", "3", "--apply")
     assert orders.earliest() == 17
+
+
+def test_who_may_enforce_retention_and_not_list_cursors_succeeds(
+    inside: Inside, orders: zlog.Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What only tells more is looked up after the work is done; refusing it is no failure."""
+    orders.append_many([b"x"] * 20)
+    store = Refusing(zlog.connect(orders.store.url), "cursor_list")
+    store = Refusing(store, "retention_read")
+    monkeypatch.setattr(zlog, "connect", lambda *_, **__: store)
+    inside.ok("retention", "orders", "--entries", "5", "--apply")
+    assert orders.earliest() == 15
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from zlog.seqr.election.maintenance import Duties
 from zlog.seqr.limits import Limits
 from zlog.seqr.namespaces import Namespace, Stores
 
-from ..client.faulty import FaultyStore
+from ..client.faulty import FaultyStore, Refusing
 from .fakes import until
 
 HERE, FORMER = "tcp://127.0.0.1:1", "tcp://127.0.0.1:2"
@@ -432,4 +432,12 @@ async def test_a_store_that_fails_at_the_start_is_told(memory):
     with pytest.raises(StoreUnavailable):
         await sequencer.election.start(sequencer.logs)
     await sequencer.election.resign()
+    await sequencer.stores.close()
+
+
+async def test_a_sequencer_that_may_not_announce_itself_takes_no_lease(memory):
+    sequencer = Sequencer(Refusing(memory, "sequencer_announce"))
+    with pytest.raises(zlog.ClassNotLoaded, match=r"announce the sequencer .* Nothing was changed"):
+        await sequencer.election.start(sequencer.logs)
+    assert sequencer.election.describe()["namespaces"] == []
     await sequencer.stores.close()

@@ -245,6 +245,23 @@ def test_a_set_of_caps_suffices_for_what_it_is_for(
         does(zlog.Log.open(store, "orders", timeout=10))
 
 
+def test_who_may_use_one_log_and_not_take_its_name_away_removes_nothing(
+    user: Callable[..., str], log: zlog.Log
+) -> None:
+    url = user(
+        f"{CLASS.replace('class', 'object_prefix zlog.orders. class')}",
+        f"{CLASS.replace('class', 'object_prefix zlog.directory class')} sequencer_find",
+        name="app",
+    )
+    with zlog.connect(url) as store:
+        mine = zlog.Log.open(store, "orders", timeout=10)
+        with pytest.raises(zlog.ClassNotLoaded, match="Nothing was changed"):
+            zlog.Log.remove(store, "orders")
+        assert mine.append(b"fourth") == 3
+        mine.reconfigure(width=3)
+    assert [entry.data for entry in log.read_range(0)] == [*ENTRIES, b"fourth"]
+
+
 def test_no_row_is_left_out() -> None:
     assert len(SETS) == 10
     assert not EVERYTHING  # no method is named: all are allowed

@@ -21,6 +21,7 @@ from zlog._layout.layout import Layout
 from zlog._layout.positions import describe, refusal
 from zlog._layout.prefix import prefix_end
 from zlog._layout.reclaim import reclaim
+from zlog._layout.rights import check_change
 from zlog._layout.views import Edit, with_new_stripe
 from zlog.errors import Fenced, ZlogError
 from zlog.view import ExclusiveWriter, View
@@ -170,6 +171,7 @@ async def set_read_only(layout: Layout, read_only: bool, deadline: Deadline) -> 
 async def _change(layout: Layout, edit: Edit, deadline: Deadline) -> View:
     """Change the view, and remove objects of stripes in which nothing was confirmed."""
     before = layout.view
+    await check_change(layout.io, before, deadline)
     view = await layout.change(edit, deadline)
     if view.live_stripe.id != before.live_stripe.id:
         with contextlib.suppress(ZlogError):  # they are found again

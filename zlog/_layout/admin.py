@@ -16,6 +16,7 @@ from zlog._base.sequencer import SHARED_ADDRESS
 from zlog._layout.directory import Directory
 from zlog._layout.discard import discard, remove_all
 from zlog._layout.head import Head, HeadState
+from zlog._layout.rights import check_removal
 from zlog._layout.stripe_objects import make, remove
 from zlog._layout.views import Change, activate_shared, backoff, change_view
 from zlog._layout.wakes import remove_wake_object
@@ -200,7 +201,14 @@ async def find_log(io: Io, name: str, deadline: Deadline) -> View:
         CorruptEntry: there is one, whose head is gone.
     """
     view = (await _look_up(io, check_log_name(name), deadline)).view
-    if view is None or view.removed:
+    if view is not None and view.removed:
+        raise LogNotFound(
+            f"log {name!r} in {io.store.url} was removed, and its removal is not finished",
+            hint=f"If no client is at it, `zlog rm {name}` finishes it; on Ceph it takes a client"
+            " that may use the class in the whole pool (docs/operating.md, Users and caps).",
+            removing=True,
+        )
+    if view is None:
         raise LogNotFound(f"there is no log {name!r} in {io.store.url}")
     return view
 
@@ -273,7 +281,8 @@ async def remove_log(io: Io, name: str, deadline: Deadline) -> None:
     """Remove a log with all its entries.
 
     First a view that says so, which also seals the objects that writers use; then the objects,
-    the one at which readers are woken, the directory's entry, and last the head. No client can
+    the one at which readers are woken, the directory's entry, and last the head. A client that may
+    not take all of these steps takes none. No client can
     bring any of it back: a stripe object is only ever made under a name that holds the log's id
     and a fresh epoch. Only the one for waking may be made again, empty, by a reader that began to
     wait just then.
@@ -294,8 +303,14 @@ async def remove_log(io: Io, name: str, deadline: Deadline) -> None:
     if view is None:
         view = await _create_log(io, name, NewLog(1, {}), deadline)
     if not view.removed:
+        await check_removal(io, view, deadline)
         view = await _mark_removed(io, name, deadline)
-    await _finish_removal(io, view, deadline)
+    try:
+        await _finish_removal(io, view, deadline)
+    except ZlogError as error:
+        error.args = (f"the entries of log {name!r} are removed, and objects are left: {error}",)
+        error.hint = f"`zlog rm {name}` finishes it. {error.hint}"
+        raise
 
 
 async def _mark_removed(io: Io, name: str, deadline: Deadline) -> View:

@@ -12,6 +12,7 @@ from zlog._base.options import MIRROR_OF, check_options, has_retention
 from zlog._layout.layout import Layout
 from zlog._layout.reclaim import reclaim
 from zlog._layout.rescue import end_of_entries
+from zlog._layout.rights import check_change
 from zlog._layout.views import Edit, Recount, with_new_stripe
 from zlog.errors import ZlogError
 from zlog.view import View, check_unit, check_width
@@ -90,6 +91,7 @@ async def roll(layout: Layout, deadline: Deadline, *, rescue: bool = False) -> V
 async def _change(
     layout: Layout, edit: Edit, deadline: Deadline, recount: Recount | None = None
 ) -> View:
+    await check_change(layout.io, layout.view, deadline)
     before = layout.view.epoch
     view = await layout.change(edit, deadline, recount=recount)
     if view.epoch > before:

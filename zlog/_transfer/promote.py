@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from zlog._base.deadline import Deadline
 from zlog._base.options import MIRROR_ENDED, MIRROR_OF
+from zlog._layout.rights import check_change
 from zlog._layout.views import Edit
 from zlog._native import messages
 from zlog._read.read import Reader
@@ -36,6 +37,7 @@ async def promote(reader: Reader, deadline: Deadline) -> None:
     out of its reach.
     """
     layout = reader.layout
+    await check_change(layout.io, layout.view, deadline, trims=True)
     view = await layout.change(marked(MIRROR_ENDED), deadline)
     if not view.mirror:
         return

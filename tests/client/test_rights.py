@@ -1,0 +1,74 @@
+"""A client that may take only the first steps of a change takes none, or reports what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import zlog
+from zlog.admin import unfinished_removals
+
+from ..support.logs import is_there
+from .faulty import Refusing
+
+
+@pytest.mark.parametrize(
+    "method", ["remove", "stripe_forget", "directory_remove", "head_remove", "view_propose"]
+)
+def test_a_client_that_may_not_finish_a_removal_removes_nothing(
+    memory: zlog.Store, method: str
+) -> None:
+    log = zlog.Log.create(memory, "orders", width=2)
+    log.append(b"entry")
+    epoch = log.view.epoch
+    with pytest.raises(zlog.ClassNotLoaded, match="Nothing was changed") as refused:
+        zlog.Log.remove(Refusing(memory, method), "orders")
+    assert method in refused.value.call
+    assert log.append(b"more") == 1
+    assert log.view.epoch == epoch
+    assert [entry.data for entry in log.read_range()] == [b"entry", b"more"]
+
+
+def _widen(log: zlog.Log) -> object:
+    return log.reconfigure(width=3)
+
+
+@pytest.mark.parametrize("change", [_widen, zlog.Log.writer, zlog.Log.read_only, zlog.Log.roll])
+def test_a_client_that_may_bring_in_no_view_seals_nothing(
+    memory: zlog.Store, change: Callable[[zlog.Log], object]
+) -> None:
+    log = zlog.Log.create(memory, "orders", width=2)
+    view = log.view
+    mine = zlog.Log.open(Refusing(memory, "view_propose"), "orders")
+    with pytest.raises(zlog.ClassNotLoaded, match="Nothing was changed"):
+        change(mine)
+    assert log.append(b"entry") == 0
+    assert log.view == view  # no object has refused its epoch
+
+
+def test_a_client_that_may_not_trim_promotes_no_mirror(memory: zlog.Store) -> None:
+    source = zlog.Log.create(memory, "orders", width=2)
+    source.append(b"entry")
+    assert [*zlog.mirror_log(source, memory, "copy")]
+    with pytest.raises(zlog.ClassNotLoaded, match="Nothing was changed"):
+        zlog.Log.open(Refusing(memory, "trim"), "copy").promote()
+    source.append(b"more")
+    assert [*zlog.mirror_log(source, memory, "copy")]  # it is a mirror as before
+    mirror = zlog.Log.open(memory, "copy")
+    assert [entry.data for entry in mirror.read_range()] == [b"entry", b"more"]
+
+
+def test_a_removal_that_stopped_halfway_is_reported_until_it_is_finished(
+    memory: zlog.Store,
+) -> None:
+    zlog.Log.create(memory, "orders", width=2).append(b"entry")
+    asked = 2  # for the right to do so, at two objects
+    with pytest.raises(zlog.ClassNotLoaded, match="'orders' are removed, and objects are left"):
+        zlog.Log.remove(Refusing(memory, "directory_remove", first=asked), "orders")
+    assert not is_there(memory, "orders")
+    (found,) = unfinished_removals(memory, zlog.Log.list(memory)).values()
+    assert "its removal is not finished" in str(found)
+    assert "`zlog rm orders`" in found.hint
+    zlog.Log.remove(memory, "orders")
+    assert zlog.Log.list(memory) == []

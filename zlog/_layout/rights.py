@@ -1,0 +1,75 @@
+"""Whether this client may take the last steps of a change, asked before the first step.
+
+A client whose caps allow the first steps only would leave the change half done: a log without
+entries, for example, whose name it can't free. Each question is a call that changes nothing, which
+an OSD refuses if the caps do not allow its method. If the client runs the method itself, also
+because the OSD refuses it, the call only reads and does not show whether the client may write.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+
+from zlog._base.deadline import Deadline
+from zlog._base.io import Call, Io
+from zlog._base.names import DIRECTORY_OBJECT, head_object
+from zlog._base.protocol import EPOCH_MAX
+from zlog._base.refusals import refused_call
+from zlog._layout.directory import Directory
+from zlog._native import messages
+from zlog.view import View
+
+
+async def check_removal(io: Io, view: View, deadline: Deadline) -> None:
+    """Raise ClassNotLoaded unless this client may remove all objects of a log, and its name."""
+    head = head_object(view.log)
+    another = messages.directory_remove(view.log, view.log_id ^ 1)
+    calls = [
+        _propose(view),
+        Call(head, "head_remove", messages.head_remove(0)),
+        Call(head, "stripe_forget", messages.stripe_forget(view.log_id, EPOCH_MAX)),
+        Call(next(iter(view.objects())).name, "remove", messages.remove(0)),
+        *(
+            Call(each, "directory_remove", another)
+            for each in Directory(io).logs.objects_of(view.log)
+        ),
+    ]
+    await _check(io, calls, deadline)
+
+
+async def check_change(io: Io, view: View, deadline: Deadline, *, trims: bool = False) -> None:
+    """Raise ClassNotLoaded unless this client may bring in a view after this one.
+
+    Args:
+        io: the world.
+        view: any view of the log.
+        deadline: budget of the call.
+        trims: whether the change also trims positions.
+    """
+    calls = [_propose(view)]
+    if trims:
+        ref = next(iter(view.objects(view.live_stripe)))
+        first = ref.spacing.first_at(view.live_stripe.start, ref.number)
+        calls.append(Call(ref.name, "trim", messages.trim(0, ref.spacing.packed, [first])))
+    await _check(io, calls, deadline)
+
+
+async def check_announcement(io: Io, deadline: Deadline) -> None:
+    """Raise ClassNotLoaded unless this client may announce a sequencer in the store."""
+    empty = messages.sequencer_announce("")
+    await _check(io, [Call(DIRECTORY_OBJECT, "sequencer_announce", empty)], deadline)
+
+
+def _propose(view: View) -> Call:
+    """Propose a view that the log has already, or had."""
+    again = messages.view_propose(view.epoch, view.encode())
+    return Call(head_object(view.log), "view_propose", again)
+
+
+async def _check(io: Io, calls: Sequence[Call], deadline: Deadline) -> None:
+    for call, reply in zip(calls, await io.execute(calls, deadline), strict=True):
+        if reply.code in (-errno.EPERM, -errno.EACCES):
+            error = refused_call(reply.code, call.method, call.object)
+            error.args = (f"{error}. Nothing was changed",)
+            raise error
