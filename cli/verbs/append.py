@@ -269,12 +269,8 @@ class _Appends(AbstractContextManager["_Appends", None]):
             self._tell(self._tally.failed(error))
             raise
         self._tally.acknowledged(positions)
-        for offset, ahead in moved_back(positions):
-            later = "1 later one" if ahead == 1 else f"{ahead:,} later ones"
-            say(
-                f"entry {before + offset + 1} changed places: it is at position"
-                f" {positions[offset]}, behind {later} (--batch 1 avoids this)"
-            )
+        for run, ahead in moved_back(positions):
+            say(_moved(positions, run, ahead, before + 1))
         self._tell(positions)
 
     def _tell(self, positions: Sequence[int]) -> None:
@@ -282,18 +278,31 @@ class _Appends(AbstractContextManager["_Appends", None]):
             self._show(positions)
 
 
-def moved_back(positions: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the index of each entry that stands behind later ones, and behind how many.
+def moved_back(positions: Sequence[int]) -> list[tuple[range, int]]:
+    """Return runs of entries that have higher positions than later entries, and than how many.
 
-    This happens when a reader filled the entry's first position, so that it got another. As long as
-    few entries moved, the time it takes is in proportion to the number of positions.
+    Each run has the indexes of consecutive such entries, and the largest number of later entries
+    that one of them is above. This happens when the entry's first position was filled or taken. As
+    long as few entries moved, the time it takes is in proportion to the number of positions.
     """
-    moved: list[tuple[int, int]] = []
+    moved: list[tuple[range, int]] = []
     later: list[int] = []  # negated, so that what is in order goes to the end of this list
     for index in range(len(positions) - 1, -1, -1):
         place = bisect_left(later, -positions[index])
-        if place < len(later):
-            moved.append((index, len(later) - place))
+        if ahead := len(later) - place:
+            run, most = moved.pop() if moved and moved[-1][0].start == index + 1 else (None, 0)
+            moved.append((range(index, run.stop if run else index + 1), max(ahead, most)))
         later.insert(place, -positions[index])
     moved.reverse()
     return moved
+
+
+def _moved(positions: Sequence[int], run: range, ahead: int, first: int) -> str:
+    """Say where a run of entries is now; ``first`` is the number of the batch's first entry."""
+    taken = positions[run.start : run.stop]
+    entries, where = f"entry {first + run.start}", f"position {taken[0]}"
+    if len(run) > 1:
+        entries = f"entries {first + run.start} to {first + run.stop - 1}"
+        where = f"positions {min(taken)} to {max(taken)}"
+    later = "1 later entry" if ahead == 1 else f"{ahead:,} later entries"
+    return f"{entries} moved to {where}, above {later} (--batch 1 avoids this)"

@@ -248,10 +248,16 @@ def test_a_failure_tells_what_is_in_the_log(
 def test_entries_that_changed_places_are_reported(
     inside: Inside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(zlog.Log, "append_many", lambda _log, _batch, **_: [5, 1, 2])
-    result = inside("append", "orders", "--positions", stdin=b"a\nb\nc\n")
-    assert (result.code, result.out) == (0, b"5\n1\n2\n")
-    assert "entry 1 changed places: it is at position 5, behind 2 later ones" in result.err
+    """In one line for each run of them."""
+    moved = [5, 1, 2, 8, 9, 4]
+    monkeypatch.setattr(zlog.Log, "append_many", lambda _log, _batch, **_: moved)
+    result = inside("append", "orders", "--positions", stdin=b"a\nb\nc\nd\ne\nf\n")
+    assert (result.code, result.out) == (0, b"5\n1\n2\n8\n9\n4\n")
+    notes = [line.split(" (")[0] for line in result.err.splitlines() if "moved" in line]
+    assert notes == [
+        "zlog: entry 1 moved to position 5, above 3 later entries",
+        "zlog: entries 4 to 5 moved to positions 8 to 9, above 1 later entry",
+    ]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

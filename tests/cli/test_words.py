@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import datetime, timedelta, timezone
 
 import click
@@ -299,9 +300,12 @@ def test_other_json_is_refused(line: bytes) -> None:
 def test_entries_that_changed_places_are_those_with_a_lower_position_behind_them(
     positions: list[int],
 ) -> None:
-    expected = [
-        (index, behind)
+    behind = [
+        sum(later < position for later in positions[index + 1 :])
         for index, position in enumerate(positions)
-        if (behind := sum(later < position for later in positions[index + 1 :]))
     ]
-    assert moved_back(positions) == expected
+    runs = moved_back(positions)
+    indexes = [index for run, _ in runs for index in run]
+    assert indexes == [index for index, number in enumerate(behind) if number]
+    assert all(most == max(behind[index] for index in run) for run, most in runs)
+    assert all(one.stop < other.start for (one, _), (other, _) in itertools.pairwise(runs))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import pytest
 
 import zlog
@@ -113,3 +115,70 @@ def test_a_time_out_moves_nothing(memory: zlog.Store, count: int) -> None:
     assert caught.value.positions == (None,) * count
     assert log.tail() == count
     assert data_of(log.read_range()) == [b"%d" % i for i in range(count)]
+
+
+class LayoutChanges(FaultyStore):
+    """Sends the last call of several first, and has something done before each write but that."""
+
+    def __init__(self, store: zlog.Store, *changes: Callable[[], object]) -> None:
+        waiting = [lambda: None, *changes]
+
+        def fault(_: int, method: str) -> None:
+            if method == "write" and waiting:
+                waiting.pop(0)()
+
+        super().__init__(store, fault)
+
+    def submit(
+        self, queue: core.CompletionQueue, token: int, calls: Sequence[tuple[str, str, bytes]]
+    ) -> None:
+        for number, call in reversed([*enumerate(calls, token)]):
+            super().submit(queue, number, [call])
+
+
+@pytest.mark.parametrize("change", [new_epoch, lambda other: other.reconfigure(width=3)])
+def test_a_change_of_the_layout_does_not_reorder_a_batch(
+    memory: zlog.Store, change: Callable[[zlog.Log], object]
+) -> None:
+    """Refused entries below a written one keep their positions, also in an ended stripe."""
+    entries = [b"%d" % number for number in range(9)]
+    other = zlog.Log.create(memory, "orders", width=2, unit=1)
+    log = zlog.Log.open(LayoutChanges(memory, lambda: change(other)), "orders")
+    assert log.append_many(entries) == [*range(9)]
+    assert data_of(other.read_range(hole_timeout=0)) == entries
+    assert other.append(b"next") == 9
+
+
+def test_an_entry_moves_if_its_position_was_filled_or_trimmed_after_a_change_of_the_layout(
+    memory: zlog.Store,
+) -> None:
+    other = zlog.Log.create(memory, "orders", width=2, unit=1)
+    entries = [b"0", b"1", b"2", b"3"]
+
+    def roll_and_fill() -> None:
+        other.roll()
+        other.fill(0)
+
+    def trim() -> None:
+        other.trim_to(other.view.live_stripe.start)  # which removes objects
+
+    log = zlog.Log.open(LayoutChanges(memory, roll_and_fill), "orders")
+    assert log.append_many(entries) == [4, 1, 2, 3]
+    log = zlog.Log.open(LayoutChanges(memory, lambda: (other.roll(), trim())), "orders")
+    assert log.append_many(entries) == [9, 6, 10, 8]
+    log = zlog.Log.open(LayoutChanges(memory, other.roll, trim), "orders")
+    assert log.append_many(entries) == [15, 12, 16, 14]
+    assert [*log.check()] == []
+
+
+@pytest.mark.parametrize("batch", [4, 5])
+def test_no_refused_entry_is_written_in_a_log_that_takes_no_appends_since(
+    memory: zlog.Store, batch: int
+) -> None:
+    """Neither at the position that it keeps nor at another one."""
+    other = zlog.Log.create(memory, "orders", width=2, unit=1)
+    log = zlog.Log.open(LayoutChanges(memory, other.read_only), "orders")
+    with pytest.raises(zlog.AppendRefused) as caught:
+        log.append_many([b"%d" % number for number in range(batch)])
+    assert caught.value.positions == (None, 1, None, 3, None)[:batch]
+    assert data_of(other.read_range(hole_timeout=0)) == [b"1", b"3"]

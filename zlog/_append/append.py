@@ -17,7 +17,8 @@ may be put back from another copy.
 
 Only after READ_ONLY, STALE_EPOCH, BEYOND_STRIPE, or ALIKE and other data, does an entry move
 on to another position. An entry is therefore at one position at most, also when the call ends in a
-time-out.
+time-out. After STALE_EPOCH it keeps its position if a later entry of the batch is written, so that
+a change of the layout does not reorder the batch.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from zlog._base.protocol import Code
 from zlog._base.refusals import from_code
 from zlog._layout.heal import answers
 from zlog._layout.layout import Layout
+from zlog._layout.positions import refusal
 from zlog._native import core
 from zlog.errors import (
     ClassNotLoaded,
@@ -101,8 +103,8 @@ class Appender:
     async def append(self, entries: Sequence[NewEntry], deadline: Deadline) -> list[int]:
         """Append entries; returns their positions, in the entries' order.
 
-        Positions ascend unless one of them was lost meanwhile: such an entry goes to a later
-        position than its successors (docs/design.md, "Order within a batch").
+        Positions ascend unless a reader or another writer takes one of them first: that entry gets
+        a position above its successors (docs/design.md, "Order within a batch").
 
         Raises:
             EntryTooLarge: before anything was sent.
@@ -201,7 +203,7 @@ class _Round:
         self._timestamp = layout.io.wall_clock_us()
         self._acknowledged: dict[int, int] = {}
         self._bumped: list[int] = []
-        self._stale = False
+        self._sealed: _Groups = {}  # refused since an object has a newer epoch
         self._beyond = False
         self._missing = ""
 
@@ -226,16 +228,56 @@ class _Round:
         bumps = 0
         while True:
             await self._take_answers(view, groups, replies, deadline)
-            if not self._bumped:
+            if not (self._bumped or self._sealed):
                 return [self._acknowledged[index] for index in range(count)]
             bumps += 1
             self._beyond = self._beyond or (bool(view.sequencer) and bumps % _BUMPS_MAX == 0)
             await self._catch_up(view, deadline)
+            view, groups = await self._assign(positions, deadline)
+            replies = await layout.io.execute(self._calls(view, groups), deadline)
+
+    async def _assign(self, positions: Grants, deadline: Deadline) -> tuple[View, _Groups]:
+        """Return where the refused entries go next, and the view to write them in.
+
+        An entry below an acknowledged one keeps its position: the change of the layout that refused
+        it found that one written, so the new tail is above both, and neither is handed out again.
+        """
+        groups = await self._kept(deadline)
+        view = self._layout.view
+        if groups and (refused := refusal(view)) is not None:
+            raise refused
+        if self._bumped:
             pending, self._bumped = sorted(self._bumped), []
             view, first = await positions.grant(len(pending), deadline)
             slots = [_Slot(first + offset, index) for offset, index in enumerate(pending)]
-            groups = _by_object(view, slots)
-            replies = await layout.io.execute(self._calls(view, groups), deadline)
+            for ref, group in _by_object(view, slots).items():
+                groups[ref] = groups.get(ref, []) + group
+        return view, groups
+
+    async def _kept(self, deadline: Deadline) -> _Groups:
+        """Return the refused entries that keep their positions; the others need new ones."""
+        kept: _Groups = {}
+        last = max(self._acknowledged.values(), default=-1)
+        sealed, self._sealed = self._sealed, {}
+        for ref, group in sealed.items():
+            below = [slot for slot in group if slot.position < last]
+            if below and await self._holds(ref, below[-1].position, deadline):
+                kept[ref] = below
+            else:
+                below = []
+            self._bumped += (slot.entry for slot in group[len(below) :])
+        return kept
+
+    async def _holds(self, ref: ObjectRef, position: int, deadline: Deadline) -> bool:
+        """Whether an object still has a position: not if it is trimmed, or after a rescue."""
+        layout = self._layout
+        stripe = await layout.stripe_at(position, deadline)
+        view = layout.view
+        return (
+            stripe is not None
+            and position >= view.trim_point
+            and ref in layout.objects(view, stripe)
+        )
 
     def _all_at_once(self, view: View, first: int, count: int) -> tuple[list[Call], list[int]]:
         stripe = view.live_stripe
@@ -316,9 +358,10 @@ class _Round:
             taken = reply.number
             self._bumped += (slot.entry for slot in group if slot.position == taken)
             return [slot for slot in group if slot.position != taken], None
-        elif reply.code in (Code.STALE_EPOCH, Code.BEYOND_STRIPE, -errno.ENOENT):
+        elif reply.code == Code.STALE_EPOCH:
+            self._sealed[ref] = group
+        elif reply.code in (Code.BEYOND_STRIPE, -errno.ENOENT):
             self._bumped += (slot.entry for slot in group)
-            self._stale = self._stale or reply.code == Code.STALE_EPOCH
             self._beyond = self._beyond or reply.code == Code.BEYOND_STRIPE
             self._missing = ref.name if reply.code < 0 else self._missing
         else:
@@ -352,14 +395,14 @@ class _Round:
         That is for positions that are of no use: beyond those that the stripe takes, or taken again
         and again, though a sequencer hands out each once.
         """
-        if self._stale:
+        if self._sealed:
             await self._layout.advance(view, deadline)
         elif self._beyond:
             with contextlib.suppress(ClassNotLoaded):  # one that may not has to go on as it is
                 await self._layout.renew(view, deadline)
-        elif self._missing and (await self._layout.refresh(deadline)).epoch == view.epoch:
+        elif self._missing and not await self._layout.outdated(view, deadline):
             raise CorruptEntry(f"stripe object {self._missing} is missing")
-        self._stale, self._beyond, self._missing = False, False, ""
+        self._beyond, self._missing = False, ""
 
 
 def _indefinite(what: str, reply: Reply) -> StoreTimeout:

@@ -53,9 +53,9 @@ class Writing(LogHandle):
         """Append entries in one go and return their positions, in the entries' order.
 
         Much faster than one by one: a range of positions is asked for once, and each stripe object
-        gets one write. Positions ascend, except for an entry that lost its position meanwhile:
-        because a reader filled it, because the layout changed, or, without a sequencer, because
-        another writer was faster. That one moves behind its successors. Entries that must never
+        gets one write. Positions ascend, also if the layout changes meanwhile, except for an
+        entry whose position was taken before it arrived: a reader filled it or, without a
+        sequencer, another writer was faster. It moves above its successors. Entries that must never
         change places are appended one by one.
 
         Args:
