@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from zlog._append.exclusive import Exclusive
-from zlog._append.outcomes import not_confirmed, not_sent
+from zlog._append.outcomes import not_confirmed
 from zlog._append.place import take
-from zlog._append.room import Limits, Room
+from zlog._append.room import RECOUNT_SECONDS, Limits, Room
 from zlog._append.rounds import Handed
 from zlog._base.deadline import Deadline, Timeout
 from zlog._client import LogClient, Tags, new_entries, new_entry
@@ -257,12 +257,13 @@ class Writer(WriterHandle):
         future.set_running_or_notify_cancel()
         handed = Handed(core.entries_owned(entries), future, awaited=awaited, many=many)
         room, changed = self._room, self._appends.changed
-        if not room.has(handed.size):
+        while not room.has(handed.size):
+            drive(room.recount(handed.size, deadline))
             with changed:
-                while not room.has(handed.size):
-                    room.check(handed.size)
-                    if not changed.wait(deadline.remaining()):
-                        raise not_sent()
+                if not room.has(handed.size):
+                    changed.wait(deadline.within(RECOUNT_SECONDS))
+                    if deadline.expired and not room.has(handed.size):
+                        raise room.not_sent(handed.size)
         return handed, future
 
     def __enter__(self) -> Self:

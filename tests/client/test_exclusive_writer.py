@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FuturesTimeout
@@ -50,6 +51,54 @@ def test_a_writer_keeps_within_its_capacity(store: zlog.Store) -> None:
             append.result(0.1)
         waiting.trim(waiting.confirmed)
         assert append.result(30) == 13
+
+
+def test_a_writer_without_room_says_why(memory: zlog.Store) -> None:
+    """It is at its capacity or at its window: neither is a fault of the store."""
+    log = zlog.Log.create(memory, "orders")
+    log.append(bytes(900))
+    full = (
+        "log 'orders' holds 900 bytes, those not confirmed included, and its writer's capacity is"
+        " 1000: 101 more do not fit"
+    )
+    with log.writer(capacity=1000) as writer:
+        for call in (writer.append, writer.submit):
+            with pytest.raises(zlog.StoreTimeout, match=full) as caught:
+                call(bytes(101), timeout=0.01)
+            assert caught.value.hint == (
+                "It is not in the log. Trim what is not needed any more (`writer.trim(position)`)."
+            )
+            assert caught.value.positions == (None,)
+    answers = threading.Event()
+    slow = FaultyStore(
+        memory, lambda _, method: None if method != "write" or answers.wait() else "fail"
+    )
+    with zlog.Log.open(slow, "orders").writer(window_bytes=1000) as writer:
+        writer.submit(bytes(600))
+        with pytest.raises(zlog.StoreTimeout, match=r"600 bytes .* `window_bytes` is 1000"):
+            writer.append(bytes(500), timeout=0.01)
+        answers.set()
+
+
+async def test_a_writer_at_its_capacity_finds_what_other_clients_trim(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders")
+    with log.writer(capacity=10, when_full="raise") as writer:
+        writer.append(bytes(10))
+        with pytest.raises(zlog.LimitReached):
+            writer.append(bytes(10))
+        zlog.Log.open(memory, "orders").trim_to(1)
+        assert writer.append(bytes(10)) == 1
+    with log.writer(capacity=10) as waiting, ThreadPoolExecutor(1) as threads:
+        append = threads.submit(waiting.append, bytes(10))
+        zlog.Log.open(memory, "orders").trim_to(2)
+        assert append.result(30) == 2
+    async with aio.Log.open(memory, "orders") as other, other.writer(capacity=10) as last:
+        with pytest.raises(zlog.StoreTimeout, match="holds 10 bytes"):
+            await last.append(bytes(10), timeout=0.01)
+        coming = asyncio.ensure_future(last.append(bytes(10)))
+        await asyncio.sleep(0)
+        log.trim_to(3)
+        assert await asyncio.wait_for(coming, 30) == 3
 
 
 async def test_a_writer_of_an_event_loop(store: zlog.Store) -> None:

@@ -17,10 +17,13 @@ def outcomes_of(error: BaseException, count: int) -> list[int | BaseException]:
     return [again(error) if position is None else position for position in known]
 
 
-def not_sent() -> StoreTimeout:
-    """Return the error of an append whose time was up while it waited for its round."""
-    error = StoreTimeout("the entry was not sent in time: those before it were not acknowledged")
-    error.hint = "It is not in the log. The store is slow or unreachable (`zlog doctor`)."
+def not_sent(
+    why: str = "those before it were not acknowledged",
+    remedy: str = "The store is slow or unreachable (`zlog doctor`).",
+) -> StoreTimeout:
+    """Return the error of an append whose time was up while it waited to be sent."""
+    error = StoreTimeout(f"the entry was not sent in time: {why}")
+    error.hint = f"It is not in the log. {remedy}"
     error.positions = (None,)
     return error
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 
 from zlog._append.exclusive import Exclusive
+from zlog._append.outcomes import not_sent
 from zlog._base.deadline import Deadline
 from zlog._layout.layout import Layout
 from zlog._layout.stat import data_bytes, object_stats
-from zlog.errors import LimitReached
+from zlog.errors import LimitReached, StoreTimeout
 from zlog.view import OPEN_END
 
 
@@ -30,6 +32,12 @@ class Limits:
                 raise ValueError(f"{what} is a number of bytes from 1 on, not {limit!r}")
         if self.when_full not in ("wait", "raise"):
             raise ValueError(f"when_full is 'wait' or 'raise', not {self.when_full!r}")
+
+
+RECOUNT_SECONDS = 1.0
+"""How often a writer that waits at its capacity counts what the log holds."""
+
+_TRIM = "Trim what is not needed any more (`writer.trim(position)`)."
 
 
 class Room:
@@ -84,14 +92,32 @@ class Room:
         """Bytes of data that the log holds, as far as this writer knows."""
         return self._held + self._appends.appended_bytes - self._counted_at
 
-    def check(self, size: int) -> None:
-        """Raise LimitReached if the log has no room, and the writer is not to wait for a trim."""
-        if not self._raises or not self.at_capacity(size):
-            return
-        raise LimitReached(
-            f"log {self._appends.layout.view.log!r} holds {self.held} bytes, and its writer's"
-            f" capacity is {self.capacity}",
-            hint="Trim what is not needed any more (`writer.trim(position)`).",
+    async def recount(self, size: int, deadline: Deadline) -> None:
+        """Count what the log holds if there is no room, since other clients may have trimmed it.
+
+        Raises:
+            LimitReached: there is no room, and the writer is not to wait for a trim.
+        """
+        if self.at_capacity(size):
+            with contextlib.suppress(StoreTimeout):  # the last count has to do
+                await self.count(deadline)
+            if self._raises and self.at_capacity(size):
+                raise LimitReached(self._shortage(size), hint=_TRIM)
+
+    def not_sent(self, size: int) -> StoreTimeout:
+        """Return the error of an append that waited for room until its time was up."""
+        if self.at_capacity(size):
+            return not_sent(self._shortage(size), _TRIM)
+        return not_sent(
+            f"{self._appends.unconfirmed_bytes} bytes of the entries before it are not confirmed,"
+            f" and the writer's `window_bytes` is {self._window_bytes}"
+        )
+
+    def _shortage(self, size: int) -> str:
+        held = self.held + self._appends.unconfirmed_bytes
+        return (
+            f"log {self._appends.layout.view.log!r} holds {held} bytes, those not confirmed"
+            f" included, and its writer's capacity is {self.capacity}: {size} more do not fit"
         )
 
 

@@ -12,7 +12,7 @@ from zlog._append.append import Appender
 from zlog._append.exclusive import Exclusive
 from zlog._append.outcomes import again, not_confirmed, not_sent
 from zlog._append.place import take
-from zlog._append.room import Limits, Room
+from zlog._append.room import RECOUNT_SECONDS, Limits, Room
 from zlog._append.rounds import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX, Handed
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.environment import world_of
@@ -253,9 +253,11 @@ class Writer(WriterHandle):
         outcome: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         handed = Handed(core.entries_owned(entries), outcome, awaited=awaited, many=many)
         while not room.has(handed.size):
-            room.check(handed.size)
-            if not await appends.changed(deadline):
-                raise not_sent()
+            await room.recount(handed.size, deadline)
+            if not room.has(handed.size):
+                await appends.changed(deadline.sooner(RECOUNT_SECONDS))
+                if deadline.expired and not room.has(handed.size):
+                    raise room.not_sent(handed.size)
         failed = appends.hand_in_gathered(all_of_it=True)  # which came before
         if failed is not None:
             raise again(failed)
