@@ -134,6 +134,29 @@ def test_neighbouring_gaps_of_the_objects_that_are_read_are_one(store: zlog.Stor
     assert columns.gaps == [Gap(6, 23, GapKind.TRIMMED)]
 
 
+@pytest.mark.parametrize("tags", [None, ["t"]])
+def test_what_was_trimmed_of_other_objects_is_not_reported(
+    memory: zlog.Store, tags: list[str] | None
+) -> None:
+    log = zlog.Log.create(memory, "orders", width=2, unit=8)
+    log.append_many([b"x"] * 32, tags=["t"])
+
+    def gaps(start: int, index: int) -> list[Gap]:
+        columns = log.read_columns(start, indexes=[index], tags=tags)
+        return [gap for each in columns for gap in each.gaps]
+
+    log.trim_to(20)
+    assert gaps(0, 0) == [Gap(0, 20, GapKind.TRIMMED)]
+    assert gaps(0, 1) == [Gap(8, 16, GapKind.TRIMMED)]
+    assert gaps(3, 0) == [Gap(3, 20, GapKind.TRIMMED)]
+    assert gaps(16, 1) == []
+    end = log.reconfigure(width=3).live_stripe.start
+    log.append(b"y", tags=["t"])
+    log.trim_to(end + 1)
+    log.reconfigure(width=2)  # both stripes are forgotten
+    assert gaps(0, 1) == [Gap(0, end + 1, GapKind.TRIMMED)]
+
+
 def test_holes_are_waited_for_and_then_filled(store: zlog.Store) -> None:
     log = zlog.Log.create(store, "orders", width=2)
     log.append_many([b"a", b"b"])

@@ -129,7 +129,7 @@ def test_a_log_without_gaps_is_read_as_if_there_were_none(memory: zlog.Store) ->
     assert reads.count("read") == 4
 
 
-def test_fills_across_windows_are_one_gap(
+def test_fills_and_open_holes_across_windows_are_one_gap(
     memory: zlog.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("zlog._read.iterate._WINDOW_POSITIONS_FIRST", 16)
@@ -141,3 +141,11 @@ def test_fills_across_windows_are_one_gap(
         log.fill(position)
     (gap,) = gaps_of(log)  # it ends at the tail, where no window follows
     assert gap[:3] == (0, 50, GapKind.FILLED)
+    leave_hole(log, 50)
+    log.append(b"x")
+    open_holes = Gap(50, 100, GapKind.UNWRITTEN)
+    assert [*log.read_range(50, hole_timeout=None)] == [open_holes, log.read(100)]
+    columns = [*log.read_columns(50, hole_timeout=None)]
+    assert [gap for each in columns for gap in each.gaps] == [open_holes]
+    seen_from_aside = zlog.Log.open(zlog.ReadOnlyStore(memory), "orders")
+    assert next(seen_from_aside.follow(50, hole_timeout=0)) == open_holes

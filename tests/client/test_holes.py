@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import itertools
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
 import zlog
+import zlog.aio
 from zlog import Entry, FindingKind, Gap, GapKind
 
 from ..support.logs import after_first_grant, data_of, leave_hole, new_epoch
@@ -148,3 +152,69 @@ def test_an_audit_tells_of_holes_that_stay(sequenced: zlog.Log) -> None:
     assert finding.kind is FindingKind.HOLE
     assert finding.positions == range(first, first + 6)
     assert not finding.serious
+
+
+READERS: dict[str, Callable[[zlog.Log], Iterator[zlog.Entry | Gap]]] = {
+    "range": lambda log: log.read_range(hole_timeout=5),
+    "follow": lambda log: log.follow(hole_timeout=5),
+    "range by tag": lambda log: log.read_range(hole_timeout=5, tags=["t"]),
+    "follow by tag": lambda log: log.follow(hole_timeout=5, tags=["t"]),
+    "reverse": lambda log: log.read_range(hole_timeout=5, reverse=True),
+    "reverse by tag": lambda log: log.read_range(hole_timeout=5, reverse=True, tags=["t"]),
+}
+
+
+def log_with_two_holes(memory: zlog.Store, unit: int) -> tuple[zlog.Log, list[int]]:
+    """Return a log in which all has the tag, and positions 3 and 6 of 0 to 9 are unwritten."""
+    log = zlog.Log.create(memory, "orders", width=2, unit=unit)
+    log.append_many([b"0", b"1", b"2"], tags=["t"])
+    (first,) = log.reserve()
+    log.append_many([b"4", b"5"], tags=["t"])
+    (second,) = log.reserve()
+    log.append_many([b"7", b"8", b"9"], tags=["t"])
+    return log, [first, second]
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_what_lies_before_a_hole_is_not_held_back(
+    memory: zlog.Store, read: Callable[[zlog.Log], Iterator[zlog.Entry | Gap]], unit: int
+) -> None:
+    """Neither for the first hole nor, once that is written, for the second."""
+    log, holes = log_with_two_holes(memory, unit)
+    expected = [b"%d" % position for position in range(10)]
+    found: list[bytes] = []
+    for item in itertools.islice(read(zlog.Log.open(memory, "orders")), 10):
+        assert isinstance(item, Entry)
+        found.append(item.data)
+        for hole in [hole for hole in holes if abs(hole - item.position) == 1]:
+            holes.remove(hole)
+            log.write(hole, b"%d" % hole, tags=["t"])
+    assert found in (expected, expected[::-1])
+
+
+@pytest.mark.parametrize(
+    ("indexes", "parts"),
+    [(None, ([0, 1, 2], [3, 4, 5], [6, 7, 8, 9])), ([1], ([1], [3, 5, 7, 9]))],
+)
+def test_columns_before_a_hole_are_not_held_back(
+    memory: zlog.Store, indexes: list[int] | None, parts: Sequence[list[int]]
+) -> None:
+    log, holes = log_with_two_holes(memory, 1)
+    batches = zlog.Log.open(memory, "orders").read_columns(indexes=indexes, hole_timeout=5)
+    for columns, expected in zip(batches, parts, strict=True):
+        assert columns.positions.tolist() == expected
+        assert not columns.gaps
+        if holes:
+            log.write(holes.pop(0), b"x", tags=["t"])
+
+
+async def test_what_lies_before_a_hole_is_not_held_back_from_an_event_loop(
+    memory: zlog.Store,
+) -> None:
+    log, (hole, _) = log_with_two_holes(memory, 1)
+    async with zlog.aio.Log.open(memory, "orders") as other:
+        entries = other.follow(hole_timeout=5)
+        assert [(await anext(entries)).position for _ in range(3)] == [0, 1, 2]
+        coming = asyncio.ensure_future(anext(entries))
+        log.write(hole, b"3")
+        assert (await coming).data == b"3"

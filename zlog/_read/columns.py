@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from zlog._base.deadline import Timeout
+from zlog._base.deadline import Deadline, Timeout
 from zlog._base.names import check_range
 from zlog._base.protocol import Code
 from zlog._base.settings import Budget
 from zlog._native import core
+from zlog._read.doubt import trimmed_part
 from zlog._read.holes import Patience
 from zlog._read.items import Slot, join
 from zlog._read.iterate import WINDOW_BYTES, WINDOW_POSITIONS_MAX, Ahead, Bounded, InOrder
@@ -98,6 +99,19 @@ class _ColumnWindows:
             return [], 0, read.end
         reader = self._reader
         deadline = self._budget.longer(self._patience.seconds)
+        if read.found is None:
+            read.found = await self._bring(read, deadline)
+        window, settled = read.found
+        start = read.start
+        hole = await reader.settle(settled, self._patience, tail, read.parts, deadline, first=start)
+        read.start = end = read.end if hole is None else hole
+        return *_columns_of(window, settled, start, end), end
+
+    async def _bring(
+        self, read: WindowRead, deadline: Deadline
+    ) -> tuple[core.ColumnWindow, dict[int, Slot]]:
+        """Return what the calls brought, and what the positions hold that it does not have."""
+        reader = self._reader
         key = reader.layout.macs.key
         window = core.ColumnWindow(read.parts[0].spacing.packed, key, self._with_tags)
         replies = await read.started.finish(deadline)
@@ -108,27 +122,27 @@ class _ColumnWindows:
             data_bytes += len(payload or b"")
         settled: dict[int, Slot] = {}
         rest = sorted(window.open())
-        _, end = await reader.read_rest(read, rest, data_bytes, settled, deadline)
-        settled = {position: slot for position, slot in settled.items() if position < end}
-        await reader.settle(settled, self._patience, tail, read.parts, deadline)
-        return *_columns_of(window, settled, read.parts[0].start, end), end
+        await reader.read_rest(read, rest, data_bytes, settled, deadline)
+        read.start = read.parts[0].start
+        return window, {position: slot for position, slot in settled.items() if position < read.end}
 
     def trimmed(self, gap: Gap) -> list[Columns]:
-        return [_only_gap(gap, tags=self._with_tags)]
+        own = trimmed_part(self._reader.layout, gap, self._indexes)
+        return [] if own is None else [_only_gap(own, tags=self._with_tags)]
 
     def cut(self, content: list[Columns]) -> tuple[list[Columns], Gap | None]:
         last = content[-1] if content else None
         if last is None or not last.gaps:
             return content, None
         *gaps, gap = last.gaps
-        if gap.kind is GapKind.UNWRITTEN or (len(last) and last.positions[-1] > gap.position):
+        if len(last) and last.positions[-1] > gap.position:
             return content, None
         rest = [replace(last, gaps=gaps)] if len(last) or gaps else []
         return [*content[:-1], *rest], gap
 
     def put(self, gap: Gap, content: list[Columns]) -> list[Columns]:
         if not content:
-            return self.trimmed(gap)
+            return [_only_gap(gap, tags=self._with_tags)]
         first = content[0]
         entry = first.positions[0] if len(first) else None
         meet = bool(first.gaps) and (entry is None or first.gaps[0].position < entry)
@@ -214,6 +228,7 @@ def columns_ahead(
     indexes: frozenset[int] | None = None,
     window_bytes: int = WINDOW_BYTES,
     with_tags: bool = False,
+    passes_holes: bool = False,
 ) -> ColumnsAhead:
     """Return what reads a log from ``start`` on as columns; see :meth:`zlog.Log.read_columns`."""
     hole_seconds = budget.hole_timeout(hole_timeout)
@@ -221,7 +236,7 @@ def columns_ahead(
         selection = Selection(reader, budget, wanted, start, Patience(hole_seconds), indexes)
         return _Selected(selection, with_tags=with_tags)
     windows = _ColumnWindows(reader, budget, indexes, hole_seconds, with_tags=with_tags)
-    return Ahead(reader, budget, windows, start, window_bytes)
+    return Ahead(reader, budget, windows, start, window_bytes, passes_holes=passes_holes)
 
 
 class ColumnsReader(Bounded[list[Columns]]):
@@ -255,5 +270,6 @@ class ColumnsReader(Bounded[list[Columns]]):
             indexes=chosen,
             window_bytes=window_bytes or WINDOW_BYTES,
             with_tags=with_tags,
+            passes_holes=True,
         )
         super().__init__(reader.positions, budget, ahead, end)

@@ -1,10 +1,14 @@
-"""Positions that a stripe object can't tell of to a reader by tags."""
+"""Positions that a stripe object can't report to a reader by tags, or has lost to a trim."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from zlog._base.protocol import State
 from zlog._base.spacing import Places, Spacing
+from zlog._layout.layout import Layout
 from zlog._native import core
+from zlog.entry import Gap
 
 MISSING_AT_ONCE = 65536
 """Positions of a range of which an object can't tell anything, looked at at a time."""
@@ -40,3 +44,24 @@ def next_of(spans: list[Places], most: int, *, reverse: bool) -> tuple[list[int]
         if len(span) > room:
             return taken, False
     return taken, True
+
+
+def trimmed_part(layout: Layout, gap: Gap, indexes: Collection[int] | None) -> Gap | None:
+    """Return the part of a trimmed gap that some objects of each stripe have; None: they have none.
+
+    Positions of stripes that the view does not name any more count as those of all objects.
+    """
+    if indexes is None:
+        return gap
+    view = layout.view
+    named = min(gap.end, max(gap.position, view.stripes[0].start))
+    own = [
+        places
+        for first, last, stripe in layout.known_stripes(view, named, gap.end)
+        for places in stripe.spacing.parts(first, last)
+        if places.number in indexes
+    ]
+    start = min((places.start for places in own), default=gap.end)
+    end = max((places[-1] + 1 for places in own), default=named)
+    start = gap.position if gap.position < named else start
+    return gap._replace(position=start, end=end) if start < end else None

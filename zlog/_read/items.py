@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -102,13 +102,14 @@ def _fill(writer: bytes, timestamp: int, reason: int) -> Fill:
     return Fill(writer.hex(), core.from_timestamp(timestamp), why)
 
 
-def in_order(found: Mapping[int, Slot], start: int, end: int) -> list[Entry | Gap]:
-    """Lay the positions ``[start, end)`` out in order, with neighbouring gaps as one."""
+def in_order(slots: Iterable[Slot]) -> list[Entry | Gap]:
+    """Return what positions hold, in ascending order, with neighbouring gaps as one."""
     result: list[Entry | Gap] = []
-    for position in range(start, end):
-        slot = found[position]
+    for slot in slots:
         last = result[-1] if result else None
-        one = joined(last, slot) if isinstance(last, Gap) and isinstance(slot, Gap) else None
+        one = None
+        if isinstance(last, Gap) and isinstance(slot, Gap) and last.end == slot.position:
+            one = joined(last, slot)
         if one is None:
             result.append(slot)
         else:

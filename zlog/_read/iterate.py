@@ -58,9 +58,10 @@ class Windows(Protocol[T]):
         ...
 
     async def finish(self, read: WindowRead, tail: int) -> tuple[T, int, int]:
-        """Bring it in: its content, the bytes of data in it, and where it ends, perhaps early.
+        """Bring it in: its content, the bytes of data in that, and where the content ends.
 
-        Positions below ``tail`` are read after it.
+        That is the window's end, which may be lower than asked for, or a hole: then the rest of
+        it comes by another call. Positions below ``tail`` are read after it.
         """
         ...
 
@@ -69,7 +70,7 @@ class Windows(Protocol[T]):
         ...
 
     def cut(self, content: T) -> tuple[T, Gap | None]:
-        """Take off the gap that the content ends with, if it does, unless that is a hole."""
+        """Take off the gap that the content ends with, if it does."""
         ...
 
     def put(self, gap: Gap, content: T) -> T:
@@ -81,7 +82,7 @@ class Ahead(Generic[T]):
     """Reads windows in order, some of them ahead of the one that is asked for.
 
     A gap that a window ends with is kept back until it is known whether the next one goes on with
-    it; not at the tail, where there is no next one.
+    it; not at the tail, where there is no next one, nor a hole if the reader stops there.
 
     Raises:
         KeyNeeded: the log's entries have MACs, and this client can't check them.
@@ -95,6 +96,8 @@ class Ahead(Generic[T]):
         position: int,
         window_bytes: int,
         bytes_max: int | None = None,
+        *,
+        passes_holes: bool = False,
     ) -> None:
         """Read from ``position`` on.
 
@@ -103,6 +106,7 @@ class Ahead(Generic[T]):
             position: the first.
             window_bytes: data that one window aims at.
             bytes_max: data that it may bring; twice as much, unless given.
+            passes_holes: whether the reader reads on after a hole that stays open.
         """
         reader.layout.macs.check_key()
         self._layout = reader.layout
@@ -115,6 +119,7 @@ class Ahead(Generic[T]):
         self._count = _WINDOW_POSITIONS_FIRST
         self._under_way: deque[WindowRead] = deque()
         self._kept: Gap | None = None
+        self._passes_holes = passes_holes
 
     async def next(self, tail: int) -> T:
         """Return what is there from ``position`` on, which lies below ``tail``; may be nothing."""
@@ -123,7 +128,9 @@ class Ahead(Generic[T]):
             content = self._windows.put(self._kept, content)
             self._kept = None
         if self.position < tail:
-            content, self._kept = self._windows.cut(content)
+            rest, gap = self._windows.cut(content)
+            if gap is not None and (self._passes_holes or gap.kind is not GapKind.UNWRITTEN):
+                content, self._kept = rest, gap
         return content
 
     def go_to(self, position: int) -> None:
@@ -148,14 +155,17 @@ class Ahead(Generic[T]):
                 break
         read = self._under_way.popleft()
         await self._read_ahead(tail)
+        asked = read.end
         try:
             content, data_bytes, end = await self._windows.finish(read, tail)
         except BaseException:
             self._jump(self.position)
             raise
-        self._learn(read.start, end, data_bytes)
+        self._learn(self.position, end, data_bytes)
+        if read.end < asked:
+            self._jump(read.end)
         if end < read.end:
-            self._jump(end)
+            self._under_way.appendleft(read)
         self.position = end
         return content
 
@@ -204,9 +214,7 @@ class _Items:
         if not isinstance(content, list):  # a window that is full of entries, not laid out
             return content, None
         last = content[-1]
-        if isinstance(last, Entry) or last.kind is GapKind.UNWRITTEN:
-            return content, None
-        return content[:-1], last
+        return (content, None) if isinstance(last, Entry) else (content[:-1], last)
 
     def put(self, gap: Gap, content: Sequence[Entry | Gap]) -> Sequence[Entry | Gap]:
         first = content[0]
@@ -215,7 +223,13 @@ class _Items:
 
 
 def _items_ahead(
-    reader: Reader, budget: Budget, start: int, hole_timeout: Timeout, wanted: Wanted | None
+    reader: Reader,
+    budget: Budget,
+    start: int,
+    hole_timeout: Timeout,
+    wanted: Wanted | None,
+    *,
+    passes_holes: bool,
 ) -> Ahead[Sequence[Entry | Gap]] | Selection:
     if wanted is not None:
         patience = Patience(budget.hole_timeout(hole_timeout))
@@ -223,7 +237,8 @@ def _items_ahead(
     windows = _Items(reader, budget, budget.hole_timeout(hole_timeout))
     here = not reader.layout.io.store.pool
     window_bytes = _WINDOW_BYTES_HERE if here else WINDOW_BYTES
-    return Ahead(reader, budget, windows, start, window_bytes, _BYTES_SLACK * WINDOW_BYTES)
+    bytes_max = _BYTES_SLACK * WINDOW_BYTES
+    return Ahead(reader, budget, windows, start, window_bytes, bytes_max, passes_holes=passes_holes)
 
 
 class InOrder(Protocol[T_co]):
@@ -280,7 +295,7 @@ class RangeReader(Bounded[Sequence[Entry | Gap]]):
         wanted: Wanted | None = None,
     ) -> None:
         check_range(start, end)
-        ahead = _items_ahead(reader, budget, start, hole_timeout, wanted)
+        ahead = _items_ahead(reader, budget, start, hole_timeout, wanted, passes_holes=True)
         super().__init__(reader.positions, budget, ahead, end)
 
 
@@ -303,10 +318,12 @@ class Follower:
         self._reader = reader
         self._budget = budget
         self._tail = 0
-        self._ahead = _items_ahead(reader, budget, start, hole_timeout, wanted)
         waits_for_ever = budget.hole_timeout(hole_timeout) is None
         aside = isinstance(reader.layout.io.store, ReadOnlyStore)
-        self._passes_holes = aside and not waits_for_ever
+        self._passes_holes = passes_holes = aside and not waits_for_ever
+        self._ahead = _items_ahead(
+            reader, budget, start, hole_timeout, wanted, passes_holes=passes_holes
+        )
         self._waits = 0
 
     async def next(self) -> Sequence[Entry | Gap]:

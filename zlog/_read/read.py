@@ -11,7 +11,8 @@ import contextlib
 import errno
 import functools
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import NamedTuple, cast
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply, Started
@@ -38,14 +39,28 @@ _PLAIN = (State.UNWRITTEN, State.TRIMMED)
 """Gaps that a window tells all of. Who filled a position, or what lost it, is asked for."""
 
 
-class WindowRead(NamedTuple):
-    """A window of positions that is being read; ``parts`` are those that each call asks for."""
+@dataclass(slots=True)
+class WindowRead:
+    """A window of positions that is being read.
+
+    Life: under way → finished, perhaps in several steps: each ends before a hole that has to be
+    waited for.
+
+    Attributes:
+        start: the first position that was not returned yet.
+        end: one past the last; lower once the entries prove larger than expected.
+        bytes_max: data that all calls together may bring.
+        parts: the positions that each call asks for.
+        started: the calls.
+        found: what the calls brought, from ``start`` on.
+    """
 
     start: int
     end: int
     bytes_max: int
     parts: list[Places]
     started: Started
+    found: Any = None
 
 
 class WindowItems(NamedTuple):
@@ -54,7 +69,7 @@ class WindowItems(NamedTuple):
     Attributes:
         items: up to ``end``.
         data_bytes: of the entries together.
-        end: of the window; earlier than asked for where its entries are larger than expected.
+        end: that of the window, or the hole before which this step ends.
     """
 
     items: Sequence[Entry | Gap]
@@ -154,7 +169,7 @@ class Reader:
         """Bring in what :meth:`start` asked for, in order, nothing left out.
 
         What takes more than ``bytes_max`` of data, whose size was not known, is left to the next
-        window.
+        window. What lies before a hole is returned without waiting for the hole; call it again.
 
         Args:
             read: what is under way.
@@ -163,6 +178,8 @@ class Reader:
             tail: positions below it are read, too, and were handed out.
             deadline: budget of the whole call.
         """
+        if read.found is not None:
+            return await self._step(read, patience, tail, deadline)
         window = core.Window(read.start, read.end, self.layout.macs.key)
         replies = await read.started.finish(deadline)
         for asked, reply in zip(read.parts, replies, strict=True):
@@ -177,10 +194,20 @@ class Reader:
             if isinstance(item, Entry) or item in _PLAIN
         }
         rest = [p for p in range(read.start, read.end) if p not in found]
-        data_bytes, end = await self.read_rest(read, rest, window.data_bytes, found, deadline)
-        found = {position: found[position] for position in range(read.start, end)}
-        await self.settle(found, patience, tail, read.parts, deadline)
-        return WindowItems(in_order(found, read.start, end), data_bytes, end)
+        await self.read_rest(read, rest, window.data_bytes, found, deadline)
+        read.found = {position: found[position] for position in range(read.start, read.end)}
+        return await self._step(read, patience, tail, deadline)
+
+    async def _step(
+        self, read: WindowRead, patience: Patience, tail: int, deadline: Deadline
+    ) -> WindowItems:
+        """Return a window's items up to the next hole that has to be waited for."""
+        start, found = read.start, read.found
+        hole = await self.settle(found, patience, tail, read.parts, deadline, first=start)
+        read.start = end = read.end if hole is None else hole
+        items = in_order(found.pop(position) for position in range(start, end))
+        data_bytes = sum(len(item.data) for item in items if isinstance(item, Entry))
+        return WindowItems(items, data_bytes, end)
 
     async def read_rest(
         self,
@@ -189,8 +216,10 @@ class Reader:
         data_bytes: int,
         found: dict[int, Slot],
         deadline: Deadline,
-    ) -> tuple[int, int]:
+    ) -> None:
         """Read what is left of a window into ``found``, until its data is as much as it may be.
+
+        The window ends there: later positions may be in ``found``, and do not count.
 
         Args:
             read: the window.
@@ -198,20 +227,16 @@ class Reader:
             data_bytes: data of the window that is there already.
             found: gets what they hold.
             deadline: budget.
-
-        Returns:
-            The bytes of data with that, and where the window ends now: positions from there on may
-            be in ``found``, and do not count.
         """
         while rest:
             if rest[0] > read.parts[0].start and data_bytes >= read.bytes_max:
-                return data_bytes, rest[0]
+                read.end = rest[0]
+                return
             share = max(1, (read.bytes_max - data_bytes) // len(read.parts))
             more = await self.read_some(rest, deadline, bytes_max=share)
             data_bytes += sum(len(slot.data) for slot in more.values() if isinstance(slot, Entry))
             found.update(more)
             rest = [p for p in rest if p not in more]
-        return data_bytes, read.end
 
     async def settle(
         self,
@@ -220,8 +245,14 @@ class Reader:
         tail: int,
         parts: Sequence[Places],
         deadline: Deadline,
-    ) -> None:
+        *,
+        first: int | None = None,
+        reverse: bool = False,
+    ) -> int | None:
         """Wait for the holes among what was found, and fill those that stay; see :meth:`finish`.
+
+        Returns the hole before which it stopped: it has to be waited for, and the caller returns
+        what it has read before that. None: all is settled, or left alone.
 
         Before any is filled or reported, the head is asked whether it was trimmed: the trim point
         comes first, and a trim that died goes no further. Where all objects end with holes that are
@@ -233,6 +264,8 @@ class Reader:
             tail: positions below it were handed out.
             parts: the positions that were read of each object.
             deadline: budget.
+            first: where the caller goes on: only a hole there is waited for; None: all are.
+            reverse: whether the caller reads downwards.
         """
         io = self._io
         give_up = None if patience.seconds is None else io.monotonic() + patience.seconds
@@ -245,6 +278,9 @@ class Reader:
             if left <= 0:
                 patience.overdue = max(patience.overdue, tail, holes[-1] + 1)
             if holes[0] >= patience.overdue:
+                next_hole = holes[-1 if reverse else 0]
+                if first not in (None, next_hole):
+                    return next_hole
                 await io.sleep(min(poll, left))
                 poll = min(poll * 2, _POLL_SECONDS_MAX)
             elif not _is_trimmed(await self.layout.refresh(deadline), holes[0]):
@@ -260,6 +296,7 @@ class Reader:
                 if last and all(part[-1] in abandoned for part in last):
                     await fill_ahead(self.layout, self._writer, last, min(due, tail), deadline)
             found.update(await self.read(holes, deadline))
+        return None
 
     async def fill(
         self, positions: Sequence[int], reason: FillCode, deadline: Deadline

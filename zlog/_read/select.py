@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import heapq
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
@@ -21,9 +21,9 @@ from zlog._base.names import check_range
 from zlog._base.protocol import State
 from zlog._base.settings import Budget
 from zlog._native import core, messages
-from zlog._read.doubt import MISSING_AT_ONCE, doubtful_places, next_of
+from zlog._read.doubt import MISSING_AT_ONCE, doubtful_places, next_of, trimmed_part
 from zlog._read.holes import Patience
-from zlog._read.items import Slot, joined
+from zlog._read.items import Slot, in_order
 from zlog._read.read import READ_BYTES_MAX, Reader
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import StoreTimeout
@@ -86,15 +86,21 @@ class _Part:
         ref: the object.
         start, end: what is left to look through lies in ``[start, end)``.
         items: what was found, in the order in which it is read.
+        hole: the position where it stopped, which has to be waited for once it is next.
     """
 
-    __slots__ = ("end", "items", "ref", "start")
+    __slots__ = ("end", "hole", "items", "ref", "start")
 
     def __init__(self, ref: ObjectRef, start: int, end: int) -> None:
         self.ref = ref
         self.start = start
         self.end = end
         self.items: deque[Slot] = deque()
+        self.hole: int | None = None
+
+    def is_pending(self, first: int) -> bool:
+        """Whether its object is to be asked, by a reader whose next position is ``first``."""
+        return not self.items and self.start < self.end and self.hole in (None, first)
 
 
 class Selection:
@@ -138,7 +144,8 @@ class Selection:
             if stripe is None:
                 gap = Gap(self.position, min(tail, lookup.trim_point), GapKind.TRIMMED)
                 self.go_to(gap.end)
-                return [gap]
+                own = trimmed_part(lookup.layout, gap, lookup.indexes)
+                return [] if own is None else [own]
             end = min(tail, stripe.end)
             found = await lookup.forward(stripe, self.position, end, tail, deadline)
             if found is None:  # the trim point has passed it
@@ -219,18 +226,18 @@ class _Lookup:
         entries_max: int = _ENTRIES_MAX,
     ) -> None:
         self._reader = reader
-        self._layout = reader.layout
+        self.layout = reader.layout
         self._wanted = wanted or Wanted((), every=False)
         self._tags = [tag.encode() for tag in self._wanted.tags]
         self._patience = patience
-        self._indexes = indexes
+        self.indexes = indexes
         self._entries_max = entries_max
         self._parts: list[_Part] = []
         self._of: tuple[int, int] | None = None  # the stripe that these are of, and its end in them
 
     @property
     def trim_point(self) -> int:
-        return self._layout.view.trim_point
+        return self.layout.view.trim_point
 
     def forget(self) -> None:
         """Give up what was found and not returned yet."""
@@ -240,7 +247,7 @@ class _Lookup:
         """Return the stripe that has a position; None where it is trimmed."""
         if position < self.trim_point:
             return None
-        stripe = await self._layout.stripe_at(position, deadline)
+        stripe = await self.layout.stripe_at(position, deadline)
         return None if position < self.trim_point else stripe
 
     async def forward(
@@ -255,13 +262,12 @@ class _Lookup:
         elif self._of[1] < end:
             self._extend(stripe, self._of[1], end)
         self._of = (stripe.id, end)
-        pending = [part for part in self._parts if not part.items and part.start < part.end]
-        if not await self._ask(pending, tail, deadline, reverse=False):
+        if not await self._ask(start, tail, deadline, reverse=False):
             self.forget()
             return None
         reached = min((part.start for part in self._parts if part.start < part.end), default=end)
         found = _below(self._parts, reached)
-        return _joined(found), reached
+        return in_order(found), reached
 
     async def backward(
         self, stripe: Stripe, start: int, end: int, tail: int, deadline: Deadline
@@ -270,8 +276,7 @@ class _Lookup:
         if self._of is None or self._of[0] != stripe.id:
             self._parts = self._parts_of(stripe, start, end)
             self._of = (stripe.id, start)
-        pending = [part for part in self._parts if not part.items and part.start < part.end]
-        if not await self._ask(pending, tail, deadline, reverse=True):
+        if not await self._ask(end - 1, tail, deadline, reverse=True):
             self.forget()
             return None
         reached = max((part.end for part in self._parts if part.start < part.end), default=start)
@@ -280,7 +285,7 @@ class _Lookup:
             while part.items and part.items[0].position >= reached:
                 found.append(part.items.popleft())
         found.sort(key=attrgetter("position"), reverse=True)
-        return _joined(found[::-1])[::-1], reached
+        return in_order(found[::-1])[::-1], reached
 
     async def window_below(
         self, _: Stripe, start: int, end: int, tail: int, deadline: Deadline
@@ -294,12 +299,15 @@ class _Lookup:
             more = await reader.read_some(wanted, deadline)
             found.update(more)
             wanted = [position for position in wanted if position not in found]
-        await reader.settle(found, self._patience, tail, (), deadline)
-        return _joined([found[position] for position in range(first, end)])[::-1], first
+        hole = await reader.settle(
+            found, self._patience, tail, (), deadline, first=end - 1, reverse=True
+        )
+        first = first if hole is None else hole + 1
+        return in_order(found[position] for position in range(first, end))[::-1], first
 
     def _parts_of(self, stripe: Stripe, start: int, end: int) -> list[_Part]:
-        objects = self._layout.objects(self._layout.view, stripe)
-        wanted = range(stripe.width) if self._indexes is None else self._indexes
+        objects = self.layout.objects(self.layout.view, stripe)
+        wanted = range(stripe.width) if self.indexes is None else self.indexes
         return [
             _Part(objects[places.number], places.start, end)
             for places in stripe.spacing.parts(start, end)
@@ -319,10 +327,13 @@ class _Lookup:
                 )
                 known.end = end
 
-    async def _ask(
-        self, parts: Sequence[_Part], tail: int, deadline: Deadline, *, reverse: bool
-    ) -> bool:
-        """Have objects look through the next bit of their share. False: trimmed meanwhile."""
+    async def _ask(self, first: int, tail: int, deadline: Deadline, *, reverse: bool) -> bool:
+        """Have objects look through the next bit of their share. False: trimmed meanwhile.
+
+        A hole is waited for if it is ``first``, the reader's next position; else the object's part
+        stops there, so that the reader gets what comes before it.
+        """
+        parts = [part for part in self._parts if part.is_pending(first)]
         if not parts:
             return True
         share = max(_SHARE_BYTES_MIN, min(READ_BYTES_MAX, _ROUND_BYTES // len(parts)))
@@ -348,11 +359,11 @@ class _Lookup:
                 for part in parts
             ]
 
-        view, replies = await self._layout.guarded(calls, deadline)
+        view, replies = await self.layout.guarded(calls, deadline)
         for part, reply in zip(parts, replies, strict=True):
             spacing = part.ref.spacing
             if reply.code in (-errno.ENOENT, -errno.EIO):
-                if reply.code == -errno.ENOENT and await self._layout.outdated(view, deadline):
+                if reply.code == -errno.ENOENT and await self.layout.outdated(view, deadline):
                     return False
                 end = part.end if reverse else min(part.end, part.start + MISSING_AT_ONCE)
                 begin = max(part.start, part.end - MISSING_AT_ONCE) if reverse else part.start
@@ -360,9 +371,9 @@ class _Lookup:
                 entries: Sequence[Entry] = []
             else:
                 reply.check_call("select", part.ref.name)
-                found = core.decode_select(reply.payload, self._layout.macs.key)
+                found = core.decode_select(reply.payload, self.layout.macs.key)
                 cut = any(state == State.TRIMMED for *_, state in found.gaps)
-                if cut and (await self._layout.refresh(deadline)).trim_point > part.start:
+                if cut and (await self.layout.refresh(deadline)).trim_point > part.start:
                     return False
                 begin, end = (found.end, part.end) if reverse else (part.start, found.end)
                 spans = doubtful_places(spacing, part.ref.number, found, begin, end)
@@ -370,24 +381,39 @@ class _Lookup:
                 if not all_of_them:
                     begin, end = (doubtful[0], end) if reverse else (begin, doubtful[-1] + 1)
                 doubtful += [p for p in found.damaged if begin <= p < end]
-                entries = [entry for entry in found.entries if begin <= entry.position < end]
-            slots = await self._settled(doubtful, tail, deadline) if doubtful else []
-            items = sorted([*entries, *slots], key=attrgetter("position"), reverse=reverse)
+                entries = found.entries
+            slots, hole = await self._settled(doubtful, first, tail, deadline, reverse=reverse)
+            part.hole = hole
+            if hole is not None:
+                begin, end = (hole + 1, end) if reverse else (begin, hole)
+            items = [item for item in (*entries, *slots) if begin <= item.position < end]
+            items.sort(key=attrgetter("position"), reverse=reverse)
             part.items.extend(items)
             part.start, part.end = (part.start, begin) if reverse else (end, part.end)
         return True
 
-    async def _settled(self, positions: Sequence[int], tail: int, deadline: Deadline) -> list[Slot]:
-        """Read positions one by one; returns entries that fit, and gaps that may hide one."""
+    async def _settled(
+        self, positions: Iterable[int], first: int, tail: int, deadline: Deadline, *, reverse: bool
+    ) -> tuple[list[Slot], int | None]:
+        """Read positions one by one; returns entries that fit, and gaps that may hide one.
+
+        And the hole before which it stopped, see :meth:`_ask`.
+        """
         result: list[Slot] = []
-        positions = sorted(set(positions))
+        hole = None
+        positions = sorted(set(positions), reverse=reverse)
         for at in range(0, len(positions), _SETTLED_AT_ONCE):
-            found = await self._reader.read(positions[at : at + _SETTLED_AT_ONCE], deadline)
-            await self._reader.settle(found, self._patience, tail, (), deadline)
+            some = sorted(positions[at : at + _SETTLED_AT_ONCE])
+            found = await self._reader.read(some, deadline)
+            hole = await self._reader.settle(
+                found, self._patience, tail, (), deadline, first=first, reverse=reverse
+            )
             for slot in found.values():
                 if self._wanted.fit(slot.tags) if isinstance(slot, Entry) else slot.kind in _HIDING:
                     result.append(slot)
-        return result
+            if hole is not None:
+                break
+        return result, hole
 
 
 _WINDOW_BACKWARDS = 1024
@@ -403,21 +429,6 @@ def _below(parts: Sequence[_Part], reached: int) -> list[Slot]:
             own.append(part.items.popleft())
         taken.append(own)
     return list(heapq.merge(*taken, key=attrgetter("position")))
-
-
-def _joined(slots: Sequence[Slot]) -> list[Entry | Gap]:
-    """Return slots in order, with neighbouring gaps as one."""
-    result: list[Entry | Gap] = []
-    for slot in slots:
-        last = result[-1] if result else None
-        one = None
-        if isinstance(last, Gap) and isinstance(slot, Gap) and last.end == slot.position:
-            one = joined(last, slot)
-        if one is None:
-            result.append(slot)
-        else:
-            result[-1] = one
-    return result
 
 
 async def last_entry(

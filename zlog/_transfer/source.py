@@ -116,6 +116,7 @@ class _PieceWindows:
                 slots = await self._reader.read(missing, deadline)
                 await self._reader.settle(slots, self._patience, tail, read.parts, deadline)
                 self._take_settled(slots, found)
+        read.end = end
         return _pieces(found, read.start, end), _bytes_of(found), end
 
     async def _read(
