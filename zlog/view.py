@@ -13,6 +13,7 @@ from zlog._base.names import stripe_object
 from zlog._base.options import MIRROR_OF
 from zlog._base.spacing import Places, Spacing
 from zlog._native import messages
+from zlog.errors import CorruptEntry
 from zlog.limits import UNIT_MAX, WIDTH_MAX
 
 OPEN_END = protocol.END_OPEN
@@ -234,7 +235,10 @@ class View:
             CorruptEntry: the bytes are not a view.
             UnsupportedVersion: a newer version made them.
         """
-        view = messages.decode_view(data)
+        try:
+            view = messages.decode_view(data)
+        except CorruptEntry:
+            raise CorruptEntry(f"log {log!r}: the bytes are not a view") from None
         return cls(
             epoch=view.epoch,
             log=log,

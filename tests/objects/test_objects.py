@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import threading
+from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
 
@@ -206,6 +207,60 @@ def test_an_object_keeps_its_type(space: Space, other: Space) -> None:
     assert other.objects() == {"name": "map"}
     assert space.sync() >= before
     assert space.map("name").items() == [("key", 1)]
+
+
+def test_a_key_that_is_not_text_is_refused_by_reads_and_writes(space: Space) -> None:
+    colours, members = space.map("colours"), space.set("members")
+    key: Any = 1
+    calls: list[Callable[[], object]] = [
+        lambda: colours.put(key, 1),
+        lambda: colours.get(key),
+        lambda: colours.has(key),
+        lambda: colours.delete(key),
+        lambda: colours.local[key],
+        lambda: colours.local.version(key),
+        lambda: members.add(key),
+        lambda: members.has(key),
+        lambda: members.discard(key),
+        lambda: space.transact(lambda txn: txn.map("colours").get(key)),
+        lambda: space.transact(lambda txn: key in txn.set("members")),
+    ]
+    for call in calls:
+        with pytest.raises(TypeError, match="a key is a str, not 1"):
+            call()
+
+
+def test_a_closed_space_refuses_all_calls(log: zlog.Log, space: Space) -> None:
+    closed = Space.open(log, "space")
+    numbers, context = closed.map("numbers"), closed.transaction()
+    position = numbers.put("one", 1)
+    past = closed.at(position)
+    held = closed.lock("lock").acquire()
+    closed.close()
+    closed.close()
+    calls: list[Callable[[], object]] = [
+        lambda: numbers.put("two", 2),
+        lambda: numbers.get("one"),
+        lambda: numbers.local.get("one"),
+        lambda: closed.counter("count").add_and_get(1),
+        lambda: closed.queue("jobs").pop(),
+        lambda: closed.lock("lock").acquire(),
+        held.renew,
+        lambda: closed.transact(lambda txn: txn.map("numbers").put("two", 2)),
+        context.__enter__,
+        lambda: closed.at(position),
+        closed.watch,
+        closed.checkpoint,
+        closed.objects,
+        closed.sync,
+    ]
+    tail = log.tail()
+    for call in calls:
+        with pytest.raises(zlog.StoreUnavailable, match="space 'space' of log 'log' is closed"):
+            call()
+    assert log.tail() == tail
+    assert past.map("numbers").get("one") == 1
+    assert space.map("numbers").items() == [("one", 1)]
 
 
 def test_reads_as_fresh_as_they_are_asked_for(space: Space, other: Space) -> None:

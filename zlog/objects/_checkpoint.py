@@ -30,6 +30,7 @@ async def begin_space(port: Port, name: str, tail: int) -> None:
 
 async def write_checkpoint(replica: Replica, *, trim: bool) -> int:
     """Write a checkpoint; returns the position below which the space needs nothing any more."""
+    replica.check()
     port, name = replica.port, replica.name
     frozen, mark = await _freeze(replica)
     client = port.client

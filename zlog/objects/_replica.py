@@ -11,7 +11,7 @@ from zlog._base.options import RETENTION_COMPACT_AFTER
 from zlog._read.columns import Columns
 from zlog._read.items import no_entry
 from zlog.entry import Gap, GapKind
-from zlog.errors import NotWritten, StoreTimeout, ZlogError
+from zlog.errors import NotWritten, StoreTimeout, StoreUnavailable, ZlogError
 from zlog.objects._feed import Feed, Window
 from zlog.objects._machine import Machine, Outcome
 from zlog.objects._port import Port, Rounds
@@ -173,9 +173,14 @@ class Replica:
         await self._play_windows(position, 1)
 
     def close(self) -> None:
-        """End what runs beside the callers."""
+        """End what runs beside the callers, and refuse all calls from here on."""
         for each in (*self.closing,):
             each()
+        self.failed = self.failed or StoreUnavailable(
+            f"space {self.name!r} of log {self.log!r} is closed; open it again",
+            hint="Close a space when its objects and watches are of no more use.",
+            retryable=False,
+        )
 
     async def _play(self) -> None:
         goal, self._goal = self._goal, 0

@@ -214,6 +214,7 @@ class Space:
 
     async def at(self, when: int | datetime) -> Views:
         """Return the space as it was; see :meth:`zlog.objects.Space.at`."""
+        self._replica.check()
         client = self._replica.port.client
         if isinstance(when, datetime):
             end = await client.find_time(when, client.deadline())
@@ -259,6 +260,7 @@ class Space:
         start: int | None,
         events: int,
     ) -> Watch:
+        self._replica.check()
         if key is not None and prefix is not None:
             raise ValueError("a key is watched, or a prefix")
         if events < 1:
@@ -273,7 +275,7 @@ class Space:
         return await write_checkpoint(self._replica, trim=trim)
 
     async def close(self) -> None:
-        """End it: watches end, and locks are renewed no more. The log stays open."""
+        """End it, and all calls: see :meth:`zlog.objects.Space.close`."""
         self._replica.close()
 
     def __repr__(self) -> str:

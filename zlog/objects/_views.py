@@ -90,6 +90,9 @@ class View:
         self._source = source
         self.name = name
 
+    def _cell(self, key: str) -> Cell | None:
+        return self._source.cell(self.name, self.kind, check_key(key))
+
     def __repr__(self) -> str:
         return f"<zlog.objects.{type(self).__name__} {self.name!r}>"
 
@@ -101,12 +104,12 @@ class MapView(View):
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return the value of a key."""
-        cell = self._source.cell(self.name, self.kind, key)
+        cell = self._cell(key)
         return default if cell is None else given(cell[1])
 
     def version(self, key: str) -> int:
         """Return the position of the entry that put a key; -1: it is not there."""
-        cell = self._source.cell(self.name, self.kind, key)
+        cell = self._cell(key)
         return NEVER if cell is None else cell[0]
 
     def items(
@@ -130,13 +133,13 @@ class MapView(View):
         return [key for key, _ in found]
 
     def __getitem__(self, key: str) -> Any:
-        cell = self._source.cell(self.name, self.kind, key)
+        cell = self._cell(key)
         if cell is None:
             raise KeyError(key)
         return given(cell[1])
 
     def __contains__(self, key: str) -> bool:
-        return self._source.cell(self.name, self.kind, key) is not None
+        return self._cell(key) is not None
 
     def __len__(self) -> int:
         return self._source.count(self.name, self.kind)
@@ -158,7 +161,7 @@ class SetView(View):
         return [key for key, _ in found]
 
     def __contains__(self, member: str) -> bool:
-        return self._source.cell(self.name, self.kind, member) is not None
+        return self._cell(member) is not None
 
     def __len__(self) -> int:
         return self._source.count(self.name, self.kind)

@@ -192,7 +192,10 @@ class Counter(Handle[_handles.Counter, CounterView]):
         return drive(self._inner.get(staleness=staleness))
 
     def add(self, number: int = 1) -> int:
-        """Add to it; returns the position of the entry."""
+        """Add to it; returns the position of the entry.
+
+        A sum beyond -2^63 or 2^63 - 1 becomes that limit, without an error.
+        """
         return drive(self._inner.add(number))
 
     def add_and_get(self, number: int = 1) -> int:

@@ -168,8 +168,9 @@ class Space:
         """Return the space as it was, to be read; from a checkpoint before that.
 
         Args:
-            when: right after the entry at a position; or before the first entry that is not older
-                than a time, by the clocks of the writers (:meth:`zlog.Log.find_time`).
+            when: right after the entry at a position, which is applied: what the space shows now is
+                ``at(space.position - 1)``. Or before the first entry that is not older than a time,
+                by the clocks of the writers (:meth:`zlog.Log.find_time`).
 
         Raises:
             PastLost: the log was trimmed, and has no checkpoint from before.
@@ -214,7 +215,11 @@ class Space:
         return drive(self._inner.checkpoint(trim=trim))
 
     def close(self) -> None:
-        """End it: watches end, and locks are renewed no more. The log stays open."""
+        """End it: watches end, and locks are renewed no more. The log stays open.
+
+        Later calls of the space and its objects raise StoreUnavailable. What ``at`` has returned
+        can still be read.
+        """
         drive(self._inner.close())
 
     def __enter__(self) -> Self:
