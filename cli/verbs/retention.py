@@ -122,7 +122,10 @@ def retention(
         )
     with session.open_log(log) as opened, Output() as out:
         before = opened.retention
-        wanted = Retention() if off else replace(before, **changes)
+        try:
+            wanted = Retention() if off else replace(before, **changes)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
         if wanted != before:
             opened.set_retention(wanted)
         if changes or off:

@@ -113,6 +113,8 @@ def test_who_may_enforce_retention_and_not_list_cursors_succeeds(
         ["--entries", "0"],
         ["--bytes", "0"],
         ["--age", "0s"],
+        ["--age", "99999999999999w"],
+        ["--skew", "99999999999999w"],
         ["--off", "--age", "7d"],
     ],
 )

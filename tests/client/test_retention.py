@@ -58,6 +58,17 @@ def test_settings_are_a_retention(log: zlog.Log) -> None:
     assert log.retention.unlimited
 
 
+@pytest.mark.parametrize("limit", ["age", "bytes", "entries", "skew", "compact_after"])
+def test_limits_that_can_not_be_stored_exactly_are_refused(memory: zlog.Store, limit: str) -> None:
+    log = zlog.Log.create(memory, "draft")
+    log.set_retention(Retention(**{limit: 2**53}))
+    assert getattr(log.retention, limit) == 2**53
+    with pytest.raises(ValueError, match=r"up to 2\^53"):
+        Retention(**{limit: 2**53 + 2})
+    options = {**log.view.options, f"retention_{limit}_s": "6e19", f"retention_{limit}": "6e19"}
+    assert Retention.of(options) == Retention()  # an older version stored it
+
+
 def test_other_options_stay(store: zlog.Store) -> None:
     with zlog.Log.create(store, "draft", options={"owner": "ann", "retention_age_s": "5"}) as log:
         assert log.retention == Retention(age=5.0)

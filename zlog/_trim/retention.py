@@ -7,7 +7,6 @@ command ``zlog retention --apply``, :meth:`zlog.Log.apply_retention`, and the se
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -36,6 +35,9 @@ _logger = logging.getLogger(__name__)
 _NO_LIMIT = 2**64
 """More than any log holds."""
 
+_LIMIT_MAX = 2**53
+"""Up to here a number is stored exactly: it is read back as a float."""
+
 DOUBT_HINT = (
     "Have NTP set the clocks of the writers and of the machine that enforces retention; or let them"
     " differ: `zlog retention LOG --skew SPAN`."
@@ -45,6 +47,8 @@ DOUBT_HINT = (
 @dataclass(frozen=True, slots=True)
 class Retention:
     """What is kept of a log; what goes beyond any of these limits is trimmed.
+
+    A limit of 0 keeps nothing but what a cursor holds; None is no limit. The largest one is 2^53.
 
     Attributes:
         age: seconds since an entry was appended; None: any.
@@ -69,11 +73,11 @@ class Retention:
         ):
             if each is None and what != "a skew":
                 continue
-            if not (isinstance(each, (int, float)) and math.isfinite(each) and each >= 0):
-                raise ValueError(f"{what} is a number of seconds, not {each!r}")
+            if not (isinstance(each, (int, float)) and 0 <= each <= _LIMIT_MAX):
+                raise ValueError(f"{what} is a number of seconds up to 2^53, not {each!r}")
         for what, limit in (("bytes", self.bytes), ("entries", self.entries)):
-            if limit is not None and (not isinstance(limit, int) or limit < 0):
-                raise ValueError(f"{what} to keep are a number, not {limit!r}")
+            if limit is not None and not (isinstance(limit, int) and 0 <= limit <= _LIMIT_MAX):
+                raise ValueError(f"{what} to keep are a number up to 2^53, not {limit!r}")
 
     @property
     def unlimited(self) -> bool:
@@ -85,16 +89,20 @@ class Retention:
     def of(cls, options: Mapping[str, str]) -> Retention:
         """Read the settings from a view's options.
 
-        An option that is no number counts as not set: nothing is trimmed for a typing error's sake.
+        An option that is not a number in range counts as not set: a typing error trims nothing.
         """
-        age, skew = amount(options.get(RETENTION_AGE)), amount(options.get(RETENTION_SKEW))
-        size, entries = amount(options.get(RETENTION_BYTES)), amount(options.get(RETENTION_ENTRIES))
+
+        def limit(key: str) -> float | None:
+            number = amount(options.get(key))
+            return None if number is None or number > _LIMIT_MAX else number
+
+        size, entries, skew = map(limit, (RETENTION_BYTES, RETENTION_ENTRIES, RETENTION_SKEW))
         return cls(
-            age,
+            limit(RETENTION_AGE),
             None if size is None else int(size),
             None if entries is None else int(entries),
             RETENTION_SKEW_SECONDS if skew is None else skew,
-            amount(options.get(RETENTION_COMPACT_AFTER)),
+            limit(RETENTION_COMPACT_AFTER),
         )
 
     def options(self) -> dict[str, str | None]:
@@ -106,7 +114,7 @@ class Retention:
             RETENTION_COMPACT_AFTER: self.compact_after,
             RETENTION_SKEW: None if self.skew == RETENTION_SKEW_SECONDS else self.skew,
         }
-        return {key: None if each is None else f"{each:.15g}" for key, each in limits.items()}
+        return {key: None if each is None else f"{each:.16g}" for key, each in limits.items()}
 
 
 class RetentionReport(NamedTuple):
