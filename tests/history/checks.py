@@ -184,7 +184,7 @@ def _below(
 
 
 def _epochs(facts: Facts) -> Iterator[Violation]:
-    """P8: all that was written in an epoch stands behind what was written in earlier ones."""
+    """P8: what was granted in an epoch is above what was granted and written in earlier ones."""
     known = [
         (append.epochs, append.position or 0, append)
         for append in facts.appends.values()
@@ -194,7 +194,7 @@ def _epochs(facts: Facts) -> Iterator[Violation]:
         [(epochs[1], position, append) for epochs, position, append in known],
         [(epochs[0], position, append) for epochs, position, append in known],
         "P8",
-        "an append stands at {0}, though one at {1} was made in an earlier epoch",
+        "an append stands at {0}, though one at {1} was granted in an earlier epoch",
     )
 
 

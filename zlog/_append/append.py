@@ -242,24 +242,25 @@ class _Round:
         An entry below an acknowledged one keeps its position: the change of the layout that refused
         it found that one written, so the new tail is above both, and neither is handed out again.
         """
-        groups = await self._kept(deadline)
-        view = self._layout.view
-        if groups and (refused := refusal(view)) is not None:
-            raise refused
+        view = self._layout.view  # before what is looked up in it, or in a newer one
+        sealed, self._sealed = self._sealed, {}
+        groups = await self._kept(sealed, deadline)
         if self._bumped:
             pending, self._bumped = sorted(self._bumped), []
             view, first = await positions.grant(len(pending), deadline)
+            groups = await self._kept(groups, deadline)
             slots = [_Slot(first + offset, index) for offset, index in enumerate(pending)]
             for ref, group in _by_object(view, slots).items():
                 groups[ref] = groups.get(ref, []) + group
+        elif (refused := refusal(view)) is not None:
+            raise refused
         return view, groups
 
-    async def _kept(self, deadline: Deadline) -> _Groups:
-        """Return the refused entries that keep their positions; the others need new ones."""
+    async def _kept(self, refused: _Groups, deadline: Deadline) -> _Groups:
+        """Return those refused entries that keep their positions; the others need new ones."""
         kept: _Groups = {}
         last = max(self._acknowledged.values(), default=-1)
-        sealed, self._sealed = self._sealed, {}
-        for ref, group in sealed.items():
+        for ref, group in refused.items():
             below = [slot for slot in group if slot.position < last]
             if below and await self._holds(ref, below[-1].position, deadline):
                 kept[ref] = below
