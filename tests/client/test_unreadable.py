@@ -184,3 +184,8 @@ def test_a_changed_layout_keeps_what_a_newer_version_put_into_it(memory: zlog.St
         stored = door.load(head).omap[b"v.%016x" % log.view.epoch]
     assert (closed, live.further) == (replace(stripe, end=1), b"")
     assert stored.count(b"further") == 2
+
+
+def test_bytes_that_are_not_a_view_are_not_blamed_on_the_store() -> None:
+    with pytest.raises(zlog.CorruptEntry, match="log 'orders': the bytes are not a view"):
+        zlog.View.decode("orders", b"junk")
