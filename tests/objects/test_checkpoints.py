@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,16 @@ import pytest
 
 import zlog
 from zlog.objects import (
+    LockTimeout,
     PastLost,
+    ResultLost,
     Space,
     SpaceNotFound,
     Transaction,
     UnknownRecord,
 )
 from zlog.objects import _checkpoint as checkpoint_module
-from zlog.objects import _machine as machine_module
+from zlog.objects import _decided as decided_module
 from zlog.objects import _restore as restore_module
 from zlog.objects._machine import Frozen
 from zlog.objects._pieces import Joined, Sum, cut
@@ -164,27 +167,70 @@ def test_a_trim_overtakes_a_replica(space: Space, other: Space) -> None:
     assert next(other.watch("counter", start=caught.value.resume)).changes[0].value == 2
 
 
-def test_a_result_that_was_trimmed(space: Space, other: Space) -> None:
-    """The other one's trim comes between the append of a command and its answer."""
+@pytest.fixture
+def overtaken(
+    space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[pytest.MonkeyPatch]:
+    """Have another client's trim come between each entry of ``space`` and its result."""
     fill(space)
     port = space._inner._replica.port
     append = port.append
 
     async def append_and_trim(data: bytes, tags: Any) -> int:
         position = await append(data, tags)
+        other.counter("others").add_and_get(1)
         other.checkpoint(trim=True)
         return position
 
-    with pytest.MonkeyPatch.context() as patch:
+    with monkeypatch.context() as patch:
         patch.setattr(port, "append", append_and_trim)
-        with pytest.raises(PastLost, match="before its result was known"):
-            space.counter("counter").add_and_get(1)
+        yield patch
+
+
+def test_a_result_outlives_a_trim(
+    space: Space, other: Space, overtaken: pytest.MonkeyPatch
+) -> None:
+    other.queue("queue").push({"job": [1.5, None]}, "another")
+    assert space.counter("counter").add_and_get(2) == 2
+    assert space.queue("queue").pop() == {"job": [1.5, None]}
+    with space.lock("lock").acquire("me", lease=60, keep=False) as held:
+        held.renew()
+        with pytest.raises(LockTimeout):
+            space.lock("lock").acquire("again", timeout=0)
+    overtaken.undo()
+    assert space.counter("counter").get() == 2
+    assert space.queue("queue").items() == ["another"]
+    assert space.lock("lock").holder() is None
+    assert space.lock("lock").waiting() == []
+
+
+def test_a_result_that_is_lost(space: Space, other: Space, overtaken: pytest.MonkeyPatch) -> None:
+    """The checkpoint keeps too few of them; no lock needs any."""
+    overtaken.setattr(decided_module, "RESULTS_BYTES", 0)
+    other.queue("queue").push("job")
+    with pytest.raises(ResultLost, match="queue 'queue' has carried out") as caught:
+        space.queue("queue").pop()
+    decided = space._inner._replica.machine.decided.find(caught.value.id)
+    assert decided is not None
+    assert decided.position == caught.value.position
+    assert "Do not repeat" in caught.value.hint
+    with space.lock("lock").acquire("me", lease=60, keep=False) as held:
+        held.renew()
+        with pytest.raises(LockTimeout):
+            space.lock("lock").acquire("again", timeout=0)
+    assert space.lock("lock").holder() is None
+    assert space.lock("lock").waiting() == []
+    assert space.queue("queue").items() == []
+
+
+def test_a_transaction_that_was_trimmed(space: Space, overtaken: pytest.MonkeyPatch) -> None:
+    with overtaken.context():
         assert space.transact(lambda txn: txn.counter("counter").add(1) or "done") == "done"
         with space.transaction() as txn:
             txn.counter("counter").add(1)
         with pytest.raises(zlog.objects.AlreadyCommitted):  # by which client is not known
             space.transact(lambda txn: txn.counter("counter").add(1), id="given")
-    assert space.counter("counter").get() == 4
+    assert space.counter("counter").get() == 3
 
 
 def test_a_trim_behind_an_earlier_attempt(
@@ -217,7 +263,7 @@ def test_an_outcome_that_was_trimmed_and_forgotten(
     space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The record that is appended again is late: that tells nothing of the first one."""
-    monkeypatch.setattr(machine_module, "DECIDED_MAX", 2)
+    monkeypatch.setattr(decided_module, "DECIDED_MAX", 2)
     port = space._inner._replica.port
     append = port.append
 

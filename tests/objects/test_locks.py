@@ -16,7 +16,7 @@ import pytest
 
 import zlog
 from zlog._io import drive
-from zlog.objects import LockLost, LockTimeout, Space, Transaction, _lease, aio
+from zlog.objects import LockLost, LockTimeout, OutcomeUnknown, Space, Transaction, _lease, aio
 
 
 def test_those_that_wait_get_it_in_order(space: Space, other: Space) -> None:
@@ -89,6 +89,26 @@ def test_one_that_is_interrupted_asks_no_more(
     assert (holder and holder.owner) == (None if free else "me")
 
 
+def test_a_request_without_an_answer_is_withdrawn(
+    space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its entries are in the log, and the client does not know."""
+    port = other._inner._replica.port
+    append, sent = port.append, []
+
+    async def unanswered(data: bytes, tags: Sequence[str]) -> int:
+        position = await append(data, tags)
+        sent.append(position)
+        if len(sent) <= 2:
+            raise zlog.StoreTimeout("no answer")
+        return position
+
+    monkeypatch.setattr(port, "append", unanswered)
+    with pytest.raises(OutcomeUnknown):
+        other.lock("lock").acquire("you", lease=3600)
+    assert sent[0] < space.lock("lock").acquire("me", timeout=60).token
+
+
 def test_a_lease_that_ran_out(space: Space, other: Space) -> None:
     lost = space.lock("lock").acquire("me", lease=0.2, keep=False)
     space.lock("lock").local.holder()
@@ -107,9 +127,11 @@ def test_a_lease_that_ran_out(space: Space, other: Space) -> None:
 
 def test_a_lease_counts_from_when_the_lock_was_granted(space: Space, other: Space) -> None:
     first = space.lock("lock").acquire(lease=60)
-    threading.Timer(0.5, first.release).start()
+    timer = threading.Timer(0.5, first.release)
+    timer.start()
     with other.lock("lock").acquire(lease=0.4, keep=False) as held:
         assert held.remaining() > 0
+    timer.join()
 
 
 def test_no_lease_ends_that_was_renewed_meanwhile(space: Space, other: Space) -> None:
@@ -149,7 +171,7 @@ def test_one_that_could_not_be_given_back_is_given_back_later(
         raise zlog.StoreTimeout("no answer")
 
     with monkeypatch.context() as patch:
-        patch.setattr(space._inner._replica, "call", fail)
+        patch.setattr(space._inner._replica, "carry_out", fail)
         with pytest.raises(zlog.StoreTimeout):
             held.release()
     held.release()

@@ -17,7 +17,8 @@ from zlog.objects import (
     UnknownObjectType,
     UnknownRecord,
 )
-from zlog.objects import _machine as machine_module
+from zlog.objects import _decided as decided_module
+from zlog.objects._decided import Decided, Decision
 from zlog.objects._machine import Frozen, Machine
 from zlog.objects._records import (
     decode_record,
@@ -123,6 +124,28 @@ def copied(machine: Machine) -> Machine:
     return copy
 
 
+def test_the_newest_results_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decided_module, "RESULTS_BYTES", 30)
+    decided = Decided()
+    assert decided.results() == ""
+    results: list[Any] = ["too old", [1.0, None], True, {"not": {"JSON"}}, "the newest"]
+    for i, result in enumerate(results):
+        decided.add(f"{i}", Decision(1, i, "committed"))
+        decided.keep_result(f"{i}", result)
+    loaded = Decided.load(decided.results(), msgspec.Raw(encode(decided.rows())))
+    for each in (decided, loaded, loaded.copy()):
+        found = [each.again(f"{i}", 2) for i in range(len(results))]
+        assert [outcome and outcome.results for outcome in found] == [
+            (),
+            ([1.0, None],),
+            (True,),
+            (),
+            ("the newest",),
+        ]
+    loaded.keep_result("large", "v" * 100)
+    assert loaded.results() == f'{{"large":"{"v" * 100}"}}'
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     log=records(), cut=st.integers(0, 12), ranged=st.booleans(), kept=st.sampled_from([1, 2, 99])
@@ -132,7 +155,7 @@ def test_replicas_agree_wherever_they_begin(
 ) -> None:
     """One that began at a checkpoint, and one that has looked at ranges before, too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(machine_module, "DECIDED_MAX", kept)
+        patch.setattr(decided_module, "DECIDED_MAX", kept)
         cut = min(cut, len(log))
         whole, first = Machine(TYPES, 0), Machine(TYPES, 0)
         outcomes = played(whole, log, 0)

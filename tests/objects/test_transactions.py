@@ -16,7 +16,7 @@ from zlog.objects import (
     Space,
     Transaction,
 )
-from zlog.objects import _machine as machine_module
+from zlog.objects import _decided as decided_module
 
 from .test_objects import Account
 
@@ -284,7 +284,7 @@ def test_a_late_twin_does_nothing(
     space: Space, log: zlog.Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An append that was given up may arrive any time later, even when its id is forgotten."""
-    monkeypatch.setattr(machine_module, "DECIDED_MAX", 4)
+    monkeypatch.setattr(decided_module, "DECIDED_MAX", 4)
     counter = space.counter("c")
     start = space.sync()
     counter.add_and_get(1)
@@ -305,7 +305,7 @@ def test_a_forgotten_start_is_made_anew(
     space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A transaction that began before what the space remembers runs again, and commits."""
-    monkeypatch.setattr(machine_module, "DECIDED_MAX", 2)
+    monkeypatch.setattr(decided_module, "DECIDED_MAX", 2)
     for _ in range(5):
         other.counter("others").add_and_get(1)
     assert space.counter("c").add_and_get(1) == 1

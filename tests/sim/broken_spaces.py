@@ -5,8 +5,9 @@ from __future__ import annotations
 from unittest import mock
 
 from zlog.objects import _restore
+from zlog.objects._decided import Decided
 from zlog.objects._feed import Feed
-from zlog.objects._machine import Decided, Machine
+from zlog.objects._machine import Machine
 from zlog.objects._replica import Replica
 
 from .mutant import Mutant
@@ -98,6 +99,14 @@ SPACES = {
         kinds=(Kind.OBJECTS,),
         shows="P23",
         tried_first=3,
+    ),
+    "results-forgotten": Mutant(
+        "a checkpoint has no results of commands",
+        20,
+        patch=lambda: mock.patch.object(Decided, "results", return_value=""),
+        kinds=(Kind.OBJECTS,),
+        shows="P24",
+        tried_first=10,
     ),
     "gaps-passed": Mutant(
         "a replica passes what was trimmed, or is not there yet, as if it were nothing of its own",

@@ -20,10 +20,11 @@ from zlog.objects import (
     Conflict,
     OutcomeUnknown,
     Replicated,
+    ResultLost,
     Stopped,
     Transaction,
 )
-from zlog.objects._machine import DECIDED_MAX
+from zlog.objects._decided import DECIDED_MAX
 from zlog.objects.aio import Space
 
 from .clients import Client
@@ -46,7 +47,7 @@ def small_pieces(*, forget: bool) -> Iterator[None]:
     """States and entries travel in small parts; a space that forgets remembers few ids."""
     remembered = DECIDED_MAX_SMALL if forget else DECIDED_MAX
     with (
-        mock.patch("zlog.objects._machine.DECIDED_MAX", remembered),
+        mock.patch("zlog.objects._decided.DECIDED_MAX", remembered),
         mock.patch.multiple("zlog.objects._checkpoint", PIECE_BYTES=200, PIECES_AT_ONCE=2),
         mock.patch("zlog.objects._restore.PIECES_AT_ONCE", 2),
         mock.patch("zlog.objects._replica._SLICE", 3),
@@ -203,7 +204,11 @@ class Player(Client):
             else:
                 noted.read(key, await space.object(List, key).call(value))
 
-        return await attempts.judge(once())
+        try:
+            return await attempts.judge(once())
+        except ResultLost as error:
+            self._complain(f"P24: {self.process.name}: {error}")
+            raise
 
     async def _read(self, space: Space) -> object:  # type: ignore[override]
         """One call that reads."""

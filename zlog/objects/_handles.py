@@ -73,7 +73,7 @@ class Handle(Generic[V]):
     async def _call(self, command: Any) -> Any:
         self._state()
         op = (self._kind, self.name, command, self._version)
-        return (await self._replica.call(op))[1]
+        return await self._replica.call(op)
 
     def _state(self) -> State | None:
         return typed(self._replica.machine.objects, self.name, self._kind)

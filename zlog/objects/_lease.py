@@ -10,7 +10,7 @@ from typing import Any
 from zlog.errors import ZlogError
 from zlog.objects._locks import Holder, LockState
 from zlog.objects._replica import Replica
-from zlog.objects.errors import LockLost, LockTimeout, Rejected
+from zlog.objects.errors import LockLost, LockTimeout, OutcomeUnknown, Rejected
 
 LEASE_SECONDS = 10.0
 
@@ -58,7 +58,7 @@ class Held:
         """
         began = self._io.monotonic()
         try:
-            await self._replica.call(("lock", self.name, ["renew", self.token]))
+            await _command(self._replica, self.name, "renew", self.token)
         except Rejected as error:
             self._until = -math.inf
             raise LockLost(f"lock {self.name!r} was lost: {error}") from error
@@ -70,7 +70,7 @@ class Held:
             return
         self.abandon()
         with contextlib.suppress(Rejected):  # another one has it
-            await self._replica.call(("lock", self.name, ["release", self.token]))
+            await _command(self._replica, self.name, "release", self.token)
         self._given_back = True
 
     def keep(self) -> None:
@@ -112,7 +112,7 @@ async def acquire(
 ) -> Held:
     """Ask for a lock, and wait for it; see ``Lock.acquire``.
 
-    A client that is interrupted takes its request back.
+    A client that is interrupted, or not answered in time, withdraws its request.
     """
     io = replica.port.client.io
     began = io.monotonic()
@@ -121,29 +121,36 @@ async def acquire(
     request = replica.new_id()
     held: Held | None = None
     try:
-        token, granted = await replica.call(ask, request)
-        held = Held(replica, name, token, lease, began)
-        if not granted:
-            await _wait_for_turn(replica, name, token, until)
+        asked = await replica.carry_out(ask, request)
+        held = Held(replica, name, asked.position, lease, began)
+        if not (asked.results and asked.results[0]):  # it was not granted at once, as far as known
+            await _wait_for_turn(replica, name, held.token, until)
             await held.renew()  # it may have been granted long ago: the lease counts from here
     except BaseException as error:
         if held is not None:
             await held.release()
+        elif isinstance(error, OutcomeUnknown):  # the caller has waited long enough
+            replica.port.spawn(_withdraw(replica, name, ask, request))
         elif not isinstance(error, Exception):
-            await _take_back(replica, name, ask, request)
+            await _withdraw(replica, name, ask, request)
         raise
     return held
 
 
-async def _take_back(replica: Replica, name: str, ask: tuple[Any, ...], id: str) -> None:
-    """Give back what was asked for by an entry whose position, the token, is not known.
+async def _command(replica: Replica, name: str, *words: Any) -> None:
+    """Have a lock carry out a command that has no result."""
+    await replica.carry_out(("lock", name, words), replica.new_id())
+
+
+async def _withdraw(replica: Replica, name: str, ask: tuple[Any, ...], id: str) -> None:
+    """Withdraw what was asked for by an entry whose position, the token, is not known.
 
     The request is made again under its id: of the two the state decides the first, which tells
     the position. Where the log does not answer, the lease ends what may have been granted.
     """
     with contextlib.suppress(ZlogError):
         asked = await replica.commit([ask], id, 1, replica.machine.position)
-        await replica.call(("lock", name, ["release", asked.position]))
+        await _command(replica, name, "release", asked.position)
 
 
 async def _wait_for_turn(replica: Replica, name: str, token: int, until: float) -> None:
@@ -176,4 +183,4 @@ async def _wait_for_turn(replica: Replica, name: str, token: int, until: float) 
 async def _expire(replica: Replica, name: str, holder: Holder) -> None:
     """Take the lock away from a holder that has renewed nothing for its lease."""
     with contextlib.suppress(Rejected):  # it has renewed it, or given it back, meanwhile
-        await replica.call(("lock", name, ["expire", holder.token, holder.version]))
+        await _command(replica, name, "expire", holder.token, holder.version)

@@ -5,11 +5,12 @@ Whatever it decides depends on the entries alone, so all replicas decide alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 
+from zlog.objects._decided import Decided, Decision, Outcome
 from zlog.objects._locks import LockState
 from zlog.objects._records import (
     VERSION,
@@ -55,90 +56,16 @@ BUILT_IN: Mapping[str, type[State]] = {
 }
 """Types that every space has, by their names in the log."""
 
-DECIDED_MAX = 65536
-"""Transactions whose ids a space remembers, the newest."""
-
 _MARKS_MAX = 8
 """Checkpoints under way whose states are kept for comparison."""
 
-Code = Literal["committed", "conflict", "rejected", "repeated", "late"]
-"""What became of a transaction. ``repeated``: its id had been decided before. ``late``: it was made
-so long ago that this can't be known any more."""
-
-
-class Outcome(NamedTuple):
-    """What became of a transaction.
-
-    Attributes:
-        code: see there.
-        position: of the entry that decided it.
-        results: of its commands, if it was committed.
-        error: why it was rejected.
-        items: what it had read and was changed since.
-        attempt: of the entry that decided it.
-        committed: of one that is ``repeated``, whether the one before was committed.
-    """
-
-    code: Code
-    position: int
-    results: Sequence[Any] = ()
-    error: Rejected | None = None
-    items: Sequence[tuple[str, object]] = ()
-    attempt: int = 0
-    committed: bool = False
-
-
-class Decision(NamedTuple):
-    """What is remembered of a transaction that was decided."""
-
-    attempt: int
-    position: int
-    code: Code
-
-    def covers(self, attempt: int) -> bool:
-        """Return whether it is a decision on that attempt, too."""
-        return self.code == "committed" or self.attempt >= attempt
-
-    def again(self) -> Outcome:
-        """Return what becomes of another one with its id."""
-        committed = self.code == "committed"
-        return Outcome("repeated", self.position, attempt=self.attempt, committed=committed)
-
-
-class Decided:
-    """The transactions that were decided last, by their ids.
-
-    Attributes:
-        floor: nothing that was decided at this position or later has been forgotten.
-    """
-
-    def __init__(self, known: Mapping[str, Decision] = {}, floor: int = 0) -> None:
-        self._known = dict(known)
-        self.floor = floor
-
-    def find(self, id: str) -> Decision | None:
-        """Return what is known of an id."""
-        return self._known.get(id)
-
-    def add(self, id: str, decision: Decision) -> None:
-        """Remember a decision, the newest of all; forget the oldest where they are too many."""
-        self._known.pop(id, None)
-        self._known[id] = decision
-        if len(self._known) > DECIDED_MAX:
-            oldest = next(iter(self._known))
-            self.floor = self._known.pop(oldest).position + 1
-
-    def copy(self) -> Decided:
-        """Return a copy."""
-        return Decided(self._known, self.floor)
-
-    def rows(self) -> tuple[int, list[tuple[str, int, int, Code]]]:
-        """Return everything, the oldest first."""
-        return self.floor, [(name, *decision) for name, decision in self._known.items()]
-
 
 class Chunk(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """A part of an object's state in a checkpoint; without a kind, the decided transactions."""
+    """A part of an object's state in a checkpoint; without a kind, the decided transactions.
+
+    These have the results of commands, as JSON, in the place of an object's name, which versions
+    that know of no results pass over.
+    """
 
     object: str
     kind: str
@@ -148,7 +75,6 @@ class Chunk(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fals
 
 
 _chunk = msgspec.msgpack.Decoder(Chunk)
-_decided = msgspec.msgpack.Decoder(tuple[int, list[tuple[str, int, int, Code]]])
 
 
 class Frozen:
@@ -170,7 +96,8 @@ class Frozen:
 
     def chunks(self) -> Iterator[bytes]:
         """Make what a checkpoint consists of; the same for the same entries."""
-        yield encode(("", "", VERSION, NEVER, self._decided.rows()))
+        decided = self._decided
+        yield encode((decided.results(), "", VERSION, NEVER, decided.rows()))
         for name, kind, class_version, version, parts in self._objects:
             empty = True
             for part in parts():
@@ -233,13 +160,15 @@ class Machine:
 
     def decide(self, position: int, record: Commit) -> Outcome:
         """Decide a transaction, at the position of its entry, and carry it out if it is valid."""
-        known = self.decided.find(record.id)
-        if known is not None and known.covers(record.attempt):
-            return known.again()
+        again = self.decided.again(record.id, record.attempt)
+        if again is not None:
+            return again
         if record.snapshot < self.decided.floor:
             return Outcome("late", position)
         outcome = self._decide_new(position, record)
         self.decided.add(record.id, Decision(record.attempt, position, outcome.code))
+        if len(outcome.results) == 1 and not (record.reads or record.ranges):
+            self.decided.keep_result(record.id, outcome.results[0])
         return outcome
 
     def _decide_new(self, position: int, record: Commit) -> Outcome:
@@ -370,8 +299,7 @@ class Machine:
         try:
             found = _chunk.decode(chunk)
             if not found.kind:
-                floor, rows = _decided.decode(found.part)
-                self.decided = Decided({row[0]: Decision(*row[1:]) for row in rows}, floor)
+                self.decided = Decided.load(found.object, found.part)
                 return
         except DecodeError as error:
             raise UnknownRecord(

@@ -12,8 +12,9 @@ from zlog._read.columns import Columns
 from zlog._read.items import no_entry
 from zlog.entry import Gap, GapKind
 from zlog.errors import NotWritten, StoreTimeout, StoreUnavailable, ZlogError
+from zlog.objects._decided import Outcome
 from zlog.objects._feed import Feed, Window
-from zlog.objects._machine import Machine, Outcome
+from zlog.objects._machine import Machine
 from zlog.objects._port import Port, Rounds
 from zlog.objects._records import (
     Commit,
@@ -29,7 +30,7 @@ from zlog.objects._records import (
 )
 from zlog.objects._restore import restored
 from zlog.objects._states import Change, Replicated
-from zlog.objects.errors import OutcomeUnknown, PastLost, Stopped, UnsuitableLog
+from zlog.objects.errors import OutcomeUnknown, PastLost, ResultLost, Stopped, UnsuitableLog
 
 _SLICE = 2000
 """Entries that are applied in one go; readers wait that long at most."""
@@ -291,10 +292,9 @@ class Replica:
             self.overtaken += 1
             self.resumed = machine.position
             for name, pending in self._pending.items():
-                known = machine.decided.find(name)
                 pending.missed = True
-                if pending.outcome is None and known and known.covers(pending.attempt):
-                    pending.outcome = known.again()
+                if pending.outcome is None:
+                    pending.outcome = machine.decided.again(name, pending.attempt)
         self._feed.go_to(machine.position)
 
     def write(self, ops: Iterable[tuple[Any, ...]]) -> Awaitable[int]:
@@ -302,30 +302,40 @@ class Replica:
         self.check()
         return self.port.append(encode_write(ops), self._record_tags)
 
-    async def call(self, op: tuple[Any, ...], id: str | None = None) -> tuple[int, Any]:
-        """Have one command carried out; returns the position of its entry, and its result.
+    async def call(self, op: tuple[Any, ...]) -> Any:
+        """Have one command carried out; returns its result.
 
-        Args:
-            op: the command.
-            id: of the transaction; None: a new one.
+        Raises:
+            Rejected: the object refuses it.
+            OutcomeUnknown: the log did not answer in time, twice.
+            ResultLost: it was carried out, and its result is not known.
+        """
+        name = self.new_id()
+        outcome = await self.carry_out(op, name)
+        if not outcome.results:
+            raise ResultLost(
+                f"{op[0]} {op[1]!r} has carried out command {name!r}, at {outcome.position}; a trim"
+                " has overtaken this client before it knew the result, and the checkpoint lacks it",
+                id=name,
+                position=outcome.position,
+            )
+        return outcome.results[0]
+
+    async def carry_out(self, op: tuple[Any, ...], id: str) -> Outcome:
+        """Have one command carried out; returns its outcome, which may lack the result.
 
         Raises:
             Rejected: the object refuses it.
             OutcomeUnknown: the log did not answer in time, twice.
         """
-        name = id or self.new_id()
         attempt = 0
         while True:
             attempt += 1
-            outcome = await self.commit([op], name, attempt, self.machine.position)
-            if outcome.code == "committed":
-                return outcome.position, outcome.results[0]
+            outcome = await self.commit([op], id, attempt, self.machine.position)
+            if outcome.code == "committed" or outcome.committed:
+                return outcome
             if outcome.error is not None:
                 raise outcome.error
-            if outcome.code == "repeated":
-                raise PastLost(
-                    f"the entry at {outcome.position} was trimmed before its result was known"
-                )
 
     def new_id(self) -> str:
         """Return an id that no other transaction has."""

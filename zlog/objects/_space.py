@@ -14,6 +14,7 @@ from zlog.aio.log import Log
 from zlog.aio.opening import Opening
 from zlog.names import check_space_name
 from zlog.objects._checkpoint import begin_space, cursor_name, write_checkpoint
+from zlog.objects._decided import Outcome
 from zlog.objects._handles import (
     WATCH_EVENTS,
     Counter,
@@ -25,7 +26,7 @@ from zlog.objects._handles import (
     Register,
     Set,
 )
-from zlog.objects._machine import Machine, Outcome, check_types
+from zlog.objects._machine import Machine, check_types
 from zlog.objects._port import AsyncioPort, Port
 from zlog.objects._records import ID_BYTES_MAX, Tags, check_key
 from zlog.objects._replica import LINEARIZABLE, Replica, check_log

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from zlog.objects._machine import Outcome, new_state
+from zlog.objects._decided import Outcome
+from zlog.objects._machine import new_state
 from zlog.objects._records import Range, Read, check_key, check_number, given, owned
 from zlog.objects._replica import Replica
 from zlog.objects._states import NEVER, Cell, MapState, Replicated, State, type_name, typed

@@ -151,6 +151,25 @@ class OutcomeUnknown(ZlogError):
         self.id = id
 
 
+class ResultLost(ZlogError):
+    """A command took effect, once, and its result is lost.
+
+    A trim has overtaken this client between the command's entry and its result, and the checkpoint
+    lacks the result: it keeps the newest ones only, and only if JSON can express them.
+
+    Attributes:
+        id: of the command.
+        position: of the entry that carried it out.
+    """
+
+    hint = "Do not repeat the command; read the object, whose state has its effect."
+
+    def __init__(self, message: str, *, id: str, position: int) -> None:
+        super().__init__(message)
+        self.id = id
+        self.position = position
+
+
 class LockLost(ZlogError):
     """A lock's holder has it no more: its lease ran out, or it gave it back."""
 

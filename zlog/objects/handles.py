@@ -199,7 +199,11 @@ class Counter(Handle[_handles.Counter, CounterView]):
         return drive(self._inner.add(number))
 
     def add_and_get(self, number: int = 1) -> int:
-        """Add to it; returns its value right after that."""
+        """Add to it; returns its value right after that.
+
+        Raises:
+            ResultLost: it was added, and a trim came before this client knew the value.
+        """
         return drive(self._inner.add_and_get(number))
 
 
@@ -228,6 +232,9 @@ class Queue(Handle[_handles.Queue, QueueView]):
         Args:
             default: what is returned if there is none.
             wait: seconds to wait for one.
+
+        Raises:
+            ResultLost: a value was taken, and a trim came before this client knew which.
         """
         return drive(self._inner.pop(default, wait=wait))
 
@@ -252,6 +259,7 @@ class Object(Handle[_handles.Object[R], ObjectView[R]]):
 
         Raises:
             Rejected: the object refuses it.
+            ResultLost: it took effect, and a trim came before this client knew the result.
         """
         return drive(self._inner.call(command))
 

@@ -92,6 +92,8 @@ class Lock(Handle[_handles.Lock, LockView]):
         Raises:
             LockTimeout: it was not granted in time.
             LockLost: this client was paused while it waited, and its turn has passed.
+            OutcomeUnknown: the log did not answer in time. The request is withdrawn in the
+                background.
         """
         return Held(drive(self._inner.acquire(owner, lease=lease, timeout=timeout, keep=keep)))
 

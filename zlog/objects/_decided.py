@@ -1,0 +1,147 @@
+"""What became of transactions, and what a space remembers of that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from zlog.objects._records import owned
+from zlog.objects.errors import Rejected
+
+DECIDED_MAX = 65536
+"""Transactions whose ids a space remembers, the newest."""
+
+RESULTS_BYTES = 1 << 20
+"""Results of commands that a space remembers, the newest, as JSON with their ids."""
+
+Code = Literal["committed", "conflict", "rejected", "repeated", "late"]
+"""What became of a transaction. ``repeated``: its id had been decided before. ``late``: it was made
+so long ago that this can't be known any more."""
+
+
+class Outcome(NamedTuple):
+    """What became of a transaction.
+
+    Attributes:
+        code: see there.
+        position: of the entry that decided it.
+        results: of its commands, if it was committed; empty if it is ``repeated`` and the space
+            does not remember them.
+        error: why it was rejected.
+        items: what it had read and was changed since.
+        attempt: of the entry that decided it.
+        committed: of one that is ``repeated``, whether the one before was committed.
+    """
+
+    code: Code
+    position: int
+    results: Sequence[Any] = ()
+    error: Rejected | None = None
+    items: Sequence[tuple[str, object]] = ()
+    attempt: int = 0
+    committed: bool = False
+
+
+class Decision(NamedTuple):
+    """What is remembered of a transaction that was decided."""
+
+    attempt: int
+    position: int
+    code: Code
+
+
+class Decided:
+    """The transactions that were decided last, by their ids, and the newest results.
+
+    A client whose entry was trimmed before it was applied there finds its result here, in the
+    checkpoint that the trim came with. No decision depends on results.
+
+    Attributes:
+        floor: nothing that was decided at this position or later has been forgotten.
+    """
+
+    def __init__(
+        self,
+        known: Mapping[str, Decision] = {},
+        floor: int = 0,
+        results: Mapping[str, bytes] = {},
+    ) -> None:
+        self._known = dict(known)
+        self._results = dict(results)
+        self._bytes = sum(map(_size, self._results.items()))
+        self.floor = floor
+
+    def find(self, id: str) -> Decision | None:
+        """Return the decision on an id."""
+        return self._known.get(id)
+
+    def again(self, id: str, attempt: int) -> Outcome | None:
+        """Return what becomes of a record whose attempt at an id was decided; None: it was not."""
+        known = self.find(id)
+        if known is None or not (known.code == "committed" or known.attempt >= attempt):
+            return None
+        result = self._results.get(id)
+        return Outcome(
+            "repeated",
+            known.position,
+            () if result is None else (msgspec.json.decode(result),),
+            attempt=known.attempt,
+            committed=known.code == "committed",
+        )
+
+    def add(self, id: str, decision: Decision) -> None:
+        """Remember a decision, the newest of all; forget the oldest if there are too many."""
+        self._known.pop(id, None)
+        self._known[id] = decision
+        if len(self._known) > DECIDED_MAX:
+            oldest = next(iter(self._known))
+            self.floor = self._known.pop(oldest).position + 1
+            self._forget_result(oldest)
+
+    def keep_result(self, id: str, result: Any) -> None:
+        """Remember a result, the newest of all, unless JSON can't express it; forget the oldest."""
+        try:
+            data = msgspec.json.encode(owned(result))
+        except (TypeError, ValueError):
+            return
+        self._results[id] = data
+        self._bytes += _size((id, data))
+        while self._bytes > RESULTS_BYTES and len(self._results) > 1:
+            self._forget_result(next(iter(self._results)))
+
+    def _forget_result(self, id: str) -> None:
+        data = self._results.pop(id, None)
+        if data is not None:
+            self._bytes -= _size((id, data))
+
+    def copy(self) -> Decided:
+        """Return a copy."""
+        return Decided(self._known, self.floor, self._results)
+
+    def rows(self) -> tuple[int, list[tuple[str, int, int, Code]]]:
+        """Return all decisions, the oldest first, as a checkpoint has them."""
+        return self.floor, [(name, *decision) for name, decision in self._known.items()]
+
+    def results(self) -> str:
+        """Return the results, the oldest first, as a checkpoint has them."""
+        if not self._results:
+            return ""
+        rows = {name: msgspec.Raw(data) for name, data in self._results.items()}
+        return msgspec.json.encode(rows).decode()
+
+    @classmethod
+    def load(cls, results: str, rows: msgspec.Raw) -> Decided:
+        """Return what :meth:`results` and :meth:`rows` of another one have returned."""
+        floor, decisions = _rows.decode(rows)
+        kept = {name: bytes(raw) for name, raw in _results.decode(results or "{}").items()}
+        return cls({row[0]: Decision(*row[1:]) for row in decisions}, floor, kept)
+
+
+_rows = msgspec.msgpack.Decoder(tuple[int, list[tuple[str, int, int, Code]]])
+_results = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def _size(item: tuple[str, bytes]) -> int:
+    return len(item[0]) + len(item[1])
