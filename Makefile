@@ -19,6 +19,8 @@ TEST_WORKERS := 3
 PYTEST = timeout --signal=INT --kill-after=60 $(TEST_MINUTES)m $(MEASURE) $(BIN)/pytest \
 	--numprocesses=$(TEST_WORKERS) --dist=loadfile --no-loadscope-reorder -o faulthandler_timeout=300
 FUZZ_RUNS := 10000000
+# What programs below tests/ import: their helpers use pytest.
+TESTING := $(DONE)/package $(DONE)/dev-tools
 
 DEMO_PACKAGES := ca-certificates g++ liblmdb-dev liblz4-dev libzstd-dev python3-dev python3-venv
 # The daemons, and what the object class is built with.
@@ -59,7 +61,7 @@ test: lint docs-check limits $(DONE)/java $(DONE)/spin ## check the code, then r
 	ZLOG_REQUIRE_CEPH=1 $(REQUIRE_CHROMIUM) $(PYTEST)
 
 .PHONY: test-local
-test-local: limits $(DONE)/dev-tools $(DONE)/spin ## all tests that need neither Ceph nor Spark
+test-local: limits $(TESTING) $(DONE)/spin ## all tests that need neither Ceph nor Spark
 	ZLOG_TEST_CEPH=never $(REQUIRE_CHROMIUM) $(PYTEST) --ignore=tests/spark
 
 .PHONY: coverage
@@ -88,7 +90,7 @@ coverage-protocol: $(DONE)/build-tools $(DONE)/dev-tools
 
 .PHONY: coverage-python
 coverage-python: MEASURE = $(BIN)/coverage run
-coverage-python: limits $(DONE)/dev-tools $(DONE)/spin
+coverage-python: limits $(TESTING) $(DONE)/spin
 	rm -rf $(COVERAGE)/python
 	@# Of a process that is killed nothing is known, and that test kills by the clock.
 	ZLOG_TEST_CEPH=never $(PYTEST) -rfE --ignore=tests/spark --ignore=tests/system/test_mirror_killed.py
@@ -96,7 +98,7 @@ coverage-python: limits $(DONE)/dev-tools $(DONE)/spin
 	$(BIN)/coverage report
 
 .PHONY: fuzz
-fuzz: $(DONE)/package ## run each fuzzer for FUZZ_RUNS inputs; those in C++ under the sanitizers
+fuzz: $(TESTING) ## run each fuzzer for FUZZ_RUNS inputs; those in C++ under the sanitizers
 	tools/apt-install clang
 	$(BIN)/cmake -S tests/cls -B build/fuzz -DCMAKE_CXX_COMPILER=clang++
 	$(BIN)/cmake --build build/fuzz --parallel 2 --target fuzz_methods fuzz_grants
@@ -173,26 +175,26 @@ THAWS := 30
 chaos: $(if $(SEED),chaos-simulation,$(CHAOS)) ## the model, simulated and real runs under faults, for some twenty minutes
 
 .PHONY: chaos-simulation
-chaos-simulation: $(DONE)/package
+chaos-simulation: $(TESTING)
 	$(BIN)/python -m tests.sim $(if $(SEED),--seed $(SEED),--seeds $(CHAOS_SEEDS))
 	$(if $(SEED),,$(BIN)/python -m tests.sim --kind objects --seeds $(OBJECT_SEEDS))
 
 .PHONY: chaos-kills
-chaos-kills: $(DONE)/package ## KILLS=200 of processes that use an embedded store; SEED=…
+chaos-kills: $(TESTING) ## KILLS=200 of processes that use an embedded store; SEED=…
 	$(BIN)/python -m tests.faults --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
 .PHONY: chaos-hostile
-chaos-hostile: $(DONE)/package $(DONE)/ceph ## HOSTILE_MINUTES=1 of random class calls at each kind of OSD; SEED=…
+chaos-hostile: $(TESTING) $(DONE)/ceph ## HOSTILE_MINUTES=1 of random class calls at each kind of OSD; SEED=…
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
 	$(BIN)/python -m tests.faults --hostile --minutes $(HOSTILE_MINUTES) $(if $(SEED),--seed $(SEED))
 
 .PHONY: chaos-thaws
-chaos-thaws: $(DONE)/package $(DONE)/ceph ## THAWS=30 OSDs frozen, one as another is back, and all copies compared; SEED=…
+chaos-thaws: $(TESTING) $(DONE)/ceph ## THAWS=30 OSDs frozen, one as another is back, and all copies compared; SEED=…
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
 	$(BIN)/python -m tests.faults --thaws $(THAWS) $(if $(SEED),--seed $(SEED))
 
 .PHONY: chaos-faults
-chaos-faults: $(DONE)/package $(DONE)/ceph ## MINUTES=10 of faults on a Ceph cluster of 3 OSDs; SEED=…
+chaos-faults: $(TESTING) $(DONE)/ceph ## MINUTES=10 of faults on a Ceph cluster of 3 OSDs; SEED=…
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
 	$(BIN)/python -m tests.faults --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 

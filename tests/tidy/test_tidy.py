@@ -68,6 +68,17 @@ def test_every_module_is_used() -> None:
     assert not offences, described(offences)
 
 
+def test_targets_install_what_their_programs_import() -> None:
+    """Helpers of tests use pytest, so a fresh clone needs more than the package to run them."""
+    makefile = (ROOT / "Makefile").read_text()
+    rules = re.findall(r"^([a-z-]+):(?!=) ?(.*)\n((?:\t.*\n)+)", makefile, re.MULTILINE)
+    programs = {
+        name: needed for name, needed, recipe in rules if "$(BIN)/python -m tests." in recipe
+    }
+    assert {"bench", "chaos-kills", "fuzz"} <= {*programs}
+    assert [name for name, needed in programs.items() if "$(TESTING)" not in needed] == []
+
+
 def test_files_are_short_enough_to_be_read_at_once() -> None:
     texts = {
         str(file.relative_to(ROOT)): file.read_text()
