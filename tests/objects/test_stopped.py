@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from zlog.objects import (
 from zlog.objects import _machine as machine_module
 from zlog.objects._records import Tags, encode, encode_write
 
+from ..conformance.stored import door_to
 from ..support.logs import leave_hole
 from .test_objects import Account
 
@@ -253,6 +255,27 @@ def test_a_hole_is_never_passed(tmp_path: Path) -> None:
             assert late.local.map("map").get("key") == 1
         assert space.map("map").get("key") == 2  # this one waits, and fills it
         assert late.map("map").get("key") == 2
+
+
+@pytest.mark.parametrize("selects", [False, True], ids=["reads all", "reads by tag"])
+def test_a_lost_entry_is_never_passed(
+    log: zlog.Log, space: Space, other: Space, selects: bool
+) -> None:
+    space.map("map").put("key", 1)
+    other.sync()
+    lost = space.map("map").put("key", 2)
+    name = log.view.object_of(lost).name
+    with door_to(log.store) as door:
+        door.save(name, replace(door.load(name), omap={}))
+    space.map("map").put("key", 3)
+    feed = other._inner._replica._feed
+    feed._selects = selects
+    feed.go_to(other.position)
+    for _ in range(2):
+        with pytest.raises(zlog.CorruptEntry, match=f"position {lost} "):
+            other.map("map").get("key")
+        assert other.position == lost
+        assert other.local.map("map").get("key") == 1
 
 
 def test_an_interrupted_apply_is_not_repeated(
