@@ -1,14 +1,21 @@
 #include "cls_zlog/host/restore.h"
 
+#include <fcntl.h>
 #include <lmdb.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
+#include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cls_zlog/host/compact_copy.h"
 #include "cls_zlog/host/database_lock.h"
+#include "cls_zlog/host/guarded.h"
 #include "cls_zlog/host/lmdb_env.h"
 #include "cls_zlog/host/lmdb_file.h"
 #include "cls_zlog/host/lmdb_identity.h"
@@ -18,7 +25,7 @@
 namespace zlog {
 namespace {
 
-// A database file that only this process uses.
+// A database file that only this process uses, which ends if LMDB finds a page damaged.
 class File {
  public:
   ~File() {
@@ -30,6 +37,7 @@ class File {
 
   int open(const std::string& path, unsigned flags) {
     if (const int result = ::mdb_env_create(&env_)) return lmdb_errno(result);
+    ::mdb_env_set_assert(env_, [](MDB_env*, const char*) { ::_exit(1); });
     return lmdb_errno(::mdb_env_open(env_, path.c_str(), flags | MDB_NOSUBDIR | MDB_NOLOCK, 0));
   }
 
@@ -92,6 +100,87 @@ int begin_incarnation(const std::string& path, const Pending& pending) {
   });
 }
 
+// Reads everything in a database, and compares what its pages say.
+int verify(const std::string& path) {
+  File file;
+  if (const int error = file.open(path, MDB_RDONLY)) return error;
+  return file.transact(MDB_RDONLY, [](MDB_txn* txn, MDB_dbi dbi) {
+    MDB_stat stat{};
+    MDB_cursor* cursor = nullptr;
+    if (const int result = ::mdb_stat(txn, dbi, &stat)) return lmdb_errno(result);
+    if (const int result = ::mdb_cursor_open(txn, dbi, &cursor)) return lmdb_errno(result);
+    MDB_val key{}, value{}, last{};
+    size_t entries = 0;
+    int result = 0;
+    while ((result = ::mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
+      const std::string_view data(static_cast<const char*>(value.mv_data), value.mv_size);
+      if (!data.empty()) static_cast<void>(static_cast<const volatile char&>(data.back()));
+      if (entries++ > 0 && ::mdb_cmp(txn, dbi, &last, &key) >= 0) break;
+      last = key;
+    }
+    ::mdb_cursor_close(cursor);
+    return result == MDB_NOTFOUND && entries == stat.ms_entries ? 0 : -EIO;
+  });
+}
+
+// Writes a copy that can be put in place.
+int prepare(const std::string& backup, CompactCopy* copy, std::string* reason) {
+  Pending pending;
+  if (const int error = copy_backup(backup, copy, &pending, reason)) {
+    return error == -EFAULT ? -EIO : error;  // it was sent to where no page is
+  }
+  if (const int error = begin_incarnation(copy->path(), pending)) return error;
+  return verify(copy->path());
+}
+
+// Reads what the process at the other end of a pipe says, up to its end, and closes the pipe.
+std::string read_all(int pipe) {
+  std::string told;
+  char buffer[256];
+  ssize_t size = 0;
+  while ((size = ::read(pipe, buffer, sizeof buffer)) > 0 || (size < 0 && errno == EINTR)) {
+    if (size > 0) told.append(buffer, static_cast<size_t>(size));
+  }
+  ::close(pipe);
+  return told;
+}
+
+// What `work(reason)` answers in a process of its own. EIO if a signal ended that: LMDB trusts the
+// pages of a file, and a damaged one may send it anywhere.
+template <typename Work>
+int in_child(const Work& work, std::string* reason) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return -errno;
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // handlers of this process are not for the child
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::prctl(PR_SET_DUMPABLE, 0);  // no core file
+    std::string more;
+    const int answer = guarded([&] { return work(&more); });
+    more.insert(0, reinterpret_cast<const char*>(&answer), sizeof answer);
+    ::_exit(::write(ends[1], more.data(), more.size()) < 0);
+  }
+  int error = child < 0 ? -errno : -EIO;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::close(ends[1]);
+  const std::string told = read_all(ends[0]);
+  if (child < 0) return error;
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (told.size() >= sizeof error) {
+    std::memcpy(&error, told.data(), sizeof error);
+    *reason = told.substr(sizeof error);
+  } else {
+    *reason = "its pages are damaged";
+    if (WIFSIGNALED(status)) *reason += std::string(": ") + ::strsignal(WTERMSIG(status));
+  }
+  return error;
+}
+
 }  // namespace
 
 int restore_store(const std::string& directory, const std::string& backup, std::string* reason) {
@@ -104,12 +193,12 @@ int restore_store(const std::string& directory, const std::string& backup, std::
   LmdbLocks locks;
   if (const int failed = locks.open(directory + "/lock.mdb", true)) return failed;
   CompactCopy copy(path);
-  Pending pending;
-  if (const int failed = copy_backup(backup, &copy, &pending, reason)) return failed;
-  if (const int failed = begin_incarnation(copy.path(), pending)) return failed;
+  int failed = in_child([&](std::string* more) { return prepare(backup, &copy, more); }, reason);
   // It notes a later state, and higher epochs and positions. Nothing is lost with it.
-  if (::unlink(sequencer.c_str()) != 0 && errno != ENOENT) return -errno;
-  return copy.put_in_place(&locks, reason);
+  if (failed == 0 && ::unlink(sequencer.c_str()) != 0 && errno != ENOENT) failed = -errno;
+  if (failed == 0) failed = copy.put_in_place(&locks, reason);
+  if (!copy.in_place()) CompactCopy::remove_left(path);
+  return failed;
 }
 
 }  // namespace zlog

@@ -10,7 +10,8 @@ namespace zlog {
 // whole and synced the store is as before, then it is the backup.
 //
 // Answers 0 or a negative errno, and may then say more in `reason`: EBUSY while the store is open,
-// here or elsewhere; EPROTO when the backup holds something else; EIO when it is damaged.
+// here or elsewhere; EPROTO when the backup holds something else; EIO when it is damaged. A child
+// process reads the backup, so damaged pages end the child and not the caller.
 int restore_store(const std::string& directory, const std::string& backup, std::string* reason);
 
 }  // namespace zlog

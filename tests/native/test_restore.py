@@ -156,6 +156,37 @@ def test_what_is_no_backup_changes_nothing(folder: Path, tmp_path: Path, backup:
     assert contents(folder) == before
 
 
+RESTORE_DAMAGED = """
+    import sys
+    from pathlib import Path
+    import zlog
+    from zlog.store import restore
+
+    folder, page_bytes = Path(sys.argv[1]), 4096
+    whole = (folder / "data.mdb").read_bytes()
+    damaged = folder.with_name("damaged")
+    for begin in range(2 * page_bytes, len(whole), page_bytes):
+        damaged.write_bytes(whole[:begin] + b"\\xff" * page_bytes + whole[begin + page_bytes:])
+        try:
+            restore(folder, damaged)
+        except zlog.StoreUnavailable as error:
+            print(error)
+        else:
+            print("restored")
+            with zlog.connect(folder) as store, zlog.Log.open(store, "orders") as log:
+                list(log.read_range(hole_timeout=0))
+        if (folder / "data.mdb.new").exists():
+            sys.exit("the copy was left")
+"""
+
+
+def test_no_damaged_page_ends_the_process(folder: Path) -> None:
+    """LMDB reads what is beyond a page, or beyond the file, where a damaged one sends it."""
+    told = run(RESTORE_DAMAGED, folder)
+    assert "or is damaged (its pages are damaged: " in told
+    assert "restored" in told  # where nothing lies on the page
+
+
 def test_a_compacted_store_is_no_older_one(folder: Path) -> None:
     with zlog.connect(folder) as store:
         store.compact()

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import random
 from unittest import mock
 
-from zlog.objects import _restore
+from zlog.entry import GapKind
+from zlog.objects import _replica, _restore
 from zlog.objects._decided import Decided
 from zlog.objects._feed import Feed
 from zlog.objects._machine import Machine
 from zlog.objects._replica import Replica
+from zlog.store import RequestPayload
 
+from .cluster import Execute, Objects
 from .mutant import Mutant
 from .run import Kind
 
 _replica_commit = Replica.commit
+_BAD_BUT_LOST = tuple(each for each in _replica._BAD if each is not GapKind.LOST)
 
 
 async def _commit_as_seen(self, ops, *words):  # type: ignore[no-untyped-def]
@@ -53,6 +58,26 @@ _feed_next = Feed.next
 async def _next_without_gaps(self, tail):  # type: ignore[no-untyped-def]
     """Tell of no gap."""
     return [window._replace(gaps=[]) for window in await _feed_next(self, tail)]
+
+
+def lose_sometimes(objects: Objects) -> Execute:
+    """Now and then the keys of entries are gone from the copy of an object that is read."""
+    chance = random.Random(1)
+
+    def execute(object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
+        found = None
+        if method in ("read", "select") and chance.random() < 0.02:
+            found = objects.memory.peek(object)
+        if found is None:
+            return objects.execute(object, method, payload)
+        attrs, omap, stream = found
+        kept = {key: value for key, value in omap.items() if key[:2] != b"e."}
+        objects.memory.poke(object, attrs, kept, stream)
+        answer = objects.execute(object, method, payload)
+        objects.memory.poke(object, *found)
+        return answer
+
+    return execute
 
 
 SPACES = {
@@ -107,6 +132,15 @@ SPACES = {
         kinds=(Kind.OBJECTS,),
         shows="P24",
         tried_first=10,
+    ),
+    "lost-passed": Mutant(
+        "a replica passes an entry that is lost as if it were nothing of its own",
+        40,
+        wrap=lose_sometimes,
+        patch=lambda: mock.patch.object(_replica, "_BAD", _BAD_BUT_LOST),
+        kinds=(Kind.OBJECTS,),
+        shows="P2",
+        tried_first=3,
     ),
     "gaps-passed": Mutant(
         "a replica passes what was trimmed, or is not there yet, as if it were nothing of its own",

@@ -102,9 +102,11 @@ class ProcessStore(FaultyStore):
 
     Attributes:
         effect: called with the method of each of its operations that has taken effect.
+        hold: seconds by which its next write is late.
     """
 
     effect: Callable[[str], None] | None = None
+    hold = 0.0
 
     def __init__(
         self, objects: Objects, execute: Execute, plan: SeededPlan, process: str, *, token: bool
@@ -154,6 +156,8 @@ class ProcessStore(FaultyStore):
             return Fate(None if fate.effect is None or wait else fate.effect + 2.0, None)
         if call.method == "lock" and fate.error == 0:
             fate = fate._replace(again=None)  # RADOS sends it once, as everything
+        if call.method == "write":
+            wait, self.hold = max(wait, self.hold), 0.0
         if not wait:
             return fate
         return Fate(

@@ -97,6 +97,14 @@ class Contender(Client):
             return [future.result() for future in futures]
         return None
 
+    async def _write_as_the_layout_changes(self, writer: RecordedWriter) -> None:
+        """Change it while one round is held back, and later ones are written."""
+        self._store.hold = 0.2
+        for _ in range(self._chance.randint(2, 6)):
+            await writer.submit(self._entry())
+            await asyncio.sleep(self._chance.uniform(0, 0.03))
+        await self._log.log.reconfigure(width=self._chance.randint(1, 5))
+
     def _check_order(self, futures: list[asyncio.Future[int]], done: asyncio.Future[int]) -> None:
         if done.exception() is None and not all(
             each.done() for each in futures[: futures.index(done)]
@@ -132,6 +140,7 @@ _WRITES: dict[Callable[[Contender, RecordedWriter], Awaitable[object]], int] = {
     Contender._append_several: 15,
     Contender._submit_several: 25,
     Contender._append_at_the_same_time: 10,
+    Contender._write_as_the_layout_changes: 2,
     Contender._read_last: 10,
     Contender._look_at_tail: 6,
     Contender._trim_below: 1,

@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from types import ModuleType
 from unittest import mock
 
-from zlog._append import deliveries, place
+from zlog._append import deliveries, exclusive, place
 from zlog._append.deliveries import _Attempt
 from zlog._append.exclusive import Exclusive
+from zlog._append.rounds import Round
 from zlog._base.io import Call
 from zlog._base.protocol import Code
 from zlog._layout import positions, views
@@ -187,6 +188,16 @@ def _confirm_all_written(self):  # type: ignore[no-untyped-def]
                 self._told.append((handed, handed.first))
 
 
+class _WrittenForEver(Round):
+    """A round that was written once counts as written, whatever the layout became since."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name != "written" or value or not hasattr(self, name):
+            super().__setattr__(name, value)
+
+
 async def _highest_end(io, view, start, deadline, objects=None):  # type: ignore[no-untyped-def]
     """Take all that is written for confirmed, above holes too."""
     refs = [*view.objects(view.live_stripe)] if objects is None else objects
@@ -339,6 +350,13 @@ MUTANTS = {
         40,
         patch=lambda: mock.patch.object(Exclusive, "_confirm", _confirm_all_written),
         kinds=(Kind.EXCLUSIVE,),
+    ),
+    "not-written-again": Mutant(
+        "a writer does not write again what is above a hole of the stripe that ended",
+        40,
+        patch=lambda: mock.patch.object(exclusive, "Round", _WrittenForEver),
+        kinds=(Kind.EXCLUSIVE,),
+        tried_first=3,
     ),
     "recovered-past-a-hole": Mutant(
         "a client that takes a log takes what lies above a hole for confirmed",
