@@ -278,6 +278,18 @@ def test_a_lost_entry_is_never_passed(
         assert other.local.map("map").get("key") == 1
 
 
+def test_a_space_whose_entries_are_lost_does_not_begin_again(log: zlog.Log, space: Space) -> None:
+    space.map("map").put("key", 1)
+    for ref in log.view.objects():
+        with door_to(log.store) as door:
+            door.save(ref.name, replace(door.load(ref.name), omap={}))
+    tail = log.tail()
+    with pytest.raises(zlog.CorruptEntry):
+        Space.open(log, "space")
+    assert log.tail() == tail
+    Space.open(log, "another").close()
+
+
 def test_an_interrupted_apply_is_not_repeated(
     space: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,7 @@ from .mutant import Mutant
 from .run import Kind
 
 _replica_commit = Replica.commit
-_BAD_BUT_LOST = tuple(each for each in _replica._BAD if each is not GapKind.LOST)
+_HIDING_BUT_LOST = tuple(each for each in _replica.HIDING if each is not GapKind.LOST)
 
 
 async def _commit_as_seen(self, ops, *words):  # type: ignore[no-untyped-def]
@@ -137,7 +137,7 @@ SPACES = {
         "a replica passes an entry that is lost as if it were nothing of its own",
         40,
         wrap=lose_sometimes,
-        patch=lambda: mock.patch.object(_replica, "_BAD", _BAD_BUT_LOST),
+        patch=lambda: mock.patch.object(_replica, "HIDING", _HIDING_BUT_LOST),
         kinds=(Kind.OBJECTS,),
         shows="P2",
         tried_first=3,

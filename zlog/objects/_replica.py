@@ -38,8 +38,8 @@ _SLICE = 2000
 WAIT_SECONDS = 5.0
 """How long a wait for more takes, before it looks whether it is still wanted."""
 
-_BAD = (GapKind.UNWRITTEN, GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
-"""Gaps in which an entry of the space may hide: none is passed."""
+HIDING = (GapKind.UNWRITTEN, GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
+"""Gaps that may hide an entry of the space: a replica passes none of them."""
 
 LINEARIZABLE = 0.0
 """Seconds by which what is read may be out of date: by none."""
@@ -238,7 +238,7 @@ class Replica:
         client = self.port.client
         view, asked = client.layout.view, False
         for gap in gaps:
-            if gap.kind in _BAD:
+            if gap.kind in HIDING:
                 return gap
             if gap.kind is GapKind.TRIMMED:
                 if gap.position >= view.trim_point and not asked:  # an object knew it first

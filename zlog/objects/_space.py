@@ -9,9 +9,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from zlog._layout.views import backoff
-from zlog._read.select import Wanted, last_entry
+from zlog._read.items import no_entry
+from zlog._read.select import Backwards, Wanted
 from zlog.aio.log import Log
 from zlog.aio.opening import Opening
+from zlog.entry import Entry
 from zlog.names import check_space_name
 from zlog.objects._checkpoint import begin_space, cursor_name, write_checkpoint
 from zlog.objects._decided import Outcome
@@ -29,7 +31,7 @@ from zlog.objects._handles import (
 from zlog.objects._machine import Machine, check_types
 from zlog.objects._port import AsyncioPort, Port
 from zlog.objects._records import ID_BYTES_MAX, Tags, check_key
-from zlog.objects._replica import LINEARIZABLE, Replica, check_log
+from zlog.objects._replica import HIDING, LINEARIZABLE, Replica, check_log
 from zlog.objects._restore import oldest, restored
 from zlog.objects._states import Replicated
 from zlog.objects._transaction import Transaction, TransactionState, conflict
@@ -338,12 +340,19 @@ async def _first_state(
     machine = await restored(port, name, types)
     if machine is not None:
         return machine
-    wanted = Wanted.of((Tags.of(name).space,), "any")
-    last = await last_entry(client.reader, client.budget, wanted, ...)
-    cursor = await client.cursors.read(cursor_name(name), client.deadline())
     log = client.layout.view.log
-    if last is not None or (cursor and cursor.position < client.layout.view.trim_point):
-        raise PastLost(f"space {name!r} of log {log!r} has no checkpoint that can be read")
+    no_checkpoint = PastLost(f"space {name!r} of log {log!r} has no checkpoint that can be read")
+    cursor = await client.cursors.read(cursor_name(name), client.deadline())
+    wanted = Wanted.of((Tags.of(name).space,), "any")
+    entries = Backwards(client.reader, client.budget, wanted, 0, None, entries_max=1)
+    while (items := await entries.next()) is not None:
+        for item in items:
+            if isinstance(item, Entry):
+                raise no_checkpoint
+            if cursor and item.kind in HIDING:  # all entries of the space may be lost
+                raise no_entry(item, log)
+    if cursor and cursor.position < client.layout.view.trim_point:
+        raise no_checkpoint
     if not create:
         raise SpaceNotFound(f"log {log!r} has no space {name!r}")
     await begin_space(port, name, tail)
