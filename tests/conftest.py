@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
+from hypothesis.internal.conjecture import engine
 
 from .support.ceph import (
     SKIP_PREFIX,
@@ -49,6 +50,17 @@ SLOW_FILES = (
     "bench/test_loads.py",
 )
 """Each takes a quarter of a minute or more, the longest first."""
+
+
+SHRINK_SECONDS = 20
+"""Seconds in which hypothesis makes a failing example smaller. It takes up to five minutes unless
+told otherwise, which no public setting does."""
+
+
+def pytest_configure() -> None:
+    """Bound how long a failing property test takes to report."""
+    assert engine.MAX_SHRINKING_SECONDS >= SHRINK_SECONDS  # hypothesis still has this limit
+    engine.MAX_SHRINKING_SECONDS = SHRINK_SECONDS
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
