@@ -2,10 +2,10 @@
 
 Two are mistakes of the client that changes the layout, one of the client that appends, one of the
 client that reserves, three of clients that deliver, one of readers by tags, one of compaction by
-key, five of the object class, one each of a sequencer and of a client that greet each other, three
-of logs with exclusive writers: of the writer, of the reader, and of the client that takes the log,
-and seven of replicas of a space. The class is C++, and not built broken: what is wrong with it is
-done where its methods are called.
+key, five of the object class, one each of a sequencer and of a client that greet each other, four
+of logs with exclusive writers: two of the writer, one of the reader, one of the client that takes
+the log, and nine of spaces and their replicas. The class is C++, and not built broken: what is
+wrong with it is done where its methods are called.
 """
 
 from __future__ import annotations

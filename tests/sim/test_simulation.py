@@ -68,6 +68,13 @@ def test_what_is_broken_is_noticed(name: str, kind: Kind) -> None:
     pytest.fail(f"nothing noticed that {mutant.broken}")
 
 
+def test_lost_entries_break_no_property() -> None:
+    """The mutant that passes them is noticed in the same seed."""
+    mutant = MUTANTS["lost-passed"]
+    outcome = run(mutant.tried_first, mutant.wrap, kind=Kind.OBJECTS)
+    assert not [each for each in outcome.violations if each.startswith(mutant.shows)]
+
+
 def test_a_seed_decides_everything() -> None:
     """Also in another process, whose objects lie elsewhere and whose hashes are others."""
     here = [unbroken(seed).digest for seed in (3, 4)]
