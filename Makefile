@@ -56,7 +56,7 @@ demo: $(DONE)/package ## build, then keep a real file in a log on the local disk
 	@PATH="$(BIN):$$PATH" VIRTUAL_ENV=.venv examples/demo.sh
 
 .PHONY: test
-test: lint docs-check limits $(DONE)/java $(DONE)/spin ## check the code, then run all tests; without Ceph they fail
+test: lint docs-check limits $(TESTING) $(DONE)/java $(DONE)/spin ## check the code, then run all tests; without Ceph they fail
 	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
 	ZLOG_REQUIRE_CEPH=1 $(REQUIRE_CHROMIUM) $(PYTEST)
 
@@ -75,7 +75,7 @@ PROTOCOL_TESTS := tests/cls tests/conformance tests/native/test_audit.py tests/c
 	tests/sequencer/test_machine.py
 
 .PHONY: coverage-protocol
-coverage-protocol: $(DONE)/build-tools $(DONE)/dev-tools
+coverage-protocol: $(TESTING)
 	rm -rf $(COVERAGE)/package $(COVERAGE)/cls $(COVERAGE)/venv
 	@# An environment that adds this build of zlog to the packages of the first one.
 	$(PYTHON) -m venv --without-pip $(COVERAGE)/venv
