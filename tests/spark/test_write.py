@@ -38,10 +38,13 @@ class Copy:
         self._options = {"checkpointLocation": str(self.checkpoint), **options}
 
     def run(
-        self, transform: Callable[[DataFrame], DataFrame] = lambda table: table
+        self,
+        transform: Callable[[DataFrame], DataFrame] = lambda table: table,
+        **options: object,
     ) -> StreamingQuery:
-        """Run it up to the present tail."""
-        source = self._spark.readStream.format("zlog").options(**options_of(self._source)).load()
+        """Run it up to the present tail; the options are of its source."""
+        given = options_of(self._source, **options)
+        source = self._spark.readStream.format("zlog").options(**given).load()
         query = (
             transform(source.select("data"))
             .writeStream.format("zlog")
@@ -161,7 +164,7 @@ def test_a_batch_that_was_not_recorded_is_written_once(
     copy.run()
     copy.forget_commit(0)
     copy.log.reconfigure(width=3)
-    copy.run()
+    copy.run(minPartitions=7)
     assert Counter(data_of(copy.log.read_range())) == Counter(data_of(log.read_range()) * copies)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import zlog
 from zlog.errors import CursorAhead, CursorNotFound
 from zlog.spark._handles import LogRef, trimmed_error
-from zlog.spark._offset import Offset
+from zlog.spark._offset import Offset, Recorded, Selection
 from zlog.spark._options import Place, SourceOptions
 from zlog.spark._plan import (
     JOINED_BYTES_MAX,
@@ -65,21 +65,45 @@ class Planner:
     def plan_batch(self) -> list[Shares]:
         """Return the tasks of a batch read, as far as the tail."""
         start, end = self.position(self.options.starting), self.position(self.options.ending)
-        return self.plan(start, min(end, self.tail()))
+        end = min(end, self.tail())
+        return self.plan(start, end, self.record(start, end)) if start < end else []
 
-    def plan(self, start: int, end: int) -> list[Shares]:
-        """Return the tasks that read ``[start, end)``, which lies below the tail.
+    @property
+    def selection(self) -> Selection:
+        """The options that decide which positions are rows."""
+        options = self.options
+        tags = None if options.tags is None else sorted(options.tags)
+        match = options.match if tags and len(tags) > 1 else "any"
+        return {"includeGaps": options.include_gaps, "tags": tags, "match": match}
+
+    def record(self, start: int, end: int) -> Recorded:
+        """Return what a plan for ``[start, end)``, which is below the tail, depends on.
 
         Raises:
-            Invalidated: some of it is trimmed, and that counts as a loss.
             IncompletePlan: the log's stripes do not hold all of it.
         """
-        if start >= end:
-            return []
         # In this order: what the stripes leave out since it is trimmed lies below the point then.
         stripes, trim_point = self.log.call(
             lambda handle: (handle.stripes(start, end), handle.view.trim_point)
         )
+        options = self.options
+        sizes = Sizes(self._joined_max(stripes), options.tasks_min, options.tasks_max)
+        first = min(max(start, trim_point), end)
+        split(self.log.name, stripes, first, end, sizes)  # raises before it is recorded
+        kept = [
+            replace(each, start=max(first, each.start), end=min(end, each.end))
+            for each in stripes
+            if max(first, each.start) < min(end, each.end)
+        ]
+        return Recorded(kept, sizes, self.selection)
+
+    def plan(self, start: int, end: int, recorded: Recorded) -> list[Shares]:
+        """Return the tasks that read ``[start, end)``: the same ones whenever it is asked.
+
+        Raises:
+            Invalidated: some of it is trimmed, and that counts as a loss.
+        """
+        trim_point = self.log.call(lambda handle: handle.earliest())
         if start < trim_point:
             if self.options.fail_on_data_loss:
                 raise trimmed_error(self.log, start, trim_point)
@@ -89,10 +113,10 @@ class Planner:
                 start,
                 min(trim_point, end),
             )
-            if not self.options.include_gaps:
-                start = trim_point
-        sizes = Sizes(self._joined_max(stripes), self.options.tasks_min, self.options.tasks_max)
-        return split(self.log.name, stripes, start, end, sizes, trimmed=trim_point)
+        first = recorded.stripes[0].start if recorded.stripes else end
+        if not self.options.include_gaps:
+            start = first
+        return split(self.log.name, recorded.stripes, start, end, recorded.sizes, trimmed=first)
 
     def _joined_max(self, stripes: list[Stripe]) -> int:
         """Return up to how many positions of a task stripes are joined, by their entries' size."""
@@ -154,7 +178,8 @@ class StreamPlanner:
             end = min(end, first + entries_max)
         if end <= start.position:
             return start
-        return self._offset(end, start.position)
+        recorded = self._planner.record(start.position, end)
+        return self._offset(end, start.position, recorded)
 
     def _end(self, start: int) -> int:
         if self._last is not None:
@@ -169,9 +194,15 @@ class StreamPlanner:
         return self._offset(tail, tail)
 
     def plan(self, end: Offset) -> list[Shares]:
-        """Return the tasks of the batch that ends there; see :meth:`Planner.plan`."""
+        """Return the tasks of the batch that ends there; see :meth:`Planner.plan`.
+
+        They follow from the offset alone, unless an older version of zlog made it.
+        """
         self._check(end)
-        return self._planner.plan(end.since, end.position)
+        if end.since == end.position:
+            return []
+        recorded = end.recorded or self._planner.record(end.since, end.position)
+        return self._planner.plan(end.since, end.position, recorded)
 
     def _commit(self, position: int) -> None:
         name = self.options.cursor
@@ -179,13 +210,13 @@ class StreamPlanner:
             self.log.call(lambda handle: commit_cursor(handle, name, position))
             self._committed = position
 
-    def _offset(self, position: int, since: int) -> Offset:
+    def _offset(self, position: int, since: int, recorded: Recorded | None = None) -> Offset:
         log_id = self.log.log_id
         assert log_id is not None
-        return Offset(position, since, self.log.name, log_id)
+        return Offset(position, since, self.log.name, log_id, recorded)
 
     def _check(self, offset: Offset) -> None:
-        offset.check(self.log.name, self.log.log_id)
+        offset.check(self.log.name, self.log.log_id, self._planner.selection)
 
 
 def commit_cursor(log: zlog.Log, name: str, position: int) -> None:

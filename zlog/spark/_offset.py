@@ -2,17 +2,64 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TypedDict, cast
 
 from zlog.errors import ZlogError
+from zlog.spark._plan import Sizes
+from zlog.view import Stripe
 
 
 class WrongCheckpoint(ZlogError):
     """The checkpoint of a query is not of the log that it reads."""
 
     hint = "Start the query with a checkpoint of its own, or with the log that this one is of."
+
+
+class Selection(TypedDict):
+    """The options that decide which positions are rows, by their names."""
+
+    includeGaps: bool
+    tags: list[str] | None
+    match: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What decides, besides its range, which rows are in which task of a batch.
+
+    A batch that is repeated must have the same rows in the same tasks: a sink may know them by
+    their task. The log's state and the options may be others by then.
+
+    Attributes:
+        stripes: of the range, in a row; what is below the first one was trimmed.
+        sizes: how the stripes become tasks.
+        selection: which positions are rows.
+    """
+
+    stripes: Sequence[Stripe]
+    sizes: Sizes
+    selection: Selection
+
+    def to_json(self) -> dict[str, object]:
+        """Return it for an offset. Each stripe ends where the next one starts."""
+        stripes = [[each.start, each.width, each.unit] for each in self.stripes]
+        return {"stripes": stripes, **asdict(self.sizes), **self.selection}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, object], end: int) -> Recorded:
+        """Read what an offset has, of a batch that ends at ``end``; keys of it may be missing."""
+        found = cast("Sequence[tuple[int, int, int]]", content["stripes"])
+        ends = [*(start for start, _, _ in found[1:]), end]
+        stripes = [
+            Stripe(0, start, last, width, unit)
+            for (start, width, unit), last in zip(found, ends, strict=True)
+        ]
+        sizes = Sizes(**{name: content[name] for name in asdict(Sizes())})  # type: ignore[arg-type]
+        selection = {name: content[name] for name in Selection.__annotations__}
+        return cls(stripes, sizes, cast("Selection", selection))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,20 +73,24 @@ class Offset:
             told by its end alone.
         log: name of the log.
         log_id: which log of that name, since another one may have it by now.
+        recorded: None: the offset ends no batch, or an older version of zlog made it.
     """
 
     position: int
     since: int
     log: str
     log_id: int
+    recorded: Recorded | None = None
 
-    def to_json(self) -> dict[str, int | str]:
+    def to_json(self) -> dict[str, object]:
         """Return what Spark writes down. It compares the text, so the keys have one order."""
+        recorded = {} if self.recorded is None else {"plan": self.recorded.to_json()}
         return {
             "position": self.position,
             "from": self.since,
             "log": self.log,
             "id": f"{self.log_id:016x}",
+            **recorded,
         }
 
     @classmethod
@@ -50,20 +101,35 @@ class Offset:
             WrongCheckpoint: this is no offset of a zlog source.
         """
         position, since, log, log_id = (content.get(k) for k in ("position", "from", "log", "id"))
-        if isinstance(position, int) and isinstance(since, int) and 0 <= since <= position:
-            with contextlib.suppress(ValueError):
-                return cls(position, since, str(log), int(str(log_id), 16))
+        plan = cast("Mapping[str, object] | None", content.get("plan"))
+        try:
+            if isinstance(position, int) and isinstance(since, int) and 0 <= since <= position:
+                recorded = None if plan is None else Recorded.from_json(plan, position)
+                return cls(position, since, str(log), int(str(log_id), 16), recorded)
+        except (LookupError, TypeError, ValueError):
+            pass
         raise WrongCheckpoint(f"the checkpoint is not of a log of zlog: it holds {dict(content)}")
 
-    def check(self, log: str, log_id: int | None) -> None:
-        """Complain unless the offset is one of this log.
-
-        Raises:
-            WrongCheckpoint: it is another one's.
-        """
+    def check(self, log: str, log_id: int | None, selection: Selection) -> None:
+        """Raise WrongCheckpoint unless the offset is of this log, and of a query of these rows."""
         if self.log != log:
             raise WrongCheckpoint(f"the checkpoint is of log {self.log!r}, and not of {log!r}")
         if self.log_id != log_id:
             raise WrongCheckpoint(
                 f"the checkpoint is of a log {log!r} that was removed: another one has its name"
             )
+        given = cast("Mapping[str, object]", selection)
+        kept = cast("Mapping[str, object]", self.recorded.selection if self.recorded else {})
+        for name, value in kept.items():
+            if value != given[name]:
+                raise WrongCheckpoint(
+                    f"the checkpoint is of a query with {_shown(name, value)}, and not with"
+                    f" {_shown(name, given[name])}",
+                    hint=f"Set {name} back, and this query continues. To read other rows from"
+                    f" {self.position} on, start a query with a checkpoint of its own and"
+                    f" startingPosition={self.position}, once this one has come as far.",
+                )
+
+
+def _shown(name: str, value: object) -> str:
+    return f"no {name}" if value is None else f"{name}={json.dumps(value)}"

@@ -85,7 +85,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._planner = StreamPlanner(options)
 
-    def initialOffset(self) -> dict[str, int | str]:  # noqa: N802  # Spark's name
+    def initialOffset(self) -> dict[str, object]:  # noqa: N802  # Spark's name
         """Return where a new query begins."""
         return self._planner.initial().to_json()
 
@@ -100,12 +100,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(  # noqa: N802
         self, start: Mapping[str, object], limit: ReadLimit
-    ) -> dict[str, int | str]:
+    ) -> dict[str, object]:
         """Return where the next batch ends."""
         entries_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         return self._planner.latest(Offset.from_json(start), entries_max).to_json()
 
-    def reportLatestOffset(self) -> dict[str, int | str]:  # noqa: N802
+    def reportLatestOffset(self) -> dict[str, object]:  # noqa: N802
         """Return where the log ends: how far the query lags behind shows in its progress."""
         return self._planner.tail().to_json()
 
