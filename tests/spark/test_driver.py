@@ -37,7 +37,11 @@ def test_a_batch_reads_all_there_is_or_what_it_is_told(log: zlog.Log) -> None:
     assert span(planner(log, startingPosition=5, endingPosition=9).plan_batch()) == (5, 9)
     assert span(planner(log, endingPosition=99).plan_batch()) == (0, 20)
     assert span(planner(log, startingPosition="latest").plan_batch()) is None
-    assert span(planner(log, startingPosition=99).plan_batch()) is None
+    with pytest.raises(zlog.BeyondTail, match="the tail of log 'orders', which is 20"):
+        planner(log, startingPosition=21).plan_batch()
+    with pytest.raises(zlog.BeyondTail):
+        stream(log, startingPosition=21).initial()
+    assert stream(log, startingPosition=20).initial().position == 20
 
 
 def rolled(store: zlog.Store, width: int, entry: bytes = b"x") -> zlog.Log:
@@ -214,5 +218,31 @@ def test_a_cursor_holds_the_log_from_the_start_and_follows(log: zlog.Log) -> Non
     assert log.cursor("table").position == 2
     assert reader.latest(end, None).position == 10
     assert log.cursor("table").position == 7
-    stream(log, cursor="table").latest(start, None)
-    assert log.cursor("table").position == 7
+
+
+def test_a_cursor_that_another_query_moves_ends_the_slower_one(log: zlog.Log) -> None:
+    log.append_many([b"x"] * 10)
+    slow, fast = stream(log, cursor="shared"), stream(log, cursor="shared")
+    first = slow.latest(slow.initial(), 3)
+    fast.latest(fast.latest(fast.initial(), None), None)
+    assert log.cursor("shared").position == 10
+    with pytest.raises(zlog.CursorAhead, match="is at 10, and this query at 3") as raised:
+        slow.latest(first, None)
+    assert "zlog cursor rm orders shared" in raised.value.hint
+    assert log.cursor("shared").position == 10
+
+
+def test_a_new_query_takes_a_cursor_back_that_an_old_one_has_left(log: zlog.Log) -> None:
+    log.append_many([b"x"] * 10)
+    log.trim_to(2)
+    log.cursor("table", create=9)
+    reader = stream(log, cursor="table", startingPosition=0, failOnDataLoss="false")
+    start = reader.initial()
+    assert log.cursor("table").position == 2
+    assert span(reader.plan(reader.latest(start, None))) == (2, 10)
+
+
+def test_a_stream_does_not_begin_in_the_future(log: zlog.Log) -> None:
+    """It would have what is appended until then. Of a batch nothing is left, which is right."""
+    with pytest.raises(ValueError, match="00:00 is in the future"):
+        stream(log, startingTimestamp="2100-01-01T00:00:00Z").initial()

@@ -14,7 +14,7 @@ from pyspark.sql.types import ArrayType, BinaryType, LongType, StringType, Struc
 
 import zlog
 from zlog.spark._options import SinkOptions
-from zlog.spark._write import Appended, Appender, StreamTask
+from zlog.spark._write import Appended, Appender, ExactTask
 
 from ..support.logs import data_of
 from .conftest import options_of
@@ -105,7 +105,7 @@ def test_a_column_of_tags_is_that_of_the_entries(log: zlog.Log) -> None:
     kinds = [pa.array([["a", "é"], None, []], pa.list_(pa.string())), pa.array(["1", "2", "3"])]
     batch = pa.record_batch(kinds, names=["tags", "line"])
     assert appender(log, schema).append(iter([batch])).entries == 3
-    task = StreamTask("query", 3, 1)
+    task = ExactTask("query", 3, 1)
     for appended in (3, 0):
         assert appender(log, schema).deliver(iter([batch]), task).entries == appended
     found = [(entry.data, set(entry.tags)) for entry in log.read_range()]
@@ -128,7 +128,7 @@ def test_a_table_becomes_a_log(spark: SparkSession, log: zlog.Log) -> None:
 
 def test_a_task_that_is_run_again_appends_what_is_missing(log: zlog.Log) -> None:
     rows = [b"%d" % i for i in range(20_000)]
-    task = StreamTask("query", 3, 1)
+    task = ExactTask("query", 3, 1)
     sent = iter([column(rows[:18_000], pa.binary()), column([None], pa.binary())])
     with pytest.raises(ValueError, match="a null is no entry"):
         appender(log).deliver(sent, task)
@@ -140,7 +140,7 @@ def test_a_task_that_is_run_again_appends_what_is_missing(log: zlog.Log) -> None
 
 def test_a_task_of_no_query_is_not_written_exactly_once() -> None:
     with pytest.raises(RuntimeError, match="exactlyOnce"):
-        StreamTask.current()
+        ExactTask.of_stream()
 
 
 def test_a_stream_becomes_a_log(spark: SparkSession, log: zlog.Log, tmp_path: Path) -> None:
@@ -194,3 +194,37 @@ def test_a_batch_that_failed_half_way_is_finished(
     assert 0 < len(data_of(copy.log.read_range())) < len(rows)
     copy.run(failing)
     assert sorted(data_of(copy.log.read_range())) == sorted(rows)
+
+
+def test_a_batch_write_with_a_sequence_appends_once(spark: SparkSession, log: zlog.Log) -> None:
+    """`foreachBatch` hands in the same number when it repeats a batch."""
+    table = spark.range(40).selectExpr("cast(id as string) as line")
+
+    def write(sequence: int, partitions: int) -> None:
+        options = {**options_of(log), "producer": "counts", "sequence": str(sequence)}
+        del options["holeTimeout"]
+        numbered = table.repartition(partitions, "line")
+        numbered.write.format("zlog").options(**options).mode("append").save()
+
+    for sequence in (7, 7, 8):
+        write(sequence, partitions=4)
+    assert Counter(data_of(log.read_range())) == Counter(b"%d" % (i % 40) for i in range(80))
+    with pytest.raises(Exception, match="batch 7 of 'counts' is delivered: its batch is done"):
+        write(7, partitions=4)
+    with pytest.raises(Exception, match="DeliveryDiffers"):
+        write(8, partitions=1)
+
+
+def test_a_batch_that_was_written_by_more_tasks_before_is_an_error(log: zlog.Log) -> None:
+    """The tasks that are missing have no chance to see that their rows are not the same."""
+    rows = iter([column([b"x"], pa.binary())])
+    appender(log).deliver(rows, ExactTask("counts", 3, 1))
+    done = appender(log).deliver(iter([]), ExactTask("counts", 3, 0))
+    with pytest.raises(zlog.DeliveryDiffers, match="written by 1 tasks, and before by 2"):
+        appender(log).done([done], 3)
+
+
+@pytest.mark.parametrize("given", [{"producer": "counts"}, {"sequence": "7"}])
+def test_a_producer_and_a_sequence_belong_together(given: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="give both"):
+        SinkOptions.parse({"store": "file:///logs", "log": "orders", **given})

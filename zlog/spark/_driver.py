@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 import zlog
-from zlog.errors import CursorAhead, CursorNotFound
+from zlog.errors import BeyondTail, CursorAhead, CursorNotFound
 from zlog.spark._handles import LogRef, trimmed_error
 from zlog.spark._offset import Offset, Recorded, Selection
 from zlog.spark._options import Place, SourceOptions
@@ -62,10 +62,25 @@ class Planner:
         """Return the position of a place."""
         return self.log.call(lambda handle: _resolve(handle, place))
 
+    def start(self) -> int:
+        """Return where a read begins.
+
+        Raises:
+            BeyondTail: it begins at a position that no entry has yet.
+        """
+        place = self.options.starting
+        position = self.position(place)
+        if isinstance(place, int) and position > (tail := self.tail()):
+            raise BeyondTail(
+                f"startingPosition={position} is beyond the tail of log {self.log.name!r}, which is"
+                f" {tail}",
+                hint="Set startingPosition to latest to read what is appended from now on.",
+            )
+        return position
+
     def plan_batch(self) -> list[Shares]:
         """Return the tasks of a batch read, as far as the tail."""
-        start, end = self.position(self.options.starting), self.position(self.options.ending)
-        end = min(end, self.tail())
+        start, end = self.start(), min(self.position(self.options.ending), self.tail())
         return self.plan(start, end, self.record(start, end)) if start < end else []
 
     @property
@@ -151,11 +166,22 @@ class StreamPlanner:
         """Return where a new query begins, and make the cursor that holds the log from there on.
 
         Spark asks again when it runs or replays the first batch, which may begin before what is the
-        latest position then: a cursor that is there stays where it is.
+        latest position then: a cursor that exists never moves forward here. One that a query has
+        left further on moves back, or what this query reads could be trimmed.
+
+        Raises:
+            ValueError: the query is to begin at a time in the future.
         """
-        position = self._planner.position(self.options.starting)
+        starting = self.options.starting
+        if isinstance(starting, datetime) and starting > datetime.now(timezone.utc):
+            raise ValueError(
+                f"startingTimestamp={starting.isoformat()} is in the future: the stream would have"
+                " older entries. Start it at that time, or set startingPosition to latest and"
+                " filter by timestamp"
+            )
+        position = self._planner.start()
         if (name := self.options.cursor) is not None:
-            self.log.call(lambda handle: handle.cursor(name, create=position))
+            self.log.call(lambda handle: _hold(handle, name, position))
         return self._offset(position, position)
 
     def end_now(self) -> None:
@@ -206,9 +232,24 @@ class StreamPlanner:
 
     def _commit(self, position: int) -> None:
         name = self.options.cursor
-        if name is not None and position > self._committed:
+        if name is None or position <= self._committed:
+            return
+        try:
             self.log.call(lambda handle: commit_cursor(handle, name, position))
-            self._committed = position
+        except CursorAhead as ahead:
+            if ahead.position > self.log.call(lambda handle: handle.earliest()):
+                raise self._unprotected(position, ahead.position) from None
+        self._committed = position
+
+    def _unprotected(self, position: int, cursor: int) -> CursorAhead:
+        name, log = self.options.cursor, self.log.name
+        return CursorAhead(
+            f"cursor {name!r} of log {log!r} is at {cursor}, and this query at {position}: entries"
+            " that it has not read may be trimmed",
+            position=cursor,
+            hint="Give each query a cursor of its own (option cursor). If no other query moves this"
+            f" one, remove it, and the query makes it again: `zlog cursor rm {log} {name}`.",
+        )
 
     def _offset(self, position: int, since: int, recorded: Recorded | None = None) -> Offset:
         log_id = self.log.log_id
@@ -219,11 +260,21 @@ class StreamPlanner:
         offset.check(self.log.name, self.log.log_id, self._planner.selection)
 
 
+def _hold(log: zlog.Log, name: str, position: int) -> None:
+    """Have a cursor hold the log from a position on, or from a lower one where it is already."""
+    position = max(position, log.earliest())
+    cursor = log.cursor(name, create=position)
+    if cursor.position > position:
+        cursor.reset(position)
+
+
 def commit_cursor(log: zlog.Log, name: str, position: int) -> None:
-    """Have a cursor follow a query, never back; make it if it is not there."""
+    """Have a cursor follow a query; make it if it does not exist.
+
+    Raises:
+        CursorAhead: it is further already, and stays there.
+    """
     try:
         log.cursor(name, create=position).commit(position)
-    except CursorAhead as ahead:
-        _logger.info("%s; it stays there", ahead)  # a batch is committed again after a restart
     except CursorNotFound:
         _logger.warning("cursor %r of log %r was removed meanwhile", name, log.name)

@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 from zlog._read.select import Match
 from zlog._read.times import as_time
 from zlog.limits import HOLE_TIMEOUT_SECONDS
-from zlog.names import check_cursor_name, check_log_name, check_tags
+from zlog.names import check_cursor_name, check_log_name, check_source_name, check_tags
 from zlog.store import default_url
 
 T = TypeVar("T")
@@ -131,12 +131,16 @@ class SinkOptions:
         log: name of the log, which has to be there.
         exactly_once: whether a streaming query appends each row once; or at least once.
         mac_key_file: path of the key of the log's MACs, which every worker has under it.
+        producer: who appends each row of a batch write once, by a name of its own; or None.
+        sequence: the number of that write among those of its producer.
     """
 
     store: str
     log: str
     exactly_once: bool = True
     mac_key_file: str | None = None
+    producer: str | None = None
+    sequence: int | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SinkOptions:
@@ -146,11 +150,17 @@ class SinkOptions:
             ValueError: one is missing, or its value is invalid.
         """
         given = _Given(options)
+        producer = given.maybe("producer", check_source_name)
+        sequence = given.maybe("sequence", _sequence)
+        if (producer is None) != (sequence is None):
+            raise ValueError("the options producer and sequence belong together: give both")
         return cls(
             store=given.get("store", _store, default_url()),
             log=given.require("log", check_log_name),
             exactly_once=given.get("exactlyOnce", _flag, "true"),
             mac_key_file=given.maybe("macKeyFile", str),
+            producer=producer,
+            sequence=sequence,
         )
 
 
@@ -252,6 +262,12 @@ def _time(text: str) -> datetime:
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
         raise ValueError("a number from 1")
+    return int(text)
+
+
+def _sequence(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError("a number from 0")
     return int(text)
 
 

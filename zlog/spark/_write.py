@@ -3,17 +3,17 @@
 What is appended is durable and visible at once, and a log gives no entry back: there is nothing to
 undo when a job fails. Spark runs a task again that failed after it appended, and a streaming query
 a batch that it has no record of. A streaming write delivers (`zlog.Log.deliver`): the query is the
-source, and a task is a part of its batch; so each row is appended once. A batch write has no name
-that outlives it, and appends its rows at least once.
+source, and a task is a part of its batch; so each row is appended once. A batch write with the
+options `producer` and `sequence` does the same. Without them it appends its rows at least once.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from operator import methodcaller
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
@@ -28,11 +28,12 @@ from pyspark.sql.types import ArrayType, BinaryType, StringType, StructType
 from zlog._append.append import GRANT_BYTES_MAX, GRANT_ENTRIES_MAX
 from zlog._native import core
 from zlog._native.core import EntryColumn
-from zlog.errors import AppendRefused
+from zlog.errors import AppendRefused, DeliveryDiffers
 from zlog.spark._handles import LogRef
 from zlog.spark._options import SinkOptions
 
 if TYPE_CHECKING:
+    from zlog import Log
     from zlog._native.core import NewEntry
 
 
@@ -48,7 +49,7 @@ class Appended(WriterCommitMessage):
 
     Attributes:
         entries: how many it appended.
-        query: which query it was of; None: of none.
+        query: the query or producer of an exactly-once append; None: it was none.
     """
 
     entries: int
@@ -56,16 +57,23 @@ class Appended(WriterCommitMessage):
 
 
 @dataclass(frozen=True, slots=True)
-class StreamTask:
-    """A task of a streaming query: what Spark tells it of itself, the same each time it is run."""
+class ExactTask:
+    """A task of an exactly-once append: the query, or producer, and numbers that stay the same."""
 
     query: str
     batch: int
     partition: int
 
     @classmethod
-    def current(cls) -> StreamTask:
-        """Return the task that this worker is running.
+    def of(cls, producer: str, sequence: int) -> ExactTask:
+        """Return the task of a batch write that this worker is running."""
+        context = TaskContext.get()
+        assert context is not None
+        return cls(producer, sequence, context.partitionId())
+
+    @classmethod
+    def of_stream(cls) -> ExactTask:
+        """Return the task of a streaming query that this worker is running.
 
         Raises:
             RuntimeError: Spark does not tell of which query it is.
@@ -114,7 +122,7 @@ class Appender:
         self._tags = names.index(_TAGS) if tags is not None else None
         self.log = LogRef(options.store, options.log, mac_key_file=options.mac_key_file)
 
-    def deliver(self, batches: Iterator[pa.RecordBatch], task: StreamTask) -> Appended:
+    def deliver(self, batches: Iterator[pa.RecordBatch], task: ExactTask) -> Appended:
         """Append those rows of a task that it has not appended before, in their order.
 
         Raises:
@@ -127,6 +135,19 @@ class Appender:
                 entries, source=task.query, batch=task.batch, part=task.partition
             )
         return Appended(appended, task.query)
+
+    def done(self, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
+        """Let the log forget the batches before this one, on the driver, once all tasks have ended.
+
+        Not this one: until Spark has a record of it, which comes after this, it may run it again.
+
+        Raises:
+            DeliveryDiffers: an earlier run of this batch had more tasks. Some of their rows are in
+                the log twice.
+        """
+        queries = [each.query for each in messages if isinstance(each, Appended) and each.query]
+        for query in set(queries):  # one, or none
+            self.log.call(partial(_done, query=query, batch=batch, tasks=len(queries)))
 
     def append(self, batches: Iterator[pa.RecordBatch]) -> Appended:
         """Append all rows of a task, in their order.
@@ -150,6 +171,18 @@ class Appender:
         except AppendRefused as error:
             hint = re.sub(r"\bLOG\b", self.log.name, error.hint)
             raise AppendRefused(f"{error}. {hint}") from None
+
+
+def _done(log: Log, query: str, batch: int, tasks: int) -> None:
+    log.deliveries_done(query, before=batch)
+    parts = max((each.parts for each in log.sources() if each.name == query), default=0)
+    if parts > tasks:
+        raise DeliveryDiffers(
+            f"log {log.name!r}: batch {batch} of {query!r} was written by {tasks} tasks, and before"
+            f" by {parts}: rows may be in the log twice",
+            hint="Keep the number of partitions: repartition(N, COLUMN) or coalesce(1) before the"
+            " write.",
+        )
 
 
 def _items(
@@ -215,10 +248,18 @@ class BatchWriter(DataSourceArrowWriter):
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._appender = Appender(options, schema)
+        self._producer, self._sequence = options.producer, options.sequence
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Append one task's rows, in a worker."""
-        return self._appender.append(iterator)
+        if self._producer is None or self._sequence is None:
+            return self._appender.append(iterator)
+        return self._appender.deliver(iterator, ExactTask.of(self._producer, self._sequence))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """End an exactly-once append; see :meth:`Appender.done`."""
+        if self._sequence is not None:
+            self._appender.done(messages, self._sequence)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -232,20 +273,15 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """Append one task's rows of a batch, in a worker."""
         if not self._exactly_once:
             return self._appender.append(iterator)
-        return self._appender.deliver(iterator, StreamTask.current())
+        return self._appender.deliver(iterator, ExactTask.of_stream())
 
     def commit(
         self,
         messages: list[WriterCommitMessage | None],
         batchId: int,  # noqa: N803  # Spark's name
     ) -> None:
-        """Let the log forget the batches before this one, on the driver.
-
-        Not this one: until Spark has a record of it, which comes after this, it may run it again.
-        """
-        queries = {each.query for each in messages if isinstance(each, Appended) and each.query}
-        for query in queries:  # one, or none
-            self._appender.log.call(methodcaller("deliveries_done", query, before=batchId))
+        """End a batch; see :meth:`Appender.done`."""
+        self._appender.done(messages, batchId)
 
     def abort(
         self,

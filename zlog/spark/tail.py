@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as f
 
 import zlog
-from zlog.errors import ZlogError
+from zlog.errors import CursorAhead, ZlogError
 from zlog.limits import NAME_BYTES_MAX
 from zlog.spark._driver import commit_cursor
 from zlog.spark._failures import FAILURES, cause
@@ -272,7 +273,8 @@ class Run:
         if self._cursor is None or progress.position <= self._committed:
             return
         try:
-            commit_cursor(self._log, self._cursor, progress.position)
+            with contextlib.suppress(CursorAhead):  # the planner moves it as well
+                commit_cursor(self._log, self._cursor, progress.position)
             self._committed = progress.position
         except ZlogError as error:
             if not error.retryable:
