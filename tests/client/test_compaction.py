@@ -248,6 +248,23 @@ def test_where_the_time_is_up_the_next_call_goes_on(
         assert calls > 1 or step < 1
 
 
+def test_what_there_was_no_time_for_the_next_call_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also to entries with several tags whose newer ones were found by different passes."""
+    monkeypatch.setattr(compact, "_WINDOW", 8)
+    with zlog.connect("mem://") as store, zlog.Log.create(store, "log", width=3, unit=4) as log:
+        log.set_retention(AT_ONCE)
+        written = updates(log, 200, 40)
+        log.apply_retention()
+        written.update(updates(log, 50, 40, seed=1))
+        with monkeypatch.context() as patch:
+            patch.setattr(compact, "_OBJECTS_AT_ONCE", 1)
+            patch.setattr(log._client.io, "monotonic", _Clock(0.6))
+            log.apply_retention(timeout=60.0)
+        assert log.retention_report().compacting
+        log.apply_retention()
+        assert held(log) == kept(written)
+
+
 def test_the_newest_is_never_lost_where_it_dies() -> None:
     """At any operation; the next one finishes, and nothing else is gone."""
 

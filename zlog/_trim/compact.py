@@ -69,7 +69,8 @@ async def compact(layout: Layout, old_end: int, deadline: Deadline, *, now: bool
         if progress.done < bound and not progress.unfinished and budget.expired:
             progress = Progress(progress.done, bound, 0)
         await _note(layout, progress, deadline)
-        if progress.done >= bound or budget.expired:
+        doubtful = progress.unfinished and progress.at == progress.end
+        if progress.done >= bound or budget.expired or doubtful:
             return progress
 
 
@@ -129,10 +130,14 @@ async def _go_on(
     )
     if at < end:
         return Progress(progress.done, end, at)
-    if newest.doubtful and not budget.expired:
+    if newest.doubtful or resumed:  # no one notes what made an interrupted pass doubtful
         # Entries with several tags may have newer ones with some of them further down.
-        await _learn(layout, newest, trim_point, start, budget, deadline, room=2 * _TAGS_MAX)
-        await _clean(layout, newest, trim_point, end, budget, deadline)
+        reached = await _learn(
+            layout, newest, trim_point, start, budget, deadline, room=2 * _TAGS_MAX
+        )
+        cleaned = await _clean(layout, newest, trim_point, end, budget, deadline)
+        if (reached < start or cleaned < end) and not (resumed and progress.at == end):
+            return Progress(progress.done, end, end)  # once more, with the time of a whole call
     return Progress(end, end, end)
 
 
