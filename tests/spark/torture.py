@@ -1,8 +1,10 @@
-"""Kill `zlog spark tail` again and again while a log grows: ``python -m tests.spark.torture``.
+"""Kill a Spark query again and again while a log grows: ``python -m tests.spark.torture``.
 
-A log is appended to all the while. The query copies it, and is killed with SIGKILL at random
-moments: the driver's Python and JVM, the planner, the workers, all at once. It is started again,
-and so on; in the end the table is read by Spark and compared with the log.
+A log is appended to all the while, entries of all sizes, and its layout changes. The query copies
+it, to a table (`zlog spark tail`) or to another log, and is killed with SIGKILL at random moments:
+the driver's Python and JVM, the planner, the workers, all at once. Then it is started again. Often
+Spark's record of its last batch is removed before, so that the batch is repeated; the copy to a log
+also gets other options each time. In the end the copy is compared with the log.
 """
 
 from __future__ import annotations
@@ -43,6 +45,18 @@ _SETTINGS = {
 }
 
 
+_REPLAYED = 0.5
+"""How often a run has to repeat a batch that was done."""
+
+_PADDING = (0, 0, 0, 0, 100, 1000, 16_000)
+"""Bytes that are added to the numbers of one append."""
+
+_WIDTH_CHANGED = 0.01
+"""How often an append is followed by a change of the width."""
+
+_OPTIONS = ("minPartitions=7", "minPartitions=3", "maxPartitions=2", "maxPartitions=1000")
+
+
 class Load:
     """Appends numbers, from 0 on, each once.
 
@@ -51,9 +65,11 @@ class Load:
         error: what ended it before its time.
     """
 
-    def __init__(self, log: zlog.Log, rate: int) -> None:
+    def __init__(self, log: zlog.Log, rate: int, seed: int) -> None:
         self._log = log
         self._rate = rate
+        self._width = log.view.live_stripe.width
+        self._dice = random.Random(seed)
         self._stopped = threading.Event()
         self.acknowledged = 0
         self.error: Exception | None = None
@@ -75,8 +91,11 @@ class Load:
         try:
             while not self._stopped.is_set():
                 first = self.acknowledged
-                self._log.append_many([b"%d" % (first + i) for i in range(step)])
+                padding = bytes(self._dice.choice(_PADDING))
+                self._log.append_many([b"%d:%b" % (first + i, padding) for i in range(step)])
                 self.acknowledged += step
+                if self._dice.random() < _WIDTH_CHANGED:
+                    self._log.reconfigure(width=self._dice.randint(1, 2 * self._width))
                 due = began + self.acknowledged / self._rate
                 self._stopped.wait(max(0.0, due - time.monotonic()))
         except Exception as error:  # noqa: BLE001  # raised at the end
@@ -87,33 +106,24 @@ class Victim:
     """A run of the query, with all processes that come of it.
 
     Args:
-        url: of the store.
-        table: the copy of the log.
-        entries_max: of a batch.
-        words: further arguments of the command.
+        command: that runs it.
+        checkpoint: of the query.
     """
 
-    def __init__(self, url: str, table: Path, entries_max: int, words: Sequence[str] = ()) -> None:
-        self._offsets = table.with_name(f"{table.name}.checkpoint") / "offsets"
+    def __init__(self, command: Sequence[str], checkpoint: Path) -> None:
+        self._offsets = checkpoint / "offsets"
         self._batches = self.batches()
-        command = [ZLOG, "--store", url, "spark", "tail"]
-        command += [LOG, "--to", str(table), "--max-entries", str(entries_max)]
-        command += ["--master", "local[2]", "--trigger", "0.2s", *words]
-        for key, value in _SETTINGS.items():
-            command += ["--spark-conf", f"{key}={value}"]
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115  # as long as the process
         self._process = subprocess.Popen(
             command,
-            stderr=subprocess.DEVNULL,
+            stderr=self._output,
             start_new_session=True,
             env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
         )
 
     def batches(self) -> int:
         """Return how many batches were planned so far, by this run and those before."""
-        try:
-            return sum(1 for each in self._offsets.iterdir() if each.name.isdecimal())
-        except FileNotFoundError:
-            return 0
+        return len(_numbers(self._offsets))
 
     def wait_for_batch(self) -> None:
         """Wait until this run has planned a batch.
@@ -124,7 +134,9 @@ class Victim:
         end = time.monotonic() + _START_SECONDS
         while self.batches() == self._batches:
             if self._process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError("zlog spark tail does not work here: run it by hand")
+                self._output.seek(0)
+                said = self._output.read().decode(errors="replace")[-10_000:]
+                raise RuntimeError(f"the query does not work here, and says:\n{said}")
             time.sleep(_LOOK_SECONDS)
 
     def kill(self) -> int:
@@ -161,7 +173,7 @@ class Victim:
 
 
 class Found(NamedTuple):
-    """What a table holds.
+    """What a copy holds.
 
     Attributes:
         rows: of it.
@@ -176,33 +188,80 @@ class Found(NamedTuple):
     last: int
 
 
-def look(table: Path) -> Found:
-    """Read the table, as Spark does: files that a killed task left behind are no part of it."""
-    from pyspark.sql import SparkSession
+class Table:
+    """A table that `zlog spark tail` copies the log to."""
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master("local[2]").config("spark.log.level", "OFF")
-    for key, value in _SETTINGS.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    try:
-        row = spark.read.parquet(str(table)).selectExpr(
-            "count(*)",
-            "count(distinct position)",
-            "count(distinct data)",
-            "coalesce(max(position), -1)",
-        ).first()  # fmt: skip
-        assert row is not None
-        return Found(*row)
-    finally:
-        spark.stop()
+    def __init__(self, url: str, folder: Path) -> None:
+        self._url = url
+        self._table = folder / "table"
+        self.checkpoint = folder / "table.checkpoint"
+
+    def command(self, options: argparse.Namespace, *, once: bool) -> list[str]:
+        """Return the command of a run."""
+        command = [ZLOG, "--store", self._url, "spark", "tail", LOG, "--to", str(self._table)]
+        command += [
+            "--master",
+            "local[2]",
+            "--max-entries",
+            str(options.rate * (60 if once else 1)),
+        ]
+        command += ["--trigger", "available-now" if once else "0.2s"]
+        return command + [f"--spark-conf={key}={value}" for key, value in _SETTINGS.items()]
+
+    def look(self) -> Found:
+        """Read the table as Spark does: files that a killed task left behind do not count."""
+        from pyspark.sql import SparkSession
+
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        builder = SparkSession.builder.master("local[2]").config("spark.log.level", "OFF")
+        for key, value in _SETTINGS.items():
+            builder = builder.config(key, value)
+        spark = builder.getOrCreate()
+        try:
+            row = spark.read.parquet(str(self._table)).selectExpr(
+                "count(*)",
+                "count(distinct position)",
+                "count(distinct data)",
+                "coalesce(max(position), -1)",
+            ).first()  # fmt: skip
+            assert row is not None
+            return Found(*row)
+        finally:
+            spark.stop()
+
+
+class Copy:
+    """Another log that the log is copied to, by the exactly-once appends of Spark's sink."""
+
+    def __init__(self, url: str, folder: Path, seed: int) -> None:
+        self._url = url
+        self._dice = random.Random(seed)
+        self.checkpoint = folder / "checkpoint"
+        with zlog.connect(url) as store:
+            zlog.Log.create(store, "copy").close()
+
+    def command(self, options: argparse.Namespace, *, once: bool) -> list[str]:
+        """Return the command of a run."""
+        command = [sys.executable, "-m", "tests.spark.copy_log", self._url, LOG, "copy"]
+        command += [str(self.checkpoint), *["--once"] * once]
+        command += ["--option", f"maxEntriesPerTrigger={options.rate * (60 if once else 1)}"]
+        command += ["--option", self._dice.choice(_OPTIONS)]
+        return command + [f"--conf={key}={value}" for key, value in _SETTINGS.items()]
+
+    def look(self) -> Found:
+        """Read the copy. An entry of it has no other position than its number."""
+        with zlog.connect(self._url) as store, zlog.Log.open(store, "copy") as log:
+            entries = (item.data for item in log.read_range() if isinstance(item, zlog.Entry))
+            numbers = [int(bytes(data).partition(b":")[0]) for data in entries]
+        different = len({*numbers})
+        return Found(len(numbers), different, different, max(numbers, default=-1))
 
 
 def faults(found: Found, tail: int, acknowledged: int) -> list[str]:
-    """Return what the table has otherwise than the log, in words; empty: nothing.
+    """Return how the copy differs from the log, in words; empty: not at all.
 
     Args:
-        found: the table.
+        found: the copy.
         tail: of the log, none of whose positions is a gap.
         acknowledged: different numbers that were appended.
     """
@@ -212,57 +271,79 @@ def faults(found: Found, tail: int, acknowledged: int) -> list[str]:
     if found.positions != tail or found.last != tail - 1:
         said.append(f"{found.positions} positions up to {found.last}, and the log's tail is {tail}")
     if found.numbers != acknowledged:
-        said.append(f"{acknowledged} entries appended, {found.numbers} different ones in the table")
+        said.append(f"{acknowledged} entries appended, {found.numbers} different ones in the copy")
     return said
 
 
-def torture(url: str, table: Path, options: argparse.Namespace) -> list[str]:
-    """Run and kill the query; returns what is wrong with its table."""
+def torture(url: str, folder: Path, options: argparse.Namespace) -> list[str]:
+    """Run and kill the query; returns what is wrong with its copy."""
     with (
         zlog.connect(url) as store,
         zlog.Log.create(store, LOG, width=options.width) as log,
     ):
-        load = Load(log, options.rate)
+        copy = Copy(url, folder, options.seed) if options.to == "log" else Table(url, folder)
+        load = Load(log, options.rate, options.seed)
         with load.running():
-            _kill(url, table, load, options)
+            replayed = _kill(copy, load, options)
         if load.error is not None:
             raise load.error
-        last = Victim(url, table, options.rate * 60, ["--trigger", "available-now"])
+        last = Victim(copy.command(options, once=True), copy.checkpoint)
         found = [] if last.wait() == 0 else ["the last run, which was not killed, failed"]
-        seen, tail = look(table), log.tail()
+        seen, tail = copy.look(), log.tail()
         found += faults(seen, tail, load.acknowledged)
         (cursor,) = log.cursors()
         if cursor.position != tail:
             found.append(f"the cursor is at {cursor.position}, and the log's tail is {tail}")
     print(
         f"{options.kills} kills, {load.acknowledged:,} entries appended, {last.batches()} batches"
-        f" planned; the table has {seen.rows:,} rows at {seen.positions:,} positions"
+        f" planned, {replayed} repeated; the copy has {seen.rows:,} rows of {seen.positions:,}"
     )
     return found
 
 
-def _kill(url: str, table: Path, load: Load, options: argparse.Namespace) -> None:
+def _kill(copy: Table | Copy, load: Load, options: argparse.Namespace) -> int:
+    """Start and kill the query; returns how many batches it has to repeat that were done."""
     dice = random.Random(options.seed)
+    replayed = 0
     for number in range(options.kills):
         began = time.monotonic()
-        victim = Victim(url, table, options.rate)
+        victim = Victim(copy.command(options, once=False), copy.checkpoint)
         try:
             if number == 0 or dice.random() >= EARLY:
                 victim.wait_for_batch()
             time.sleep(dice.uniform(0, options.spread))
         finally:
             killed = victim.kill()
+        if dice.random() < _REPLAYED:
+            replayed += forget_commit(copy.checkpoint)
         print(
             f"kill {number + 1:2d} after {time.monotonic() - began:5.1f} s: {killed} processes,"
             f" {victim.batches()} batches planned so far, {load.acknowledged:,} entries appended",
             flush=True,
         )
+    return replayed
+
+
+def forget_commit(checkpoint: Path) -> bool:
+    """Remove Spark's record that the last batch is done, if it is; returns whether."""
+    newest = max(map(int, _numbers(checkpoint / "offsets")), default=0)
+    commit = checkpoint / "commits" / str(newest)
+    if not commit.exists():
+        return False
+    commit.unlink()
+    commit.with_name(f".{newest}.crc").unlink(missing_ok=True)
+    return True
+
+
+def _numbers(folder: Path) -> list[str]:
+    return [each.name for each in folder.glob("*") if each.name.isdecimal()]
 
 
 def main() -> None:
-    """Parse the command line; exit with 1 where the table is not exact."""
+    """Parse the command line; exit with 1 if the copy is not exact."""
     parser = argparse.ArgumentParser(prog="python -m tests.spark.torture", description=__doc__)
     parser.add_argument("--store", help="URL of an empty store; else a cluster is started")
+    parser.add_argument("--to", choices=["table", "log"], default="table", help="(%(default)s)")
     parser.add_argument("--kills", type=int, default=10, help="how often (%(default)s)")
     parser.add_argument("--spread", type=float, default=4.0, help="seconds of work before a kill")
     parser.add_argument("--rate", type=int, default=2000, help="entries appended a second")
@@ -274,7 +355,7 @@ def main() -> None:
         url = options.store
         if not url:
             url = stack.enter_context(running_cluster(ClusterSpec("bluestore"))).url()
-        found = torture(url, Path(folder) / "table", options)
+        found = torture(url, Path(folder), options)
     sys.exit("\n".join(found) or 0)
 
 
