@@ -300,6 +300,24 @@ def test_states_that_differ_are_found_out() -> None:
         apply(machine, encode((3, 1, "again", 5, [], 0, "", {"u": digest})))
 
 
+def test_states_that_classes_of_two_versions_write_are_not_compared() -> None:
+    class Later(Sum):
+        version = 2
+
+        def snapshot(self) -> Any:
+            return {"sum": self.sum, "since": 2}
+
+    old, new = Machine(TYPES, 0), Machine({"Sum": Later}, 0)
+    for machine in (old, new):
+        apply(machine, encode_write([("Sum", "u", 5)]))
+        apply(machine, encode((2, 1, "mark")))
+    for machine, other in ((old, new), (new, old)):
+        apply(machine, encode((3, 1, "mark", 2, [], 0, "", other.digests())))
+    apply(new, encode((2, 1, "again")))
+    with pytest.raises(Diverged, match="object 'u' was another here"):
+        apply(new, encode((3, 1, "again", 5, [], 0, "", dict.fromkeys(new.digests(), "else"))))
+
+
 @pytest.mark.parametrize(
     ("data", "error"),
     [
