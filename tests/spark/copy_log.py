@@ -39,7 +39,7 @@ def main() -> None:
         .writeStream.format("zlog")
         .options(store=given.store, log=given.copy)
         .option("checkpointLocation", given.checkpoint)
-        .trigger(**trigger)  # type: ignore[arg-type]  # which takes one of them
+        .trigger(**trigger)
         .start()
     )
     query.awaitTermination()

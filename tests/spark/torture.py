@@ -33,7 +33,7 @@ EARLY = 0.2
 """How often a run is killed at any moment of its start, rather than at its work."""
 
 _LOOK_SECONDS = 0.02
-_START_SECONDS = 240.0
+_START_SECONDS = 600.0
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For a JVM that lives for seconds."""
 
