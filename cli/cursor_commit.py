@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,14 @@ def open_cursor(log: Log, name: str, begin: PositionSpec | None) -> Cursor:
         Invalidated, BeyondTail: that position is trimmed, or beyond the tail.
     """
     return log.cursor(name, create="earliest" if begin is None else beginning(log, begin))
+
+
+def flushing(items: Iterator[Entry | Gap], out: Output) -> Iterator[Entry | Gap]:
+    """Yield what a log's reader returns, and flush the output before each wait for more."""
+    for item in items:
+        yield item
+        if not operator.length_hint(items):
+            out.flush()
 
 
 def print_items(

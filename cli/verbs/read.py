@@ -8,7 +8,7 @@ import click
 
 from zlog import Entry, Gap, Log, Match, NotWritten, ZlogError
 from zlog.cli import ranges
-from zlog.cli.cursor_commit import open_cursor, print_items
+from zlog.cli.cursor_commit import flushing, open_cursor, print_items
 from zlog.cli.exit_codes import exit_code_of_reading
 from zlog.cli.names import CURSOR_NAME, log_argument
 from zlog.cli.output import Output
@@ -123,7 +123,7 @@ def _items(
         return
     start, end = wanted.resolve(log, tail)
     with Progress(end - start, "reading", hidden=out.is_terminal) as progress:
-        for item in log.read_range(start, end, reverse=reverse, **select):
+        for item in flushing(log.read_range(start, end, reverse=reverse, **select), out):
             yield item
             progress.reach(end - item.position if reverse else item.end - start, end - start)
 

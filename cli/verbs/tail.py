@@ -12,7 +12,7 @@ import click
 import zlog
 from zlog import Entry, Gap, Match, aio
 from zlog.cli import ranges
-from zlog.cli.cursor_commit import open_cursor, print_items
+from zlog.cli.cursor_commit import flushing, open_cursor, print_items
 from zlog.cli.exit_codes import exit_code_of_reading
 from zlog.cli.follow import follow
 from zlog.cli.names import CURSOR_NAME, log_argument
@@ -149,7 +149,8 @@ def tail(
         else:
             if beyond:
                 say(beyond)
-            items = _first(_items(opened, start, end, select, to_tail=exit_at_tail), count)
+            found = _items(opened, start, end, select, out, to_tail=exit_at_tail)
+            items = _first(found, count)
             intact = print_items(items, renderer, out, cursor, 0 if count else end)
     return exit_code_of_reading(log, intact=intact)
 
@@ -164,11 +165,11 @@ def _nth_last(log: zlog.Log, count: int, end: int, select: Selected) -> int:
 
 
 def _items(
-    log: zlog.Log, start: int, end: int, select: Selected, *, to_tail: bool
+    log: zlog.Log, start: int, end: int, select: Selected, out: Output, *, to_tail: bool
 ) -> Iterator[Entry | Gap]:
     """Go through a range, and on to the tail as it is then."""
     while start < end:
-        yield from log.read_range(start, end, **select)
+        yield from flushing(log.read_range(start, end, **select), out)
         start, end = end, log.tail() if to_tail else end
 
 

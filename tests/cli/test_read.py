@@ -187,6 +187,19 @@ def test_a_hole_is_filled_when_its_time_is_up(inside: Inside, gaps: zlog.Log) ->
     )
 
 
+@pytest.mark.parametrize("words", [["read"], ["tail", "--since-start"]], ids=" ".join)
+def test_what_lies_before_a_hole_is_printed_while_it_is_waited_for(
+    cli: Cli, orders: zlog.Log, words: list[str]
+) -> None:
+    orders.append_many([b"a", b"b"])
+    (hole,) = orders.reserve()
+    orders.append(b"d")
+    with cli.start(*words, "orders", "--hole-timeout", "20") as process:
+        assert [process.stdout.readline() for _ in "ab"] == [b"a\n", b"b\n"]
+        orders.write(hole, b"c")
+        assert process.stdout.read() == b"c\nd\n"
+
+
 @pytest.mark.parametrize("verb", ["read", "tail"])
 def test_lost_entries_are_shown_and_are_a_failure(
     inside: Inside, monkeypatch: pytest.MonkeyPatch, ten: zlog.Log, verb: str

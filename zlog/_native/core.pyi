@@ -431,7 +431,7 @@ class ColumnWindow:
 _Item = TypeVar("_Item")
 
 class Items(Generic[_Item]):
-    """An iterator over the items of batches.
+    """An iterator over the items of batches; ``operator.length_hint``: those that are in hand.
 
     Args:
         more: returns the next batch, which may be empty; None ends the iteration, and so
@@ -440,6 +440,7 @@ class Items(Generic[_Item]):
 
     def __init__(self, more: Callable[[], Sequence[_Item] | None]) -> None: ...
     def __iter__(self) -> Items[_Item]: ...
+    def __length_hint__(self) -> int: ...
     def __next__(self) -> _Item: ...
 
 # Audits ------------------------------------------------------------------------------------------

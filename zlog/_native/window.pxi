@@ -119,6 +119,9 @@ cdef class Items:
     def __iter__(self):
         return self
 
+    def __length_hint__(self):
+        return max(0, self.count - self.at)
+
     def __next__(self):
         cdef Py_ssize_t at
         while self.at >= self.count:
