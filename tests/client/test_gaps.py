@@ -135,6 +135,7 @@ def test_fills_and_open_holes_across_windows_are_one_gap(
     monkeypatch.setattr("zlog._read.iterate._WINDOW_POSITIONS_FIRST", 16)
     monkeypatch.setattr("zlog._read.iterate.WINDOW_POSITIONS_MAX", 16)
     monkeypatch.setattr("zlog._read.columns.WINDOW_POSITIONS_MAX", 16)
+    monkeypatch.setattr("zlog._read.select._WINDOW_BACKWARDS", 16)
     log = zlog.Log.create(memory, "orders", width=3)
     assert leave_hole(log, 50) == 0
     for position in range(50):
@@ -145,6 +146,8 @@ def test_fills_and_open_holes_across_windows_are_one_gap(
     log.append(b"x")
     open_holes = Gap(50, 100, GapKind.UNWRITTEN)
     assert [*log.read_range(50, hole_timeout=None)] == [open_holes, log.read(100)]
+    backwards = log.read_range(50, hole_timeout=None, reverse=True)
+    assert [*backwards] == [log.read(100), open_holes]
     columns = [*log.read_columns(50, hole_timeout=None)]
     assert [gap for each in columns for gap in each.gaps] == [open_holes]
     seen_from_aside = zlog.Log.open(zlog.ReadOnlyStore(memory), "orders")

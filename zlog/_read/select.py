@@ -185,6 +185,7 @@ class Backwards:
         self._end = end
         self._position: int | None = None
         self._tail = 0
+        self._kept: Gap | None = None
         self._reader = reader
         self._budget = budget
         self._wanted = wanted
@@ -202,16 +203,20 @@ class Backwards:
         lookup = self._lookup
         stripe = await lookup.stripe_at(self._position - 1, deadline)
         if stripe is None:
-            gap = Gap(self._start, self._position, GapKind.TRIMMED)
-            self._position = self._start
-            return [gap]
-        start = max(self._start, stripe.start, lookup.trim_point)
-        find = lookup.backward if self._wanted is not None else lookup.window_below
-        found = await find(stripe, start, self._position, self._tail, deadline)
+            trimmed = Gap(self._start, self._position, GapKind.TRIMMED)
+            found: tuple[list[Entry | Gap], int] | None = [trimmed], self._start
+        else:
+            start = max(self._start, stripe.start, lookup.trim_point)
+            find = lookup.backward if self._wanted is not None else lookup.window_below
+            found = await find(stripe, start, self._position, self._tail, deadline)
         if found is None:
             return ()
         items, self._position = found
-        return items
+        if self._kept is not None:  # the next items may go on with it
+            items = in_order([*items[::-1], self._kept])[::-1]
+        last = items[-1] if items and self._position > self._start else None
+        self._kept = last if isinstance(last, Gap) else None
+        return items if self._kept is None else items[:-1]
 
 
 class _Lookup:
@@ -337,7 +342,6 @@ class _Lookup:
         if not parts:
             return True
         share = max(_SHARE_BYTES_MIN, min(READ_BYTES_MAX, _ROUND_BYTES // len(parts)))
-        wanted = self._wanted
 
         def calls(view: View) -> list[Call]:
             return [
@@ -349,7 +353,7 @@ class _Lookup:
                         part.start,
                         part.end,
                         self._tags,
-                        wanted.every,
+                        self._wanted.every,
                         reverse,
                         self._entries_max,
                         share,
