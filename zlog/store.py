@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast, get_args, runtime_checkable
-from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, unquote_to_bytes, urlsplit
 
 import platformdirs
 
@@ -377,7 +377,10 @@ def _directory_of(url: str, parts: SplitResult) -> str:
             f"an embedded store's one setting is ?mode=ro, and not as in {url!r}: in a path write"
             " %3F for '?' and %23 for '#'"
         )
-    return unquote(parts.path)
+    path = os.fsdecode(unquote_to_bytes(parts.path))
+    if "\0" in path:
+        raise ValueError(f"{url!r} names no local directory: a path has no %00")
+    return path
 
 
 def is_plain(store: Store) -> bool:

@@ -145,6 +145,14 @@ def test_no_ceph_conf_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert "-c PATH" in result.err
 
 
+def test_a_path_has_any_bytes_but_nul(tmp_path: Path) -> None:
+    Inside(f"{tmp_path.as_uri()}/a%FF").ok("create", "app")
+    assert [path.name for path in tmp_path.iterdir()] == ["a\udcff"]
+    result = Inside(f"{tmp_path.as_uri()}/b/%00")("create", "app")
+    assert (result.code, "a path has no %00" in result.err) == (2, True)
+    assert len([*tmp_path.iterdir()]) == 1
+
+
 def test_a_bare_word_is_a_usage_error() -> None:
     result = Inside("logs")("ls")
     assert (result.code, "./logs" in result.err) == (2, True)

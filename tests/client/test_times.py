@@ -38,6 +38,21 @@ def test_the_first_entry_that_is_not_older(log: zlog.Log) -> None:
     assert log.find_time(at(10).timestamp()) == 1
 
 
+def test_a_clock_before_1970_counts_as_1970(log: zlog.Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zlog._base.environment.World.wall_clock_us", lambda _: -1)
+    assert log.append(b"x") == 0
+    assert log.read(0).timestamp == datetime.fromtimestamp(0, timezone.utc)
+    log.cursor("c", create=0)
+    assert log.tail() == 1
+
+
+def test_a_time_out_of_range_in_utc_is_refused(log: zlog.Log) -> None:
+    west, east = timezone(timedelta(hours=-9)), timezone(timedelta(hours=9))
+    for moment in (datetime(9999, 12, 31, 23, tzinfo=west), datetime(1, 1, 1, tzinfo=east)):
+        with pytest.raises(ValueError, match="in UTC"):
+            log.find_time(moment)
+
+
 def test_in_an_empty_log_and_in_one_that_is_all_trimmed(log: zlog.Log) -> None:
     assert [log.find_time(0), log.earliest(), log.tail()] == [0, 0, 0]
     append_at(log, 0, 1, 2)

@@ -98,7 +98,7 @@ class Io(Protocol):
         ...
 
     def wall_clock_us(self) -> int:
-        """Microseconds since 1970, UTC."""
+        """Microseconds since 1970, UTC; 0 if the clock shows an earlier time."""
         ...
 
     def steady_clock(self) -> SteadyTime:

@@ -67,7 +67,7 @@ class Driver(ABC):
         """Start what ``count`` replies answer."""
 
     def wall_clock_us(self) -> int:
-        return self._world.wall_clock_us()
+        return max(0, self._world.wall_clock_us())
 
     def steady_clock(self) -> SteadyTime:
         return self._world.steady_clock()

@@ -48,7 +48,10 @@ def as_time(when: datetime | float) -> datetime:
             raise ValueError(
                 f"{when!r} has no time zone: add one, as in datetime.now(timezone.utc)"
             )
-        return when.astimezone(timezone.utc)
+        try:
+            return when.astimezone(timezone.utc)
+        except OverflowError:
+            raise ValueError(f"{when!r} is before the year 1 or after 9999 in UTC") from None
     if isinstance(when, bool) or not isinstance(when, (int, float)):
         raise TypeError(f"a time is a datetime or seconds since 1970, not {when!r}")
     try:
