@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import zlog
+from zlog._native import core
 from zlog.cli.exit_codes import ExitCode, exit_code_of
 
 from ..support.logs import leave_hole
@@ -81,6 +83,27 @@ def test_what_the_library_warns_of_is_told_as_all_else() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
     assert done.stderr.decode().splitlines()[0] == "zlog: slow"
+
+
+def test_a_machine_without_liblmdb_is_told_what_to_install(tmp_path: Path) -> None:
+    module = tmp_path / "core.so"
+    module.write_bytes(Path(core.__file__).read_bytes().replace(b"liblmdb.so.0", b"liblmdb.so.X"))
+    program = (
+        "import sys, importlib.util as util\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'zlog._native.core':\n"
+        f"            return util.spec_from_file_location(name, {str(module)!r})\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "import zlog.cli.main"
+    )
+    script = tmp_path / "zlog"
+    script.write_text(program)
+    done = subprocess.run([sys.executable, script, "ls"], capture_output=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"zlog: zlog's compiled part can't be loaded (liblmdb.so.X: ")
+    assert b"liblmdb0 (Debian, Ubuntu)" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_bug_is_named_as_such(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
