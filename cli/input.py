@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import select
 import stat
 import sys
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import click
 
@@ -21,6 +22,22 @@ thread, does not end that call."""
 
 class BadInput(click.ClickException):
     """A part of the input is no valid entry; those before were appended."""
+
+
+def load_json(text: str | bytes) -> Any:
+    """Return the value that a line of JSON has.
+
+    Raises:
+        ValueError: it is not JSON, or has more levels than this program can read.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error.msg} at column {error.pos + 1}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not JSON: byte {error.start + 1} is not UTF-8") from error
+    except RecursionError:
+        raise ValueError("not JSON that zlog can read: it has too many levels") from None
 
 
 def _open(path: str) -> BinaryIO:

@@ -13,6 +13,9 @@ import click
 
 _BUFFER_BYTES = 1 << 16
 
+_MESSAGE_MAX = 1000
+"""Characters of a message."""
+
 
 class OutputClosed(Exception):
     """The reader of stdout is gone; the command ends without a message."""
@@ -111,9 +114,31 @@ def _wait_for_room(stream: BinaryIO) -> None:
     room.poll()
 
 
+def escaped(text: str, *, keep: str = "") -> str:
+    r"""Return text in which a character that would not print is shown as ``\x1b``.
+
+    Args:
+        text: to print.
+        keep: characters that stay as they are.
+    """
+    return "".join(
+        character
+        if character.isprintable() or character in keep
+        else character.encode("unicode_escape").decode("ascii")
+        for character in text
+    )
+
+
+def shortened(message: str) -> str:
+    """Return a message that fits a screen, however long the input is that it quotes."""
+    half = _MESSAGE_MAX // 2
+    return message if len(message) <= _MESSAGE_MAX else f"{message[:half]} … {message[-half:]}"
+
+
 def say(text: str) -> None:
     """Tell the user something, on stderr."""
-    click.echo(f"zlog: {text}", err=True)
+    printed = escaped(shortened(text), keep="\n\t")
+    click.echo(f"zlog: {printed}", err=True)
 
 
 def note(text: str) -> None:

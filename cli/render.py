@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,8 +13,11 @@ from typing import Any, Protocol
 import click
 
 from zlog import Entry, Fill, Gap, GapKind, Loss
-from zlog.cli.output import Output, say
+from zlog.cli.output import Output, escaped, say
 from zlog.cli.template import HELP, Template, iso
+
+_UNSAFE = re.compile("[\x80-\x9f\u2028\u2029\ud800-\udfff]")
+"""Characters of JSON that may end a line, control a terminal, or have no UTF-8."""
 
 
 class Renderer(Protocol):
@@ -110,20 +114,13 @@ class Terminal:
 
 def printable(data: bytes) -> str:
     r"""Return bytes as text of one line or more; what would not print is shown as ``\x1b``."""
-    text = data.decode("utf-8", "backslashreplace")
-    return "".join(
-        character if character.isprintable() or character in "\n\t" else _escaped(character)
-        for character in text
-    )
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
+    return escaped(data.decode("utf-8", "backslashreplace"), keep="\n\t")
 
 
 def to_json(fields: Any) -> str:
     """Return JSON on one line."""
-    return json.dumps(fields, ensure_ascii=False, separators=(", ", ": "))
+    text = json.dumps(fields, ensure_ascii=False, separators=(", ", ": "))
+    return text if text.isascii() else _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 @dataclass(frozen=True)
@@ -159,42 +156,41 @@ class Style:
 
 def _template(word: str) -> Template:
     try:
-        return Template(word)
+        template = Template(word)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
-
-
-def style_options(format_words: tuple[str, ...] = ("-f", "--format")) -> Callable[[Any], Any]:
-    """Give a verb the options that say how entries are printed, as one argument ``style``.
-
-    Args:
-        format_words: of the option that takes a format.
-    """
-
-    def decorate(verb: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(verb)
-        def with_style(
-            *args: Any,
-            as_json: bool,
-            template: Template | None,
-            null: bool,
-            raw: bool,
-            **others: Any,
-        ) -> Any:
-            if sum((as_json, template is not None, null, raw)) > 1:
-                raise click.UsageError("--json, --format, --null and --raw exclude each other")
-            return verb(*args, style=Style(as_json, template, null, raw), **others)
-
-        options = (
-            click.option("--json", "as_json", is_flag=True, help="Print JSON lines."),
-            click.option(*format_words, "template", type=_template, metavar="FORMAT", help=HELP),
-            click.option(
-                "-z", "--null", is_flag=True, help="End each entry with NUL instead of newline."
-            ),
-            click.option("-r", "--raw", is_flag=True, help="Print only the bytes of the entries."),
+    if template.constant:
+        raise click.BadParameter(
+            f"{word!r} has no token, such as %s, and would print every entry as the same text; for"
+            " JSON lines, use --json"
         )
-        for option in reversed(options):
-            with_style = option(with_style)
-        return with_style
+    return template
 
-    return decorate
+
+def style_options(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a verb the options that say how entries are printed, as one argument ``style``."""
+
+    @functools.wraps(verb)
+    def with_style(
+        *args: Any,
+        as_json: bool,
+        template: Template | None,
+        null: bool,
+        raw: bool,
+        **others: Any,
+    ) -> Any:
+        if sum((as_json, template is not None, null, raw)) > 1:
+            raise click.UsageError("--json, --format, --null and --raw exclude each other")
+        return verb(*args, style=Style(as_json, template, null, raw), **others)
+
+    options = (
+        click.option("--json", "as_json", is_flag=True, help="Print JSON lines."),
+        click.option("--format", "template", type=_template, metavar="FORMAT", help=HELP),
+        click.option(
+            "-z", "--null", is_flag=True, help="End each entry with NUL instead of newline."
+        ),
+        click.option("-r", "--raw", is_flag=True, help="Print only the bytes of the entries."),
+    )
+    for option in reversed(options):
+        with_style = option(with_style)
+    return with_style

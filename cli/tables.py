@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import click
 
-from zlog.cli.output import Output
+from zlog.cli.output import Output, escaped
 
 
 def bold(out: Output, text: str) -> str:
@@ -19,7 +19,7 @@ def details(out: Output, rows: Iterable[tuple[str, str]]) -> None:
     shown = [*rows]
     width = max(len(label) for label, _ in shown)
     for label, value in shown:
-        out.line(f"{bold(out, label.ljust(width))}  {value}")
+        out.line(f"{bold(out, label.ljust(width))}  {escaped(value)}")
 
 
 def table(
@@ -31,7 +31,8 @@ def table(
 ) -> None:
     """Print columns under a head, which a pipe does not get unless asked for."""
     with_head = out.is_terminal or head_always
-    shown = [head, *rows] if with_head else [*rows]
+    cells_of = (tuple(escaped(cell) for cell in row) for row in rows)
+    shown = [head, *cells_of] if with_head else [*cells_of]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)] if shown else []
     for index, row in enumerate(shown):
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]

@@ -1,4 +1,4 @@
-"""The little language of ``-f``: how an entry is printed."""
+"""The little language of ``--format``: how an entry is printed."""
 
 from __future__ import annotations
 
@@ -9,15 +9,21 @@ from zlog import Entry
 
 _Piece = Callable[[Entry], bytes]
 
-_TOKENS: dict[str, _Piece] = {
+_TOKENS: dict[str, bytes | _Piece] = {
     "p": lambda entry: b"%d" % entry.position,
     "s": lambda entry: entry.data,
     "S": lambda entry: b"%d" % len(entry.data),
     "t": lambda entry: iso(entry.timestamp).encode(),
     "T": lambda entry: ",".join(sorted(entry.tags)).encode(),
-    "%": lambda _: b"%",
+    "%": b"%",
 }
-_ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
+_ESCAPES: dict[str, bytes | _Piece] = {
+    "n": b"\n",
+    "t": b"\t",
+    "r": b"\r",
+    "0": b"\0",
+    "\\": b"\\",
+}
 
 HELP = (
     "Format of an entry: %p position, %s data, %S size of the data, %t time, %T tags (sorted, with"
@@ -41,6 +47,11 @@ class Template:
     def __init__(self, text: str) -> None:
         self._pieces = _parse(text)
 
+    @property
+    def constant(self) -> bool:
+        """Whether every entry is printed as the same text."""
+        return all(isinstance(piece, bytes) for piece in self._pieces)
+
     def render(self, entry: Entry) -> bytes:
         """Return an entry as the format wants it."""
         return b"".join(
@@ -61,7 +72,7 @@ def _parse(text: str) -> list[bytes | _Piece]:
     return pieces
 
 
-def _take(table: dict[str, bytes] | dict[str, _Piece], key: str, sign: str) -> bytes | _Piece:
+def _take(table: dict[str, bytes | _Piece], key: str, sign: str) -> bytes | _Piece:
     found = table.get(key)
     if found is None:
         known = " ".join(sign + each for each in table)

@@ -35,8 +35,8 @@ run cmp "$file" "$folder/copy"
 printf 'equal: %s bytes, %s lines\n' "$(wc -c < "$folder/copy")" "$(wc -l < "$folder/copy")"
 
 say "4. Each entry has a position and a time. Here are the last three."
-show "zlog read messages -3: -f '%p  %t  %s'"
-zlog read messages -3: -f '%p  %t  %s'
+show "zlog read messages -3: --format '%p  %t  %s'"
+zlog read messages -3: --format '%p  %t  %s'
 
 say "5. Follow the log in one process, append in another."
 show "zlog tail messages --follow -n 0 &"

@@ -32,14 +32,14 @@ from zlog.cli.verb import SignedVerb
     zlog read orders --tag eu --tag paid --match all
     zlog read orders --tag eu --reverse | head -1   # the newest one
     zlog read orders --json | jq -r .data
-    zlog read orders -f '%p\t%t\t%s\n'
+    zlog read orders --format '%p\t%t\t%s\n'
     """,
 )
 @log_argument
 @click.argument("wanted", metavar="[RANGE]...", nargs=-1, type=ranges.parse)
 @selecting_options
 @click.option("--reverse", is_flag=True, help="Begin at the end of each range.")
-@style_options()
+@style_options
 @click.option(
     "--cursor", "name", type=CURSOR_NAME, metavar="NAME", help="Start at this cursor of the log."
 )

@@ -81,7 +81,7 @@ _LAST_DEFAULT = 10
     " else at the oldest entry.",
 )
 @selecting_options
-@style_options(("--format",))
+@style_options
 @hole_timeout_option
 @pass_session
 def tail(

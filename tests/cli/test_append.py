@@ -394,7 +394,7 @@ def test_tags_are_given_and_shown(cli: Cli) -> None:
     cli.ok("append", "orders", "--tag", "b", "--tag", "a", "-m", "both")
     cli.ok("append", "orders", "--tag", "a", "--json", "--exclusive", stdin=line)
     cli.ok("append", "orders", "--json", stdin=line)
-    shown = cli.ok("read", "orders", "-f", "%s:%T\\n").decode().splitlines()
+    shown = cli.ok("read", "orders", "--format", "%s:%T\\n").decode().splitlines()
     assert shown == ["both:a,b", "json:a,c,é", "none:a", "json:c,é", "none:"]
     found = [
         json.loads(each).get("tags") for each in cli.ok("read", "orders", "--json").splitlines()
@@ -402,7 +402,7 @@ def test_tags_are_given_and_shown(cli: Cli) -> None:
     assert found == [["a", "b"], ["a", "c", "é"], ["a"], ["c", "é"], None]
     cli.ok("create", "copy")
     cli.ok("append", "copy", "--json", stdin=cli.ok("read", "orders", "--json"))
-    assert cli.ok("read", "copy", "-f", "%s:%T\\n").decode().splitlines() == shown
+    assert cli.ok("read", "copy", "--format", "%s:%T\\n").decode().splitlines() == shown
 
 
 def test_a_bad_tag_is_told(cli: Cli) -> None:

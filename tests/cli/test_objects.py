@@ -99,6 +99,12 @@ def test_objects_of_every_type(inside: Inside, orders: zlog.Log) -> None:
         refused(put, 1, "queue", "`zlog objects ls orders`")
 
 
+def test_a_name_takes_one_line_and_does_not_control_the_terminal(inside: Inside) -> None:
+    inside.ok("objects", "put", "orders", "a\nb\x1b[1m", "k\u2028", "1")
+    assert inside.ok("objects", "ls", "orders") == b"a\\nb\\x1b[1m  map  1\n"
+    assert inside.ok("objects", "get", "orders", "a\nb\x1b[1m") == b"k\\u2028  1\n"
+
+
 def test_a_space_that_is_not_there(inside: Inside, orders: zlog.Log) -> None:
     for words in (["ls"], ["get", "limits"], ["watch", "limits"], ["checkpoint"]):
         verb, *others = words

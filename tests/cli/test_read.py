@@ -31,7 +31,7 @@ from .conftest import Cli, Inside
         (["-3:"], "789"),
         (["-3:-1"], "78"),
         (["-3:@0s"], "789"),
-        (["-1:latest", "-f", "%s\\n"], "9"),
+        (["-1:latest", "--format", "%s\\n"], "9"),
         (["8:100"], "89"),
         (["5:5"], ""),
         (["1", "-1", "0:2"], "1901"),
@@ -114,7 +114,7 @@ def test_json_lines_carry_position_time_and_data(inside: Inside, orders: zlog.Lo
 
 def test_formats(inside: Inside, orders: zlog.Log) -> None:
     orders.append_many([b"a", b"bc"])
-    printed = inside.ok("read", "orders", "-f", r"%p/%S/%s%%\0")
+    printed = inside.ok("read", "orders", "--format", r"%p/%S/%s%%\0")
     assert printed == b"0/1/a%\x001/2/bc%\0"
 
 
@@ -162,7 +162,7 @@ def test_a_gap_is_an_object_also_where_one_position_was_asked_for(
     assert json.loads(result.out) == {"gap": "trimmed", "position": 1, "end": 2}
 
 
-@pytest.mark.parametrize("words", [[], ["--raw"], ["-z"], ["-f", "%s,"]])
+@pytest.mark.parametrize("words", [[], ["--raw"], ["-z"], ["--format", "%s,"]])
 def test_gaps_are_told_on_stderr_beside_bytes(
     inside: Inside, gaps: zlog.Log, words: list[str]
 ) -> None:

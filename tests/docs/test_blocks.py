@@ -102,11 +102,13 @@ LINES = [(page, words) for page in PAGES for line in typed(page) for words in co
 def test_commands_are_found() -> None:
     assert len(LINES) > 200
     assert [
-        *commands("x=1 zlog --store a append b < c && (zlog ls | zlog read d -f '%s') # zlog e")
+        *commands(
+            "x=1 zlog --store a append b < c && (zlog ls | zlog read d --format '%s') # zlog e"
+        )
     ] == [
         ["--store", "a", "append", "b"],
         ["ls"],
-        ["read", "d", "-f", "%s"],
+        ["read", "d", "--format", "%s"],
     ]
 
 

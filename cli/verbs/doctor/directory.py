@@ -42,9 +42,7 @@ def examine(path: Path, *, read_only: bool = False) -> Iterator[Diagnosis]:
         yield _failure(f"{path} is in a directory that this user may not enter", _ANOTHER)
         return
     if not ground.is_dir():
-        yield _failure(
-            f"{ground} is no directory", f"{_ANOTHER}, or mv {_word(ground)} {_word(ground)}.old"
-        )
+        yield _failure(f"{ground} is not a directory", _ANOTHER)
     elif read_only:
         yield _readable(path)
         return

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from zlog.cli.exit_codes import ExitCode, Failure
+from zlog.cli.input import load_json
 from zlog.cli.names import OBJECT_NAME, log_argument
-from zlog.cli.output import Output, note
+from zlog.cli.output import Output, escaped, note
 from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
@@ -132,7 +133,7 @@ def get(
                 if not members:
                     raise _nothing(f"set {name!r} has no member {key!r}", log, name)
             for member in members:
-                out.line(to_json({"member": member}) if as_json else member)
+                out.line(to_json({"member": member}) if as_json else escaped(member))
         elif key is not None or prefix is not None:
             raise click.UsageError(f"{name!r} is a {kind}: it has no keys")
         else:
@@ -184,19 +185,19 @@ def _json(_ctx: click.Context, _param: click.Parameter, word: str | None) -> Any
         return None
     try:
         if word == "-":
-            return [json.loads(b"" if sys.stdin is None else sys.stdin.buffer.read())]
-        return [json.loads(word)]
-    except (ValueError, RecursionError) as error:
+            return [load_json(b"" if sys.stdin is None else sys.stdin.buffer.read())]
+        return [load_json(word)]
+    except ValueError as error:
         what, hint = repr(word), f". A text has quotes: '\"{word}\"'"
         if word == "-":
             what, hint = "stdin", ""
-        raise click.BadParameter(f"{what} is not JSON ({error}){hint}") from error
+        raise click.BadParameter(f"{what} is {error}{hint}") from error
 
 
-def _version(_ctx: click.Context, _param: click.Parameter, word: str | None) -> int | None:
-    if word is None or word == "none":
-        return None if word is None else _ABSENT
-    if not word.isdecimal():
+def _version(word: str) -> int:
+    if word == "none":
+        return _ABSENT
+    if not re.fullmatch(r"\d{1,19}", word, re.ASCII):
         raise click.BadParameter(f"{word!r} is neither a position nor 'none'")
     return int(word)
 
@@ -220,7 +221,7 @@ def _version(_ctx: click.Context, _param: click.Parameter, word: str | None) -> 
     "--if-version",
     "version",
     metavar="POSITION",
-    callback=_version,
+    type=_version,
     help="Only if the key has this version still, the position of the entry that set it, as `get"
     " --json` prints it; 'none': only if there is no such key.",
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from zlog.cli.names import OBJECT_NAME, log_argument
-from zlog.cli.output import Output
+from zlog.cli.output import Output, escaped
 from zlog.cli.parameters import POSITION, json_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
@@ -89,6 +89,6 @@ def _as_json(position: int, change: Change) -> str:
 
 
 def _as_text(position: int, change: Change) -> str:
-    key = [] if change.key is None else [change.key]
+    key = [] if change.key is None else [escaped(change.key)]
     value = "deleted" if change.deleted else to_json(json_of(change.value))
     return "  ".join([str(position), *key, value])
