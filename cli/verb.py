@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from typing import Any
 
 import click
 
 from zlog.cli.parameters import call_seconds, or_none
 from zlog.cli.session import Session
+from zlog.cli.suggestions import suggested_commands, suggested_options
 from zlog.limits import TIMEOUT_SECONDS
 
 
@@ -81,6 +81,16 @@ class Verb(click.Command):
         self.examples = examples
         self.params += global_options(hidden=True)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; name the right option if another tool's was given."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            word = error.option_name
+            if guess := suggested_options(word, self):
+                raise click.UsageError(f"No such option {word!r}.{guess}", ctx) from None
+            raise
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples."""
         write_examples(self.examples, formatter)
@@ -135,8 +145,7 @@ class Verbs(click.Group):
         verb = self.get_command(ctx, word)
         if verb is not None:
             return verb
-        close = get_close_matches(word, self.list_commands(ctx))
-        guess = f" Did you mean {' or '.join(close)}?" if close else ""
+        guess = suggested_commands(word, self.list_commands(ctx))
         raise click.UsageError(f"No such verb {word!r}.{guess}", ctx)
 
     def invoke(self, ctx: click.Context) -> Any:
