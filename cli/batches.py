@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from zlog.cli.input import BadInput, Input
+from zlog.cli.input import BadInput, Input, load_json
 from zlog.names import check_tags
 
 _QUIET_SECONDS = 0.003
@@ -49,10 +48,7 @@ def from_json(line: bytes) -> bytes | None:
     """
     if not line.strip():
         return None
-    try:
-        fields = json.loads(line)
-    except json.JSONDecodeError as error:  # its own text has a line number too, always 1
-        raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from error
+    fields = load_json(line)
     if isinstance(fields, dict):
         entry = _data_of(fields)
         if entry is None or "tags" not in fields:
@@ -76,7 +72,10 @@ def _data_of(fields: dict[str, object]) -> bytes | None:
     if "data" in fields and "data_b64" in fields:
         raise ValueError("both data and data_b64 are given")
     if isinstance(text := fields.get("data"), str):
-        return text.encode()
+        try:
+            return text.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"{text[error.start]!r} in data is half a character") from error
     if isinstance(coded := fields.get("data_b64"), str):
         try:
             return b64decode(coded, validate=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import keyword
 import logging
 import sys
@@ -16,7 +17,14 @@ import zlog
 from zlog import ZlogError
 from zlog.cli.exit_codes import ExitCode, exit_code_of
 from zlog.cli.hints import hint_of
-from zlog.cli.output import OutputClosed, OutputFailed, hold_descriptors, say, silence_stdout
+from zlog.cli.output import (
+    OutputClosed,
+    OutputFailed,
+    hold_descriptors,
+    say,
+    shortened,
+    silence_stdout,
+)
 from zlog.cli.session import Session
 from zlog.cli.signals import Terminated
 from zlog.cli.verb import Verbs, ceph_options, global_options, write_examples
@@ -126,7 +134,9 @@ def _run(run: Callable[[], object], session: Session) -> int:
     except click.ClickException as error:
         _show_traceback(session)
         if isinstance(error, click.UsageError):
-            error.show()
+            shown = io.StringIO()
+            error.show(shown)
+            click.echo(shortened(shown.getvalue()), err=True, nl=False)
         else:
             say(error.format_message())
         return error.exit_code

@@ -51,6 +51,19 @@ def or_none(span: float) -> float | None:
     return None if span == NEVER else span
 
 
+class FiniteRange(click.FloatRange):
+    """A range of numbers that refuses what is not a number, and infinity."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number, checked."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
+
+
 def entry_size(word: str | int) -> int:
     """Return how many bytes an entry may have: a size that the object class takes."""
     count = size(word)

@@ -112,15 +112,14 @@ def _spec(word: str) -> PositionSpec:
     if word == "latest":
         return "latest"
     if not word.startswith("@"):
-        position = int(word)
-        if position > POSITION_MAX:
+        if len(word) > len(str(-POSITION_MAX)) or int(word) > POSITION_MAX:
             raise click.BadParameter(f"{word} is out of range: positions are below 2^63")
-        return position
-    if re.fullmatch(SPAN, word[1:], re.ASCII):
-        return utc_now() - timedelta(seconds=time_span(word[1:]))
+        return int(word)
     try:
+        if re.fullmatch(SPAN, word[1:], re.ASCII):
+            return utc_now() - timedelta(seconds=time_span(word[1:]))
         return _moment(word[1:])
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise click.BadParameter(f"{word!r} is not a time: {error}") from error
 
 
@@ -129,7 +128,7 @@ def _moment(word: str) -> datetime:
     found = _MOMENT.fullmatch(word)
     assert found is not None
     day, clock = found.groups()
-    return datetime.combine(_date(day), _time(clock or "00:00"))
+    return datetime.combine(_date(day), _time(clock or "00:00")).astimezone(timezone.utc)
 
 
 def _date(word: str | None) -> date:

@@ -170,6 +170,8 @@ def usage_errors() -> Iterator[None]:
     """Turn the library's refusal of an argument into a usage error; nothing was sent before."""
     try:
         yield
+    except UnicodeEncodeError as error:
+        raise click.UsageError(f"{error.object!r} is not valid UTF-8") from error
     except ValueError as error:
         raise click.UsageError(str(error)) from error
 

@@ -10,8 +10,11 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _TERM = re.compile(r"(\d+(?:\.\d+)?)([smhdw])", re.ASCII)
 _COUNT = re.compile(r"(\d+(?:\.\d+)?)([kmg]?)", re.ASCII | re.IGNORECASE)
 _POWERS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
-_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?b)?", re.ASCII | re.IGNORECASE)
+_PREFIXES = ("", "k", "m", "g", "t")
+
+_SPAN_WEEKS_MAX = 52_000
+"""A thousand years: a time so long ago is still a date."""
 
 SPAN = r"(?:\d+(?:\.\d+)?[smhdw])+"
 """What a span of time looks like: ``90s``, ``5m``, ``1h30m``, ``7d``, ``2w``."""
@@ -22,7 +25,12 @@ def time_span(word: str | float) -> float:
     text = str(word).strip()
     if not re.fullmatch(SPAN, text, re.ASCII):
         raise click.BadParameter(f"{word!r} is not a duration: write 90s, 5m, 1h30m, 7d or 2w")
-    return sum(float(number) * _SECONDS[unit] for number, unit in _TERM.findall(text))
+    seconds = sum(float(number) * _SECONDS[unit] for number, unit in _TERM.findall(text))
+    if seconds > _SPAN_WEEKS_MAX * _SECONDS["w"]:
+        raise click.BadParameter(
+            f"{word!r} is out of range: a duration is {_SPAN_WEEKS_MAX}w at most"
+        )
+    return seconds
 
 
 def count(word: str | int) -> int:
@@ -30,15 +38,27 @@ def count(word: str | int) -> int:
     found = _COUNT.fullmatch(str(word).strip())
     if found is None:
         raise click.BadParameter(f"{word!r} is not a number of entries: write 5000, 10K or 1M")
-    return int(float(found[1]) * _POWERS[found[2].lower()])
+    return _whole(word, float(found[1]) * _POWERS[found[2].lower()])
 
 
 def size(word: str | int) -> int:
-    """Return a number of bytes: ``4096``, ``64K``, ``1.5M``; K, M, G and T are powers of 1024."""
+    """Return a number of bytes: ``4096``, ``64K``, ``1.5MiB``, ``10GB``.
+
+    K and KiB are powers of 1024, and KB of 1000; the same holds for M, G and T.
+    """
     found = _SIZE.fullmatch(str(word).strip())
     if found is None:
-        raise click.BadParameter(f"{word!r} is not a size: write 4096, 64K or 1M")
-    return int(float(found[1]) * _BYTES[found[2].lower()])
+        raise click.BadParameter(f"{word!r} is not a size: write 4096, 64K, 1MiB or 1MB")
+    number, prefix, ending = found.groups()
+    base = 1000 if ending and prefix and ending.lower() == "b" else 1024
+    return _whole(word, float(number) * base ** _PREFIXES.index(prefix.lower()))
+
+
+def _whole(word: str | int, number: float) -> int:
+    """Return a number that the protocol can carry, without its fraction."""
+    if number >= 2**63:
+        raise click.BadParameter(f"{word!r} is out of range: write a number below 2^63")
+    return int(number)
 
 
 def span_words(seconds: float) -> str:

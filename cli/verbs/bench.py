@@ -19,12 +19,11 @@ import click
 import zlog
 from zlog import aio
 from zlog.cli.output import Output, note
-from zlog.cli.parameters import json_option
+from zlog.cli.parameters import FiniteRange, entry_size, json_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 from zlog.cli.signals import terminable
 from zlog.cli.tables import details
-from zlog.cli.units import size as byte_count
 from zlog.cli.verb import VerbGroup
 from zlog.limits import WIDTH_DEFAULT, WIDTH_MAX
 
@@ -55,7 +54,7 @@ def _common(command: F) -> F:
     options = (
         click.option(
             "--size",
-            type=byte_count,
+            type=entry_size,
             default="100",
             show_default=True,
             metavar="SIZE",
@@ -71,7 +70,7 @@ def _common(command: F) -> F:
         ),
         click.option(
             "--seconds",
-            type=click.FloatRange(min=0, min_open=True, max=86400),
+            type=FiniteRange(min=0, min_open=True, max=86400),
             default=5.0,
             show_default=True,
             metavar="S",
@@ -225,7 +224,7 @@ def read(
 )
 @click.option(
     "--rate",
-    type=click.FloatRange(min=0.1, max=1e5),
+    type=FiniteRange(min=0.1, max=1e5),
     default=200.0,
     show_default=True,
     metavar="N",

@@ -13,6 +13,7 @@ import click
 
 import zlog
 from zlog.cli.output import say
+from zlog.cli.parameters import FiniteRange
 from zlog.cli.session import Session, pass_session, usage_errors
 from zlog.cli.verb import Verb
 from zlog.cli.watch import Watch
@@ -55,7 +56,7 @@ _CURSORS_MAX = 16
 )
 @click.option(
     "--interval",
-    type=click.FloatRange(0.1),
+    type=FiniteRange(0.1),
     default=15.0,
     metavar="SECONDS",
     show_default=True,

@@ -11,7 +11,7 @@ import click
 from zlog import SequencerUnavailable
 from zlog.admin import Credentials, announced_sequencer, forget_sequencer, sequencer_status
 from zlog.cli.output import Output, note
-from zlog.cli.parameters import json_option
+from zlog.cli.parameters import FiniteRange, json_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session, usage_errors
 from zlog.cli.tables import bold, table
@@ -67,7 +67,7 @@ _FILE = click.Path(exists=True, dir_okay=False)
 )
 @click.option(
     "--lease",
-    type=click.FloatRange(LEASE_SECONDS_MIN, LEASE_SECONDS_MAX),
+    type=FiniteRange(LEASE_SECONDS_MIN, LEASE_SECONDS_MAX),
     default=LEASE_SECONDS_DEFAULT,
     show_default=True,
     metavar="SECONDS",
@@ -112,7 +112,7 @@ _FILE = click.Path(exists=True, dir_okay=False)
 )
 @click.option(
     "--idle",
-    type=click.FloatRange(1, 30 * 86400),
+    type=FiniteRange(1, 30 * 86400),
     default=_LIMITS.idle_s_max,
     show_default=True,
     metavar="SECONDS",

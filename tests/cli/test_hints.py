@@ -95,6 +95,19 @@ def test_a_full_store_is_not_mended_by_trimming(
     assert "zlog rm" in result.err
 
 
+def test_a_message_is_short_and_has_no_control_characters(inside: Inside) -> None:
+    assert len(inside("append", "orders", "x" * 100_000).err) < 3000
+    assert "'" in inside("objects", "put", "orders", "m", "k", "[" * 100_000).err
+    found = inside("append", "orders", "/nowhere/\x1b[31m").err
+    assert ("\x1b" in found, r"/nowhere/\x1b[31m" in found) == (False, True)
+
+
+def test_a_format_has_a_token(inside: Inside) -> None:
+    result = inside("read", "orders", "--format", "json")
+    assert result.code == 2
+    assert "use --json" in result.err
+
+
 def test_a_store_in_memory_is_said_to_be_gone_soon(
     inside: Inside, monkeypatch: pytest.MonkeyPatch
 ) -> None:

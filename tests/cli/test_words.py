@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from datetime import datetime, timedelta, timezone
 
 import click
@@ -15,7 +16,7 @@ from zlog import Entry
 from zlog.cli.batches import Splitter, from_json
 from zlog.cli.parameters import NEVER, or_none, seconds
 from zlog.cli.ranges import Range, parse, position_spec
-from zlog.cli.render import printable
+from zlog.cli.render import printable, to_json
 from zlog.cli.template import Template
 from zlog.cli.units import count, human_bytes, size, span_words, time_span
 from zlog.cli.verbs.append import moved_back
@@ -144,6 +145,9 @@ def test_a_span_is_that_long_ago(word: str, seconds: int) -> None:
         "@today7",
         "@2026-11-20  07:00",
         "@yesterday+01:00",
+        "@800000d",
+        "@9999-12-31T23:59-01:00",
+        "9" * 5000,
         "early",
         "5:",
         str(2**63),
@@ -163,10 +167,10 @@ def test_spans_and_counts() -> None:
         1_500_000,
         2 * 10**9,
     ]
-    for wrong in ("", "5", "m", "-5m", "5x"):
+    for wrong in ("", "5", "m", "-5m", "5x", "52001w", f"{'9' * 400}s"):
         with pytest.raises(click.BadParameter):
             time_span(wrong)
-    for wrong in ("", "m", "-5", "5T"):
+    for wrong in ("", "m", "-5", "5T", f"{'9' * 400}K"):
         with pytest.raises(click.BadParameter):
             count(wrong)
     assert [span_words(s) for s in (90, 5400, 604800, 86400, 0.5)] == [
@@ -219,13 +223,16 @@ def test_formats_with_unknown_words_are_refused(text: str) -> None:
         ("64k", 65536),
         ("1.5M", 3 << 19),
         ("2 GiB", 2 << 30),
+        ("10GB", 10**10),
+        ("1.5kb", 1500),
+        ("7B", 7),
     ],
 )
 def test_sizes(word: str, expected: int) -> None:
     assert size(word) == expected
 
 
-@pytest.mark.parametrize("word", ["", "K", "-1", "1X", "1e3"])
+@pytest.mark.parametrize("word", ["", "K", "-1", "1X", "1e3", "9" * 400, str(2**63)])
 def test_other_words_are_no_sizes(word: str) -> None:
     with pytest.raises(click.BadParameter):
         size(word)
@@ -247,6 +254,12 @@ def test_time_spans() -> None:
 )
 def test_numbers_of_bytes_for_eyes(count: int, text: str) -> None:
     assert human_bytes(count) == text
+
+
+def test_json_is_one_line_of_utf_8() -> None:
+    text = to_json({"data": "é\u2028\u0085\ud800"})
+    assert text == '{"data": "é\\u2028\\u0085\\ud800"}'
+    assert json.loads(text) == {"data": "é\u2028\u0085\ud800"}
 
 
 def test_nothing_upsets_the_terminal() -> None:
@@ -289,7 +302,16 @@ def test_json_lines(line: bytes, entry: bytes | None) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [b"text", b"[]", b"{}", b'{"data": 1}', b'{"data_b64": "*"}', b'{"data": "\\ud800"}', b"\xff"],
+    [
+        b"text",
+        b"[" * 100_000,
+        b"[]",
+        b"{}",
+        b'{"data": 1}',
+        b'{"data_b64": "*"}',
+        b'{"data": "\\ud800"}',
+        b"\xff",
+    ],
 )
 def test_other_json_is_refused(line: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  # the texts are Python's own

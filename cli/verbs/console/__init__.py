@@ -8,6 +8,7 @@ import click
 
 from zlog import ZlogError
 from zlog.admin import how_to_install
+from zlog.cli.parameters import FiniteRange
 from zlog.cli.session import Session, pass_session, usage_errors
 from zlog.cli.verb import Verb
 
@@ -48,7 +49,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option(
     "--interval",
-    type=click.FloatRange(0.1),
+    type=FiniteRange(0.1),
     default=2.0,
     metavar="SECONDS",
     show_default=True,

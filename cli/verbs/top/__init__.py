@@ -9,7 +9,7 @@ import click
 
 import zlog
 from zlog.cli.output import Output
-from zlog.cli.parameters import json_option
+from zlog.cli.parameters import FiniteRange, json_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import table
@@ -31,7 +31,7 @@ _ONCE_SECONDS = 1.0
 )
 @click.option(
     "--interval",
-    type=click.FloatRange(0.1),
+    type=FiniteRange(0.1),
     default=2.0,
     metavar="SECONDS",
     show_default=True,
