@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 from zlog._audit.check import Checker
 from zlog._audit.findings import CheckSummary, Finding
+from zlog._base.process import ProcessBound
 from zlog._io import drive
 
 
-class Check(Iterator[Finding]):
+class Check(ProcessBound, Iterator[Finding]):
     """An audit under way: iterate over it for its findings."""
 
     def __init__(self, checker: Checker) -> None:

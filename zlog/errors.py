@@ -316,6 +316,16 @@ class StoreUnavailable(ZlogError):
     retryable = True
 
 
+class ReentrantCall(ZlogError, RuntimeError):
+    """A signal handler or a finalizer has called zlog over a call of its own thread.
+
+    The new call would wait for the interrupted one, which can only continue after it. Nothing was
+    sent.
+    """
+
+    hint = "Set a flag in the handler, and call zlog where the program looks at it."
+
+
 class StoreReadOnly(ZlogError):
     """A call would write to a store that was opened to be read only. Nothing was changed."""
 

@@ -7,7 +7,7 @@ round of appends and each window of reads, and nothing for an entry.
 from __future__ import annotations
 
 import errno
-import threading
+import os
 import time
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -24,6 +24,7 @@ from zlog._base.io import Call, Reply, Started
 from zlog._base.protocol import Code
 from zlog._base.sequencer import parse_host_port, reachable_at
 from zlog._io import BlockingIo
+from zlog._native.core import Mutex
 from zlog.errors import ZlogError
 
 if TYPE_CHECKING:
@@ -175,7 +176,8 @@ class _Tallies:
     """
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self._unlock()
+        os.register_at_fork(after_in_child=self._unlock)
         self.calls: Counter[tuple[str, int]] = Counter()
         self.call_seconds = defaultdict[str, _Distribution](lambda: _Distribution(_SECONDS))
         self.sent: Counter[str] = Counter()
@@ -184,6 +186,9 @@ class _Tallies:
         self.round_entries = _Distribution(_ENTRIES)
         self.append_seconds = _Distribution(_SECONDS)
         self.failures: Counter[str] = Counter()
+
+    def _unlock(self) -> None:
+        self.lock = Mutex(reentrant=True)
 
     def collect(self) -> Iterator[Metric]:
         """Return all metrics; prometheus-client asks for them."""

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Protocol
 
 from zlog._base.deadline import Timeout
+from zlog._base.process import ProcessBound
 from zlog._client import Tags
 from zlog._layout.positions import PositionSpec
 from zlog.cursor import Cursor
@@ -61,7 +62,7 @@ class _Log(Protocol):
     def cursor(self, name: str, *, create: PositionSpec | None, timeout: Timeout) -> Cursor: ...
 
 
-class Stream:
+class Stream(ProcessBound):
     """The entries with one tag. Positions are those of the log, with others between them.
 
     An entry that is appended with several tags is in all their streams at once, at one position.

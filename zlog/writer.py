@@ -36,8 +36,24 @@ class _Appends(Exclusive):
 
     def prepare(self) -> None:
         """Get ready; no request is made."""
-        self.changed = threading.Condition()
+        self.changed = threading.Condition(core.Mutex())  # type: ignore[arg-type]
         self._threads: concurrent.futures.ThreadPoolExecutor | None = None
+        self._runners: set[int] = set()  # threads
+
+    async def run(self) -> None:
+        """Send a round; see :class:`Exclusive`."""
+        runner = threading.get_ident()
+        self._runners.add(runner)
+        try:
+            await super().run()
+        finally:
+            self._runners.discard(runner)
+
+    def check_caller(self) -> None:
+        """Raise ReentrantCall if what the caller would wait for is done by its own thread."""
+        core.begin_call()
+        if threading.get_ident() in self._runners:
+            raise core.reentrant_call()
 
     def spawn(self) -> None:
         with self.changed:
@@ -182,6 +198,7 @@ class Writer(WriterHandle):
         """
         deadline = self._deadline(timeout)
         appends = self._appends
+        appends.check_caller()
         with appends.changed:
             while not appends.idle:
                 if not appends.changed.wait(deadline.remaining()):
@@ -222,6 +239,7 @@ class Writer(WriterHandle):
 
     def close(self) -> None:
         """Wait for what is under way. The log stays this writer's; see :meth:`release`."""
+        self._appends.check_caller()
         try:
             self.flush()
         finally:
@@ -237,6 +255,7 @@ class Writer(WriterHandle):
 
     def _append(self, entries: Sequence[NewEntry], timeout: Timeout, *, many: bool = False) -> Any:
         appends, deadline = self._appends, self._deadline(timeout)
+        appends.check_caller()
         handed, future = self._prepare(entries, deadline, awaited=True, many=many)
         if appends.hand_in(handed):
             if timeout is ...:
@@ -258,6 +277,7 @@ class Writer(WriterHandle):
         handed = Handed(core.entries_owned(entries), future, awaited=awaited, many=many)
         room, changed = self._room, self._appends.changed
         while not room.has(handed.size):
+            self._appends.check_caller()
             drive(room.recount(handed.size, deadline))
             with changed:
                 if not room.has(handed.size):

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <mutex>
 
+#include "cls_zlog/host/fork_mutex.h"
+
 namespace zlog {
 namespace {
 
@@ -34,9 +36,8 @@ std::string look_up(void* library) {
 }  // namespace
 
 int load_librados(std::string* what) {
-  static std::mutex mutex;
   static std::string file;
-  const std::lock_guard<std::mutex> lock(mutex);
+  const std::lock_guard<std::mutex> lock(fork_mutex<Librados>());
   if (file.empty()) {
     void* const library = ::dlopen("librados.so.2", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 
+#include "cls_zlog/host/fork_mutex.h"
 #include "cls_zlog/host/quiet_thread.h"
 #include "cls_zlog/host/rados.h"
 
@@ -31,8 +32,8 @@ std::string setting(rados_t cluster, const char* option) {
 // with it every descriptor of the same end, as stdout is after `2>&1`. What the program writes there
 // would be cut short where its reader is slow.
 int create(rados_t* cluster, const char* client) {
-  static std::mutex one_at_a_time;  // or one would restore what another's librados has set
-  const std::lock_guard<std::mutex> lock(one_at_a_time);
+  // One at a time, or one would restore what another's librados has set.
+  const std::lock_guard<std::mutex> lock(fork_mutex<RadosConnecting>());
   const int flags = ::fcntl(STDERR_FILENO, F_GETFL);
   const int error = librados().create(cluster, client);
   if (flags >= 0) ::fcntl(STDERR_FILENO, F_SETFL, flags);

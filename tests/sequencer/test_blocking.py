@@ -174,25 +174,24 @@ def test_a_sequencer_that_reads_nothing_blocks_nobody_longer_than_asked(monkeypa
 
 @pytest.mark.filterwarnings("ignore:.*fork")  # of a process with threads
 def test_a_forked_child_makes_its_own_connection(server):
-    """Though its parent was just making a session, and just opening the log, in other threads."""
+    """Though its parent was just making a session in another thread."""
     client = BlockingSequencer.shared(server.address, Credentials())
     other = BlockingSequencer.shared(server.address, Credentials())
     assert run(client.next(ORDERS, 1, 0, deadline())).position == 0
-    link, lane, told, tell = client._dialer._link, client._lanes[ORDERS], *os.pipe()
-    with blocking._SHARED._lock:
-        assert run(lane.guard.acquire(deadline()))
+    told, tell = os.pipe()
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(blocking._SHARED._lock.acquire).result()
         child = os.fork()
         if not child:
             try:
-                position = run(client.next(ORDERS, 1, 0, deadline())).position
-                run(BlockingSequencer.shared(server.address, Credentials()).status(deadline()))
-                os.write(tell, bytes([position, client._dialer._link is not link]))
+                own = BlockingSequencer.shared(server.address, Credentials())
+                os.write(tell, bytes([run(own.next(ORDERS, 1, 0, deadline())).position]))
             finally:
                 os._exit(0)
-        lane.guard.release()
+        threads.submit(blocking._SHARED._lock.release).result()
     os.waitpid(child, 0)
     os.close(tell)
-    assert os.read(told, 2) == b"\1\1"
+    assert os.read(told, 1) == b"\1"
     os.close(told)
     assert run(client.next(ORDERS, 1, 0, deadline())).position == 2
     assert connections(other) == 1

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -98,7 +97,7 @@ class Appender:
         self._number = number
         self._rolls = RollWatch(layout)
         self.compression = Compression()
-        self._lock = threading.Lock()
+        self._lock = core.Mutex()
 
     async def append(self, entries: Sequence[NewEntry], deadline: Deadline) -> list[int]:
         """Append entries; returns their positions, in the entries' order.

@@ -21,7 +21,6 @@ Source: docs/design.md, "Exclusive writers".
 from __future__ import annotations
 
 import errno
-import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
@@ -84,7 +83,7 @@ class Exclusive(ABC):
         self._timeout = timeout
         self._compression = Compression()
         self._policy = RoundPolicy(layout.io.store)
-        self._mutex = threading.Lock()  # guards all of what follows
+        self._mutex = core.Mutex()  # guards all of what follows
         self._view = view
         self._next = end
         self._waiting: deque[Handed] = deque()

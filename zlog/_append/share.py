@@ -10,11 +10,11 @@ from __future__ import annotations
 import threading
 
 from zlog._append.append import Appender
-from zlog._append.outcomes import not_sent, outcomes_of
+from zlog._append.outcomes import not_confirmed, not_sent, outcomes_of
 from zlog._append.rounds import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX
 from zlog._base.io import Io, deadline_of
 from zlog._io import drive
-from zlog._native.core import SharedRound, SharedRounds
+from zlog._native.core import Mutex, SharedRound, SharedRounds
 from zlog.errors import StoreTimeout
 
 _GAP_SECONDS = 0.0001
@@ -37,16 +37,18 @@ class SharedAppends:
         self._appender = appender
         self._io = io
         self._timeout = timeout
+        self._turn = Mutex(brief=False)  # of the leader whose round is under way
         self._rounds = SharedRounds(
+            self._turn,
             self._lead,
             appender.check,
             not_sent,
+            not_confirmed,
             timeout,
             appender.entry_bytes_max,
             ROUND_ENTRIES_MAX,
             ROUND_BYTES_MAX,
         )
-        self._turn = threading.Lock()  # of the leader whose round is under way
         self._expected = 1  # entries: as many threads were here a moment ago
         self._patience = 0.0  # seconds that a leader waits for all of them
         self.append = self._rounds.append

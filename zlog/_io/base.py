@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -10,14 +9,15 @@ from collections.abc import Callable, Sequence
 from zlog._base.deadline import Deadline
 from zlog._base.environment import REAL, SteadyTime, World
 from zlog._base.io import Call, Reply, Started
+from zlog._base.process import ProcessBound
 from zlog._base.sequencer import SHARED_ADDRESS, SequencerClient, is_remote
-from zlog._native.core import SharedSequencer
+from zlog._native.core import Mutex, SharedSequencer
 from zlog._sequencer import Credentials
 from zlog.errors import SequencerUnavailable, StoreUnavailable
 from zlog.store import Start, Store
 
 
-class Driver(ABC):
+class Driver(ProcessBound, ABC):
     """What both drivers share.
 
     Args:
@@ -49,7 +49,7 @@ class Driver(ABC):
         self._share = share
         self._credentials = Credentials.of(store.url)
         self._sequencers: dict[str, SequencerClient] = {}
-        self._lock = threading.Lock()
+        self._lock = Mutex()
 
     def start(self, calls: Sequence[Call]) -> Started:
         store = self.store

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from zlog._base.deadline import Deadline
 from zlog._base.io import TIMED_OUT, Call, Reply, Started
 from zlog._io.base import Driver
-from zlog._native.core import CompletionQueue
+from zlog._native.core import CompletionQueue, begin_call
 from zlog._sequencer import BlockingSequencer, SharedSequencerClient
 from zlog.store import Start, Store
 
@@ -17,7 +17,12 @@ T = TypeVar("T")
 
 
 def drive(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine whose awaits all block inside, and return its result."""
+    """Run a coroutine whose awaits all block inside, and return its result.
+
+    Raises:
+        ReentrantCall: a signal handler calls it amid a few instructions that others wait for.
+    """
+    begin_call(coroutine)
     try:
         coroutine.send(None)
     except StopIteration as stop:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -27,6 +26,7 @@ from zlog._layout.views import (
     unless_newer,
     with_new_stripe,
 )
+from zlog._native.core import Mutex
 from zlog.errors import (
     CorruptEntry,
     LogNotFound,
@@ -97,7 +97,7 @@ class Layout:
         self.view = view
         self.macs = Macs(key, view, io.store.url)
         self.outage = Outage(io, sequencer_timeout)
-        self._lock = threading.Lock()
+        self._lock = Mutex()
         self._refused = (0, 0.0)  # the epoch that was last refused, and when it was first
         self._index = StripeIndex(self.head, view.log_id)
         self._objects: dict[int, list[ObjectRef]] = {}

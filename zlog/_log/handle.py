@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NoReturn
 
+from zlog._base.process import ProcessBound
 from zlog._client import LogClient
 from zlog._read.cursors import CursorClient
 from zlog._trim.retention import Retention
@@ -12,7 +13,7 @@ from zlog.store import Store
 from zlog.view import View
 
 
-class LogHandle:
+class LogHandle(ProcessBound):
     """What handles on logs have in common."""
 
     _kind = "zlog.Log"
@@ -65,7 +66,7 @@ class LogHandle:
         )
 
 
-class CursorHandle:
+class CursorHandle(ProcessBound):
     """What handles on cursors have in common."""
 
     def __init__(self, client: CursorClient) -> None:

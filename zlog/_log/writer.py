@@ -6,6 +6,7 @@ from zlog._append.exclusive import Exclusive
 from zlog._append.place import open_to_all
 from zlog._append.room import Room
 from zlog._base.deadline import Timeout
+from zlog._base.process import ProcessBound
 from zlog._client import LogClient
 from zlog._read.iterate import RangeReader
 from zlog.errors import Fenced
@@ -14,8 +15,10 @@ WINDOW_BYTES = 64 << 20
 """Data that may be handed in and not confirmed, unless a writer is told otherwise."""
 
 
-class WriterHandle:
+class WriterHandle(ProcessBound):
     """What handles of exclusive writers have in common."""
+
+    harmless = frozenset()  # closing one says that what was handed in is confirmed, or has failed
 
     def __init__(self, client: LogClient, appends: Exclusive, room: Room) -> None:
         """Wrap its parts; programs call ``writer`` of a log."""

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, overl
 from typing_extensions import Buffer, Self
 
 from zlog.entry import Gap
+from zlog.errors import ReentrantCall
 
 class Payload:
     """A large reply, where the store put it: bytes-like, read-only."""
@@ -629,6 +630,42 @@ class SharedSequencer:
     def release(self, log_id: int) -> None:
         """Forget a log that is gone."""
 
+def begin_call(coroutine: Coroutine[Any, Any, Any] | None = None) -> None:
+    """Raise ReentrantCall if this thread holds a brief :class:`Mutex`, and close the coroutine."""
+
+def reentrant_call() -> ReentrantCall:
+    """Return the error of a call that would wait for another call of its own thread."""
+
+class Mutex:
+    """A lock that one thread holds, which does not wait for itself and works in no forked child.
+
+    Args:
+        brief: it is held for some instructions, and never during a wait. A thread that holds one
+            begins no call, and no thread waits for one for longer than a minute.
+        reentrant: its holder may take it again.
+    """
+
+    def __init__(self, *, brief: bool = True, reentrant: bool = False) -> None: ...
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """Take it, as ``threading.Lock`` is taken.
+
+        Raises:
+            ReentrantCall: this thread holds it.
+            StoreUnavailable: this is a forked child, and its parent made the lock.
+        """
+
+    def release(self) -> None:
+        """Give it back."""
+
+    def held(self) -> bool:
+        """Whether this thread holds it."""
+
+    def locked(self) -> bool:
+        """Whether a thread holds it."""
+
+    def __enter__(self) -> None: ...
+    def __exit__(self, kind: object, error: object, trace: object) -> None: ...
+
 class SharedRound:
     """Entries of several threads that leave together. The first one's thread leads: it sends them.
 
@@ -663,9 +700,11 @@ class SharedRounds:
 
     def __init__(
         self,
+        turn: Mutex,
         lead: Callable[[SharedRound, float], object],
         check: Callable[[Sequence[NewEntry]], None],
         not_sent: Callable[[], BaseException],
+        not_known: Callable[[], BaseException],
         timeout: float | None,
         entry_bytes_max: int,
         entries_max: int,
@@ -674,8 +713,9 @@ class SharedRounds:
         """Gather rounds of up to ``entries_max``, or as many as have ``bytes_max``.
 
         ``lead`` sends a round and finishes it, whatever happens; it has until a time of
-        ``time.monotonic()``. ``check`` raises for an entry that is too large or not bytes-like.
-        ``not_sent`` makes the error of an entry that came too late.
+        ``time.monotonic()``, and holds ``turn`` meanwhile. ``check`` raises for an entry that is
+        too large or not bytes-like. ``not_sent`` makes the error of an entry that came too late,
+        and ``not_known`` that of one whose round did not end in the time after that.
         """
 
     def append(self, data: NewEntry) -> int:

@@ -5,6 +5,7 @@ The C++ does the work; this file turns values into Python's and back, lets go of
 lock around calls that may block, and looks for signals while it waits. ``core.pyi`` documents it.
 """
 
+include "mutex.pxi"
 include "replies.pxi"
 include "entry.pxi"
 include "tags.pxi"

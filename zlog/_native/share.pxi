@@ -21,6 +21,7 @@ cdef class SharedRound:
     cdef public object outcomes
     cdef Py_ssize_t wanted
     cdef object enough
+    cdef unsigned long leader
 
     def __cinit__(self):
         self.entries = []
@@ -68,9 +69,11 @@ cdef class SharedRound:
 
 
 cdef class SharedRounds:
+    cdef Mutex turn
     cdef object lead
     cdef object check
     cdef object not_sent
+    cdef object not_known
     cdef public double timeout
     cdef Py_ssize_t entry_bytes_max
     cdef Py_ssize_t entries_max
@@ -79,10 +82,11 @@ cdef class SharedRounds:
     cdef readonly Py_ssize_t joined
 
     def __init__(
-        self, lead, check, not_sent, timeout, Py_ssize_t entry_bytes_max, Py_ssize_t entries_max,
-        Py_ssize_t bytes_max,
+        self, Mutex turn not None, lead, check, not_sent, not_known, timeout,
+        Py_ssize_t entry_bytes_max, Py_ssize_t entries_max, Py_ssize_t bytes_max,
     ):
-        self.lead, self.check, self.not_sent = lead, check, not_sent
+        self.turn, self.lead, self.check = turn, lead, check
+        self.not_sent, self.not_known = not_sent, not_known
         self.timeout = NEVER if timeout is None else timeout
         self.entry_bytes_max = entry_bytes_max
         self.entries_max, self.bytes_max = entries_max, bytes_max
@@ -91,12 +95,16 @@ cdef class SharedRounds:
         cdef SharedRound round
         cdef Py_ssize_t index
         cdef double deadline
+        cdef unsigned long me
         if type(data) is not bytes or len(<bytes> data) > self.entry_bytes_max:
             self.check((data,))
             (data,) = entries_owned((data,))  # a buffer may change meanwhile
         deadline = monotonic_seconds() + self.timeout
         while True:
             round = self.open_round()
+            me = PyThread_get_thread_ident()
+            if brief_locks or round.leader == me or (self.turn.depth and self.turn.owner == me):
+                raise reentrant_call()
             index = self.join(round, data)
             if index == 0:
                 self.lead(round, deadline)
@@ -104,7 +112,8 @@ cdef class SharedRounds:
                 if not round.closed:
                     round.entries[index], round.taken_back = None, True
                     raise self.not_sent()
-                round.wait(NEVER)
+                if not round.wait(monotonic_seconds() + self.timeout):
+                    raise self.not_known()
             if round.outcomes is not None:
                 return round.outcome(index)
             if monotonic_seconds() >= deadline:
@@ -126,6 +135,8 @@ cdef class SharedRounds:
 
     cdef Py_ssize_t join(self, SharedRound round, data) except -1:
         cdef Py_ssize_t index = len(round.entries)
+        if index == 0:
+            round.leader = PyThread_get_thread_ident()
         round.entries.append(data)
         round.size += len(data)
         if type(data) is Tagged:

@@ -112,9 +112,11 @@ cdef class Items:
     cdef Py_ssize_t count
     cdef bint busy
     cdef bint over
+    cdef unsigned int born
 
     def __init__(self, more not None):
         self.more = more
+        self.born = forks
 
     def __iter__(self):
         return self
@@ -124,6 +126,8 @@ cdef class Items:
 
     def __next__(self):
         cdef Py_ssize_t at
+        if self.born != forks:
+            raise inherited_error("this iterator")
         while self.at >= self.count:
             self.take()
         at = self.at
@@ -135,7 +139,7 @@ cdef class Items:
     cdef int take(self) except -1:
         """Get the next batch. The iterator is over when there is none, and after an error."""
         if self.busy:
-            raise ValueError("the iterator is in use by another thread")
+            raise ValueError("the iterator is in use by another call")
         if self.over:
             raise StopIteration
         self.busy = self.over = True

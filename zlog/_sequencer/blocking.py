@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import select
 import socket
-import threading
 import time
 import weakref
 from contextlib import suppress
@@ -19,6 +18,7 @@ from typing import Final
 
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import parse_address
+from zlog._native.core import Mutex, reentrant_call
 from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
 from zlog._sequencer.dialing import Dialers, OneLink
 from zlog._sequencer.frames import (
@@ -51,7 +51,7 @@ _Inbox = SimpleQueue[Reply | _Signal]
 class BlockingSequencer(Session):
     """Client of the sequencer at an address, for several threads at once.
 
-    Its coroutines never suspend. It connects when it is first used, and in a forked child again.
+    Its coroutines never suspend. It connects when it is first used.
     """
 
     def __init__(self, address: str, credentials: Credentials = NO_CREDENTIALS) -> None:
@@ -72,11 +72,10 @@ class _Dialer(OneLink["_Link", "_Guard"]):
         super().__init__(address, credentials, _Guard, self.monotonic)
         _LIVE.add(self)
 
-    def begin_anew(self) -> None:
-        """Leave the link to the parent of this process, with locks that may be held for ever."""
+    def close_copy(self) -> None:
+        """Close the socket that a fork has copied, leaving the parent's connection alone."""
         if self._link is not None:
-            self._link.forget()
-        self._start()
+            self._link.close_copy()
 
     async def link(self, deadline: Deadline) -> _Link:
         """Return the live link, made if there is none."""
@@ -128,20 +127,21 @@ _LIVE = weakref.WeakSet[_Dialer]()
 _SHARED = Dialers(_Dialer)
 
 
-def _begin_anew() -> None:
-    _SHARED.unlock()
+def _after_fork() -> None:
+    global _SHARED
+    _SHARED = Dialers(_Dialer)
     for dialer in [*_LIVE]:
-        dialer.begin_anew()
+        dialer.close_copy()
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class _Guard:
     """A thread's lock with a deadline."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = Mutex(brief=False)
 
     async def acquire(self, deadline: Deadline) -> bool:
         """Take the lock; False when the deadline passes first."""
@@ -171,9 +171,9 @@ class _Link:
         self._readable.register(connected, select.POLLIN)
         self._writable.register(connected, select.POLLOUT)
         self._reader = ReplyReader(STATUS_BYTES_MAX)
-        self._mutex = threading.Lock()
+        self._mutex = Mutex()
         self._sending = _Guard()
-        self._leading = threading.Lock()
+        self._leading = Mutex(brief=False)
         self._pending: dict[int, _Inbox] = {}
         self._request = -1  # HELLO goes first and has number 0, as a refusal of the connection
         self.heard = time.monotonic()
@@ -183,6 +183,8 @@ class _Link:
         self, kind: Kind, handle: int, a: int, b: int, payload: bytes, deadline: Deadline
     ) -> Reply:
         """Send one request and return its answer."""
+        if self._leading.held():
+            raise reentrant_call()
         inbox: _Inbox = SimpleQueue()
         with self._mutex:
             if self.lost:
@@ -208,8 +210,8 @@ class _Link:
                 inbox.put(_LOST)
             self._close_if_idle()
 
-    def forget(self) -> None:
-        """Close the socket that a fork has copied, leaving the parent's connection alone."""
+    def close_copy(self) -> None:
+        """Close the socket, and not the connection, which is the parent's."""
         self._socket.close()
 
     async def _send(self, data: bytes, deadline: Deadline) -> None:

@@ -5,7 +5,6 @@ The handles of a process share it, or, with asyncio, those of an event loop.
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from weakref import WeakSet, WeakValueDictionary
 
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import LogAddress
+from zlog._native.core import Mutex
 from zlog._sequencer.credentials import Credentials
 from zlog._sequencer.greeting import Refusal
 from zlog._sequencer.session import Dialer, Guard, Lane, Link, Session
@@ -72,14 +72,9 @@ class OneLink(ABC, Generic[L, G]):
         self.left = deque[set[LogAddress]]()
         self._lanes: dict[LogAddress, Lane] = {}
         self._unused: set[Lane] = set()
-        self._start()
-
-    def _start(self) -> None:
         self._link: L | None = None
         self._dialing = self._new_guard()
-        self._mutex = threading.Lock()
-        for lane in self._lanes.values():
-            lane.guard = self._new_guard()
+        self._mutex = Mutex()
 
     async def _link_made(self, deadline: Deadline) -> L:
         """Return the live link, made if there is none."""
@@ -149,11 +144,7 @@ class Dialers(Generic[D]):
     def __init__(self, new: Callable[[str, Credentials], D]) -> None:
         self._new = new
         self._dialers = WeakValueDictionary[tuple[str, Credentials], D]()
-        self.unlock()
-
-    def unlock(self) -> None:
-        """Begin with a new lock: a fork may have copied one that is held."""
-        self._lock = threading.Lock()
+        self._lock = Mutex()
 
     def session(self, address: str, credentials: Credentials) -> Session:
         """Return a new session."""

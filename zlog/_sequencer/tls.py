@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
-import threading
 
 from zlog._base.deadline import Deadline
+from zlog._native.core import Mutex
 
 _READ_BYTES = 1 << 16
 
@@ -27,7 +27,7 @@ class TlsStream:
     def __init__(self, context: ssl.SSLContext, host: str) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._ssl = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
-        self._lock = threading.Lock()
+        self._lock = Mutex()
 
     def shake_hands(self, connected: socket.socket, deadline: Deadline) -> None:
         """Do the handshake on a socket, which is given time-outs meanwhile.

@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator
 
 from zlog._audit.check import Checker
 from zlog._audit.findings import CheckSummary, Finding
+from zlog._base.process import ProcessBound
 
 
-class Check(AsyncIterator[Finding]):
+class Check(ProcessBound, AsyncIterator[Finding]):
     """An audit under way: iterate over it with ``async for`` for its findings."""
 
     def __init__(self, checker: Checker) -> None:

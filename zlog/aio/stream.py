@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Collection, Coroutine, Iterable
 from typing import Any, Protocol
 
 from zlog._base.deadline import Timeout
+from zlog._base.process import ProcessBound
 from zlog._client import Tags
 from zlog._layout.positions import PositionSpec
 from zlog.aio.cursor import Cursor
@@ -40,7 +41,7 @@ class _Log(Protocol):
     ) -> Cursor: ...
 
 
-class Stream:
+class Stream(ProcessBound):
     """The entries with one tag; see :class:`zlog.Stream` for what each call does."""
 
     def __init__(self, log: _Log, tag: str) -> None:

@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
+from zlog._base.deadline import Timeout
+from zlog._base.process import ProcessBound
 from zlog.objects._lease import LEASE_SECONDS, Held, acquire
 from zlog.objects._locks import Holder
 from zlog.objects._records import check_key, check_number, owned
@@ -39,7 +41,7 @@ WATCH_EVENTS = 1000
 """Events that are kept for a watch that lags, unless told otherwise."""
 
 
-class Handle(Generic[V]):
+class Handle(ProcessBound, Generic[V]):
     """What handles on objects have in common.
 
     Attributes:
@@ -64,6 +66,8 @@ class Handle(Generic[V]):
         """
         kind, name, replica = self._kind, self.name, self._replica
         state = self._state()
+        if state is None:
+            replica.check_player()
         position = await replica.write([(kind, name, command) for command in commands])
         if state is None:
             await replica.play_to(position + 1)
@@ -269,7 +273,7 @@ class Lock(Handle[LockView]):
         owner: Any = None,
         *,
         lease: float = LEASE_SECONDS,
-        timeout: float | None = None,
+        timeout: Timeout = ...,
         keep: bool = True,
     ) -> Held:
         """Wait for the lock, and take it; see :meth:`zlog.objects.Lock.acquire`."""
@@ -292,7 +296,7 @@ class Lock(Handle[LockView]):
         return self.local.waiting()
 
 
-class Election:
+class Election(ProcessBound):
     """A lock whose holder leads; see :class:`zlog.objects.Election`.
 
     Attributes:
@@ -304,7 +308,7 @@ class Election:
         self.lock = lock
 
     async def campaign(
-        self, value: Any, *, lease: float = LEASE_SECONDS, timeout: float | None = None
+        self, value: Any, *, lease: float = LEASE_SECONDS, timeout: Timeout = ...
     ) -> Held:
         """Wait until this client leads; see :meth:`zlog.objects.Election.campaign`."""
         return await self.lock.acquire(value, lease=lease, timeout=timeout)

@@ -7,6 +7,8 @@ import math
 from types import TracebackType
 from typing import Any
 
+from zlog._base.deadline import Deadline, Timeout
+from zlog._base.process import ProcessBound
 from zlog.errors import ZlogError
 from zlog.objects._locks import Holder, LockState
 from zlog.objects._replica import Replica
@@ -21,7 +23,7 @@ _RENEWAL_SECONDS_MAX = 86400.0
 """Between renewals, however long the lease: no wait takes any number of seconds."""
 
 
-class Held:
+class Held(ProcessBound):
     """A lock that is held. With ``async with`` it is given back in the end.
 
     Attributes:
@@ -107,16 +109,14 @@ class Held:
         await self.release()
 
 
-async def acquire(
-    replica: Replica, name: str, owner: Any, lease: float, timeout: float | None
-) -> Held:
+async def acquire(replica: Replica, name: str, owner: Any, lease: float, timeout: Timeout) -> Held:
     """Ask for a lock, and wait for it; see ``Lock.acquire``.
 
     A client that is interrupted, or not answered in time, withdraws its request.
     """
-    io = replica.port.client.io
-    began = io.monotonic()
-    until = math.inf if timeout is None else began + timeout
+    client = replica.port.client
+    began = client.io.monotonic()
+    deadline = client.deadline(timeout)
     ask = ("lock", name, ["acquire", owner, lease])
     request = replica.new_id()
     held: Held | None = None
@@ -124,7 +124,7 @@ async def acquire(
         asked = await replica.carry_out(ask, request)
         held = Held(replica, name, asked.position, lease, began)
         if not (asked.results and asked.results[0]):  # it was not granted at once, as far as known
-            await _wait_for_turn(replica, name, held.token, until)
+            await _wait_for_turn(replica, name, held.token, deadline)
             await held.renew()  # it may have been granted long ago: the lease counts from here
     except BaseException as error:
         if held is not None:
@@ -153,7 +153,7 @@ async def _withdraw(replica: Replica, name: str, ask: tuple[Any, ...], id: str) 
         await _command(replica, name, "release", asked.position)
 
 
-async def _wait_for_turn(replica: Replica, name: str, token: int, until: float) -> None:
+async def _wait_for_turn(replica: Replica, name: str, token: int, deadline: Deadline) -> None:
     io = replica.port.client.io
     seen: Holder | None = None
     since = 0.0
@@ -174,10 +174,10 @@ async def _wait_for_turn(replica: Replica, name: str, token: int, until: float) 
         left = since + holder.lease - now
         if left <= 0:
             await _expire(replica, name, holder)
-        elif now >= until:
+        elif deadline.expired:
             raise LockTimeout(f"lock {name!r} is held by {holder.owner!r}")
         else:
-            await replica.wait(position, min(left, until - now))
+            await replica.wait(position, deadline.within(left))
 
 
 async def _expire(replica: Replica, name: str, holder: Holder) -> None:

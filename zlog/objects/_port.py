@@ -17,6 +17,8 @@ from zlog import aio
 from zlog._base.threads import start_thread
 from zlog._client import LogClient
 from zlog._io import drive
+from zlog._native.core import Mutex, reentrant_call
+from zlog.errors import StoreTimeout
 from zlog.log import Log
 
 T = TypeVar("T")
@@ -40,10 +42,16 @@ class Port(Protocol):
     Attributes:
         client: of the log.
         lock: held where the state is changed, and where it is read.
+        caller: returns what a thread is known by.
+        wait_seconds: how long one caller waits for another that makes no progress.
     """
 
     client: LogClient
     lock: AbstractContextManager[Any]
+    wait_seconds: float | None
+
+    @property
+    def caller(self) -> Callable[[], object]: ...
 
     def append(self, data: bytes, tags: Sequence[str]) -> Awaitable[int]:
         """Append an entry; those that come at the same time travel together."""
@@ -76,7 +84,9 @@ class ThreadPort:
 
     def __init__(self, log: Log) -> None:
         self.client: LogClient = log._client
-        self.lock: AbstractContextManager[Any] = threading.RLock()
+        self.lock: AbstractContextManager[Any] = Mutex(reentrant=True)
+        self.caller = threading.get_ident
+        self.wait_seconds = self.client.settings.timeout
         self._log = log
 
     async def append(self, data: bytes, tags: Sequence[str]) -> int:
@@ -111,6 +121,8 @@ class AsyncioPort:
     def __init__(self, log: aio.Log) -> None:
         self.client: LogClient = log._client
         self.lock: AbstractContextManager[Any] = contextlib.nullcontext()
+        self.caller = object  # no task waits for itself
+        self.wait_seconds = None  # nor for one that can't run
         self._log = log
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -130,8 +142,9 @@ class AsyncioPort:
 
 
 class _Turn(Generic[T]):
-    def __init__(self, done: Event) -> None:
-        self.done = done
+    def __init__(self, port: Port) -> None:
+        self.done = port.event()
+        self.leader = port.caller()
         self.abandoned = False
         self.error: Exception | None = None
         self.result: T
@@ -145,7 +158,7 @@ class Rounds(Generic[T]):
 
     Args:
         port: of the replica.
-        count: something that only grows; see ``join``.
+        count: something that only grows; see ``join``. It shows progress to those that wait.
 
     Attributes:
         began_at: the count when the work that is under way began.
@@ -155,7 +168,7 @@ class Rounds(Generic[T]):
         self.began_at = 0
         self._port = port
         self._count = count
-        self._mutex = threading.Lock()
+        self._mutex = Mutex()
         self._running: _Turn[T] | None = None
         self._gathering: _Turn[T] | None = None
 
@@ -171,26 +184,47 @@ class Rounds(Generic[T]):
         With ``seconds`` what is under way will do, and is waited for that long; None comes at the
         end of that time, and at once where the count is above ``seen``. So work that ends when
         the count grows ends for all that wait for it.
+
+        Raises:
+            ReentrantCall: this thread does it, below a signal handler.
+            StoreTimeout: another thread is at it for longer than the handle's time-out.
         """
         while True:
             leads = False
             with self._mutex:
+                self.check_caller()
                 if seconds is not None and self._count() > seen:
                     return None
                 turn = None if seconds is None else self._running
                 if turn is None:
                     turn = self._gathering
                 if turn is None:
-                    turn = self._gathering = _Turn(self._port.event())
+                    turn = self._gathering = _Turn(self._port)
                     leads = True
             if leads:
                 return await self._lead(turn, work)
-            if not await turn.done.wait(seconds):
+            if seconds is None:
+                await self._wait(turn)
+            elif not await turn.done.wait(seconds):
                 return None
             if turn.error is not None:
                 raise turn.error
             if not turn.abandoned:
                 return turn.result
+
+    def check_caller(self) -> None:
+        """Raise ReentrantCall if this thread does it, below a signal handler."""
+        caller = self._port.caller()
+        if any(turn and turn.leader == caller for turn in (self._running, self._gathering)):
+            raise reentrant_call()
+
+    async def _wait(self, turn: _Turn[T]) -> None:
+        seconds = self._port.wait_seconds
+        count = -1
+        while count < (count := self._count()):
+            if await turn.done.wait(seconds):
+                return
+        raise StoreTimeout(f"another thread has not come further for {seconds} s")
 
     async def _lead(self, turn: _Turn[T], work: Callable[[], Awaitable[T]]) -> T:
         turn.abandoned = True  # until it has ended well, or with an error
@@ -203,7 +237,7 @@ class Rounds(Generic[T]):
                         self._running, self._gathering, began = turn, None, True
                         self.began_at = self._count()
                         break
-                await before.done.wait()
+                await self._wait(before)
             turn.result = await work()
             turn.abandoned = False
             return turn.result

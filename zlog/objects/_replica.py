@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from zlog._base.options import RETENTION_COMPACT_AFTER
+from zlog._base.process import ProcessBound
 from zlog._read.columns import Columns
 from zlog._read.items import no_entry
 from zlog.entry import Gap, GapKind
@@ -69,7 +70,7 @@ class _Pending:
         self.outcome: Outcome | None = None
 
 
-class Replica:
+class Replica(ProcessBound):
     """The state of a space in this process, which follows the log.
 
     Args:
@@ -81,6 +82,7 @@ class Replica:
     Attributes:
         machine: the state; another one after a trim has overtaken it.
         failed: what has stopped it; None: nothing has.
+        torn: an entry has been applied in part.
         listeners: called with each entry's position and changes, under the lock.
     """
 
@@ -103,11 +105,11 @@ class Replica:
         self._goal = 0
         self._ids = port.client.io.token(12).hex()
         self._numbers = itertools.count()
-        self._torn = False
+        self.torn = False
         self._fresh = -math.inf
         self._pending: dict[str, _Pending] = {}
         self._tails = Rounds[tuple[int, float]](port)
-        self._plays = Rounds[None](port)
+        self._plays = Rounds[None](port, lambda: self.machine.position)
         self._waits = Rounds[None](port, lambda: self.machine.position)
         self._feed = Feed(port.client, self.tags.space, machine.position)
 
@@ -120,6 +122,11 @@ class Replica:
         """Raise what has stopped the replica, if anything has."""
         if self.failed is not None:
             raise self.failed
+
+    def check_player(self) -> None:
+        """Raise why this thread can't wait until an entry that it is to append was applied."""
+        self.check()
+        self._plays.check_caller()
 
     async def sync(self, staleness: float = LINEARIZABLE) -> None:
         """Make sure that the state has all that was acknowledged ``staleness`` seconds ago."""
@@ -204,7 +211,7 @@ class Replica:
             self.failed = error
             raise
         except BaseException:
-            if self._torn:
+            if self.torn:
                 self.failed = Stopped(
                     f"the entry at {self.machine.position} was applied in part, when this was"
                     " interrupted",
@@ -253,7 +260,7 @@ class Replica:
         apply = machine.apply
         changes: list[Change] | None = [] if self.listeners else None
         machine.changes = changes
-        self._torn = True
+        self.torn = True
         for i in rows:
             position = positions[i]
             entry = data[offsets[i] : offsets[i + 1]]
@@ -268,7 +275,7 @@ class Replica:
                 for listener in (*self.listeners,):
                     listener(position, changes)
                 changes.clear()
-        self._torn = False
+        self.torn = False
 
     def _settle(self, record: Commit, entry: memoryview, outcome: Outcome) -> None:
         pending = self._pending.get(record.id)
@@ -355,7 +362,7 @@ class Replica:
         Where the outcome of the append is unknown, the same record is appended once more: the
         state decides the first of them, and passes over the other.
         """
-        self.check()
+        self.check_player()
         data = encode_commit(ops, id, attempt, snapshot, reads, ranges)
         pending = _Pending(data, attempt)
         with self.port.lock:

@@ -8,6 +8,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from zlog._base.process import ProcessBound
 from zlog._layout.views import backoff
 from zlog._read.items import no_entry
 from zlog._read.select import Backwards, Wanted
@@ -48,7 +49,7 @@ ATTEMPTS = 20
 """How often a transaction is tried, unless told otherwise."""
 
 
-class Space:
+class Space(ProcessBound):
     """Objects that all clients of a log share; see :class:`zlog.objects.Space`.
 
     Attributes:
@@ -285,7 +286,7 @@ class Space:
         return f"<{type(self).__name__} {self.name!r} in log {self._replica.log!r}>"
 
 
-class TransactionContext:
+class TransactionContext(ProcessBound):
     """A transaction that is committed at the end of its block, once.
 
     Raises, at the end: Conflict, if others have changed what it has read.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from zlog._base.process import ProcessBound
 from zlog.objects._decided import Outcome
 from zlog.objects._machine import new_state
 from zlog.objects._records import Range, Read, check_key, check_number, given, owned
@@ -27,7 +28,7 @@ T = TypeVar("T")
 _DELETED = object()
 
 
-class TransactionState:
+class TransactionState(ProcessBound):
     """What a transaction has read and written, and how it commits.
 
     Attributes:
@@ -274,7 +275,7 @@ class TransactionObject(ObjectView[R]):
         return self._source.call(self.name, self.kind, owned(command), self.cls.version)
 
 
-class Transaction:
+class Transaction(ProcessBound):
     """Reads and writes that take effect together, or not at all.
 
     What it reads is of one moment, with its own writes. Where another transaction changes

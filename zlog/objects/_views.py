@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, Protocol, TypeVar, cast
 
+from zlog._base.process import ProcessBound
+from zlog._native.core import reentrant_call
 from zlog.objects._locks import Holder, LockState
 from zlog.objects._records import check_key, given
 from zlog.objects._replica import Replica
@@ -278,7 +280,7 @@ class ObjectView(View, Generic[R]):
         return self._source.look(self.name, self.kind, at)
 
 
-class ReplicaSource:
+class ReplicaSource(ProcessBound):
     """Reads a replica as far as it has come."""
 
     def __init__(self, replica: Replica) -> None:
@@ -311,10 +313,12 @@ class ReplicaSource:
         replica = self._replica
         if replica.failed is not None:
             raise replica.failed
+        if replica.torn:  # by a call of this thread, which has the lock: this is a signal handler
+            raise reentrant_call()
         return typed(replica.machine.objects, name, kind)
 
 
-class Views:
+class Views(ProcessBound):
     """A space as a replica has it: reads that wait for nothing.
 
     Attributes:

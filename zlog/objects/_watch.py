@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
+from zlog._base.process import ProcessBound
 from zlog.errors import ZlogError
 from zlog.objects._records import given
 from zlog.objects._replica import Event, Replica
@@ -40,7 +41,7 @@ Opener = Callable[[int], Awaitable[Replica]]
 """Makes a replica of its own, whose state is that below a position."""
 
 
-class Watch:
+class Watch(ProcessBound):
     """The changes of a space that fit a filter, one event for each entry that has some.
 
     It waits for more for ever. Of a watch that lags behind no more than a bounded number of

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from zlog._base.process import ProcessBound
 from zlog._base.threads import start_thread
 from zlog._io import drive
 from zlog.objects import _handles, _watch
@@ -28,7 +29,7 @@ T = TypeVar("T")
 V = TypeVar("V", bound=View)
 
 
-class Watch:
+class Watch(ProcessBound):
     """The changes that were asked for; iterating waits for more for ever.
 
     Attributes:
@@ -55,9 +56,10 @@ class Watch:
 
     def call(self, callback: Callable[[Event], object]) -> None:
         """Have a thread call a function with each event, until the watch or the space is closed."""
+        inner = self._inner
 
         def run() -> None:
-            for event in self:
+            while (event := drive(inner.next())) is not None:
                 callback(event)
 
         start_thread(run, "zlog.objects.watch")
@@ -67,7 +69,7 @@ class Watch:
         self._inner.close()
 
 
-class Handle(Generic[H, V]):
+class Handle(ProcessBound, Generic[H, V]):
     """What handles on objects have in common.
 
     Attributes:

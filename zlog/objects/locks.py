@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from zlog._base.deadline import Timeout
+from zlog._base.process import ProcessBound
 from zlog._io import drive
 from zlog.objects import _handles, _lease
 from zlog.objects._handles import WATCH_EVENTS
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Held:
+class Held(ProcessBound):
     """A lock that is held. With ``with`` it is given back in the end.
 
     Attributes:
@@ -78,7 +80,7 @@ class Lock(Handle[_handles.Lock, LockView]):
         owner: Any = None,
         *,
         lease: float = LEASE_SECONDS,
-        timeout: float | None = None,
+        timeout: Timeout = ...,
         keep: bool = True,
     ) -> Held:
         """Wait for the lock, and take it.
@@ -86,7 +88,8 @@ class Lock(Handle[_handles.Lock, LockView]):
         Args:
             owner: what others see of this client; any value.
             lease: seconds without a renewal after which others take the lock away.
-            timeout: seconds to wait; None: without limit.
+            timeout: seconds to wait; None: without limit; if not given, the time-out of the log's
+                handle.
             keep: have a thread renew it, until it is given back or the space is closed.
 
         Raises:
@@ -106,22 +109,21 @@ class Lock(Handle[_handles.Lock, LockView]):
         return drive(self._inner.waiting(staleness=staleness))
 
 
-class Election:
+class Election(ProcessBound):
     """A lock whose holder leads, and says with which value."""
 
     def __init__(self, inner: _handles.Election) -> None:
         """Wrap the logic; programs call ``election`` of a space."""
         self._inner = inner
 
-    def campaign(
-        self, value: Any, *, lease: float = LEASE_SECONDS, timeout: float | None = None
-    ) -> Held:
+    def campaign(self, value: Any, *, lease: float = LEASE_SECONDS, timeout: Timeout = ...) -> Held:
         """Wait until this client leads, and lead until that is given back or lost.
 
         Args:
             value: what others see of the leader, such as its address.
             lease: seconds without a sign of life after which another one leads.
-            timeout: seconds to wait; None: without limit.
+            timeout: seconds to wait; None: without limit; if not given, the time-out of the log's
+                handle.
 
         Raises:
             LockTimeout: another one leads still.

@@ -7,6 +7,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
+from zlog._base.process import ProcessBound
 from zlog._io import drive
 from zlog.log import Log
 from zlog.objects import _space
@@ -35,7 +36,7 @@ R = TypeVar("R", bound=Replicated)
 T = TypeVar("T")
 
 
-class Space:
+class Space(ProcessBound):
     """Objects that all clients of a log share: replicated, durable, linearizable, transactional.
 
     Each client keeps the whole state in memory and plays the log's entries to it. A space has one
@@ -237,7 +238,7 @@ class Space:
         return f"<zlog.objects.Space {self.name!r}>"
 
 
-class TransactionContext:
+class TransactionContext(ProcessBound):
     """A transaction that is committed at the end of its block, once.
 
     Raises, at the end: Conflict, if others have changed what it has read.

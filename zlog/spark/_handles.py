@@ -28,6 +28,14 @@ _stores: dict[tuple[int, str], zlog.Store] = {}
 _logs: dict[tuple[int, str, str, str | None], zlog.Log] = {}
 
 
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 @dataclass(frozen=True, slots=True)
 class LogRef:
     """Which log, for any process that can reach its store.

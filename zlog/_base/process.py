@@ -1,0 +1,109 @@
+"""Handles belong to the process that made them: in a forked child every call on one is refused.
+
+A fork copies one thread. A lock that another thread held stays held in the child for ever. So no
+call begins there: before the child runs anything else, each handle that it has inherited changes
+its class to one that refuses calls. That covers methods that were bound before the fork and methods
+that are added later, and costs a call in the parent nothing. A call that the forking thread is in
+fails at its next request, since the handle's ``Io`` is such a handle itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import types
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakSet
+
+from zlog.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_live: WeakSet[ProcessBound]
+
+
+class ProcessBound:
+    """A handle that only the process that made it can use.
+
+    Attributes:
+        harmless: calls that do nothing in a child. Others raise StoreUnavailable there. Plain
+            attributes and properties keep their values.
+    """
+
+    harmless: ClassVar[frozenset[str]] = frozenset({"close"})
+
+    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
+        self = super().__new__(cls)
+        _live.add(self)
+        return self
+
+
+_live = WeakSet()
+
+
+class _Inherited:
+    """Comes before the class of a handle that the parent of this process made."""
+
+    def __getattribute__(self, name: str) -> Any:
+        get = object.__getattribute__
+        if name.startswith("__"):
+            return get(self, name)
+        inherited = type(self)
+        made = inherited.__mro__[2]
+        found = getattr(made, name, None)
+        if name in made.harmless:  # type: ignore[attr-defined]
+            return _nothing_awaited if inspect.iscoroutinefunction(found) else _nothing
+        if isinstance(found, property) and not name.startswith("_"):
+            self.__class__ = made  # type: ignore[assignment]
+            try:
+                return found.fget(self)  # type: ignore[misc]
+            finally:
+                self.__class__ = inherited  # type: ignore[assignment]
+        values = get(self, "__dict__")
+        if name.startswith("_") or callable(found) or name not in values:
+            raise inherited_error(f"this {made.__name__}")
+        return values[name]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of the parent process>"
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if kind is None:  # else the block's error says more than that nothing can be ended here
+            super().__exit__(kind, *error)  # type: ignore[misc]
+
+    async def __aexit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if kind is None:
+            await super().__aexit__(kind, *error)  # type: ignore[misc]
+
+
+def _nothing(*_args: Any, **_kwargs: Any) -> None:
+    pass
+
+
+async def _nothing_awaited(*_args: Any, **_kwargs: Any) -> None:
+    pass
+
+
+def inherited_error(what: str) -> StoreUnavailable:
+    """Return what a call on something raises that a forked child has from its parent."""
+    return StoreUnavailable(
+        f"{what} was opened by another process, before a fork",
+        hint="Connect to the store, and open its logs, in the child process.",
+        retryable=False,
+    )
+
+
+@cache
+def _inherited(made: type) -> type:
+    return types.new_class(made.__name__, (_Inherited, made))
+
+
+def _after_fork() -> None:
+    for handle in [*_live]:
+        handle.__class__ = _inherited(type(handle))
+    _live.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
