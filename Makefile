@@ -37,12 +37,12 @@ BUILD_TOOLS := 'cmake>=3.24' 'cython>=3.1' ninja 'scikit-build-core>=1.0'
 
 # Folders, and programs without a suffix, which ruff would not find in them.
 PYTHON_CODE := bench ceph-dev cli docs/conf.py docs/generate.py examples pyspark_zlog seqr tests tools zlog \
-	ceph-dev/cluster packaging/sbom tools/check-links
+	zlog_command 	ceph-dev/cluster packaging/sbom tools/check-links
 CPP_FOLDERS := bench cls_zlog zlog seqr tests
 # The package is installed as links to the sources: an edit of Python code needs no build, and a
 # module that was added or removed needs a new list of them.
 MODULES := build/modules
-$(shell mkdir -p build; find zlog seqr cli pyspark_zlog -name '*.py' | sort > $(MODULES).new; \
+$(shell mkdir -p build; find zlog seqr cli pyspark_zlog zlog_command -name '*.py' | sort > $(MODULES).new; \
 	cmp -s $(MODULES).new $(MODULES) || cp $(MODULES).new $(MODULES))
 NATIVE := CMakeLists.txt $(shell find cls_zlog zlog seqr bench \
 	-name '*.cc' -o -name '*.h' -o -name '*.py[xd]' -o -name '*.pxi' -o -name CMakeLists.txt)

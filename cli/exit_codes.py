@@ -38,6 +38,8 @@ class ExitCode(enum.IntEnum):
     KEY_REFUSED = 9
     NOT_HELD = 10
     CHANGED = 11
+    HUNG_UP = 129
+    """What a shell reports for a process that died of SIGHUP."""
     INTERRUPTED = 130
     """Ctrl-C: what a shell reports for a process that died of SIGINT."""
     OUTPUT_CLOSED = 141

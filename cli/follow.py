@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import stat
 import sys
 from collections.abc import Awaitable
@@ -14,7 +13,7 @@ from zlog import Entry, aio
 from zlog.cli.cursor_commit import COMMIT_SECONDS
 from zlog.cli.output import Output, OutputClosed
 from zlog.cli.render import Renderer, show
-from zlog.cli.signals import Terminated
+from zlog.cli.signals import Terminated, ending
 from zlog.cli.tags import Selected
 
 
@@ -40,8 +39,10 @@ async def follow(
         loop = asyncio.get_running_loop()
         printing = asyncio.ensure_future(_print(opened, start, select, count, renderer, live))
         tasks: list[asyncio.Future[Any]] = [printing]
+        signals = ending()
         if cursor is not None:
-            loop.add_signal_handler(signal.SIGTERM, live.terminate)
+            for number in signals:
+                loop.add_signal_handler(number, live.terminate, number)
             tasks.append(asyncio.ensure_future(_commit_regularly(cursor, live)))
         try:
             await asyncio.wait({*tasks, live.ended}, return_when=asyncio.FIRST_COMPLETED)
@@ -52,7 +53,8 @@ async def follow(
             results = await asyncio.gather(*tasks, live.ended, return_exceptions=True)
             if cursor is not None:
                 await _commit(cursor, live)
-                loop.remove_signal_handler(signal.SIGTERM)
+                for number in signals:
+                    loop.remove_signal_handler(number)
         for result in results:
             if isinstance(result, (Exception, Terminated)):
                 raise result
@@ -146,9 +148,9 @@ class _LiveOutput:
         self._loop.add_reader(descriptor, self._end, OutputClosed())
         self._watched = descriptor
 
-    def terminate(self) -> None:
-        """End since SIGTERM came."""
-        self._end(Terminated())
+    def terminate(self, number: int) -> None:
+        """End since a signal came."""
+        self._end(Terminated(number))
 
     def _end(self, error: BaseException) -> None:
         if not self.ended.done():

@@ -6,6 +6,7 @@ import importlib
 import io
 import keyword
 import logging
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -123,11 +124,13 @@ class _Warnings(logging.Handler):
 
 def _run(run: Callable[[], object], session: Session) -> int:
     try:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # see zlog_command
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         result = run()
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
-    except Terminated:
-        return ExitCode.TERMINATED
+    except Terminated as end:
+        return ExitCode(128 + end.number)
     except OutputClosed:
         silence_stdout()
         return ExitCode.OUTPUT_CLOSED

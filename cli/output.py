@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import select
@@ -136,9 +137,10 @@ def shortened(message: str) -> str:
 
 
 def say(text: str) -> None:
-    """Tell the user something, on stderr."""
+    """Print a message on stderr. A terminal that was lost takes nothing."""
     printed = escaped(shortened(text), keep="\n\t")
-    click.echo(f"zlog: {printed}", err=True)
+    with contextlib.suppress(OSError):
+        click.echo(f"zlog: {printed}", err=True)
 
 
 def note(text: str) -> None:

@@ -1,4 +1,4 @@
-"""SIGTERM as an exception, so that what was begun is put in order and told before the end."""
+"""SIGTERM and SIGHUP as an exception, so that what was begun is put in order before the end."""
 
 from __future__ import annotations
 
@@ -10,18 +10,38 @@ from typing import NoReturn
 
 
 class Terminated(BaseException):
-    """SIGTERM came. Like KeyboardInterrupt it is no Exception, which a handler might swallow."""
+    """A signal ends the command. Like KeyboardInterrupt it is not an Exception.
+
+    Attributes:
+        number: the signal's.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def ending() -> list[signal.Signals]:
+    """Return the signals that end a command, without those that its parent has had it ignore.
+
+    SIGHUP comes when a terminal, such as a session of ssh, is lost; ``nohup`` ignores it.
+    """
+    signals = (signal.SIGTERM, signal.SIGHUP)
+    return [each for each in signals if signal.getsignal(each) is not signal.SIG_IGN]
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Raise Terminated at SIGTERM for the length of a ``with`` block."""
-    before = signal.signal(signal.SIGTERM, _raise)
+    """Raise Terminated at SIGTERM and SIGHUP for the length of a ``with`` block."""
+    before = {number: signal.signal(number, _raise) for number in ending()}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
-def _raise(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise Terminated
+def _raise(number: int, _frame: FrameType | None) -> NoReturn:
+    if number == signal.SIGHUP:  # the kernel and a shell both send it: that is not impatience
+        signal.signal(number, signal.SIG_IGN)
+    raise Terminated(number)

@@ -106,8 +106,9 @@ def tail(
     --tag, only entries with the tag count, and gaps that may hide one.
 
     With --cursor, the command resumes where the last one with this cursor stopped. It advances the
-    cursor after the output is flushed, every second and at the end, also on Ctrl-C and SIGTERM. If
-    it is killed in between, the next one prints some entries again: each is printed at least once.
+    cursor after the output is flushed, every second and at the end, also on Ctrl-C, SIGTERM and
+    SIGHUP. If it is killed in between, the next one prints some entries again: each is printed at
+    least once.
     """
     hole_seconds = or_none(hole_timeout)
     if sum((since_start, last is not None, begin is not None)) > 1:

@@ -260,7 +260,9 @@ def test_entries_that_changed_places_are_reported(
     ]
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_a_signal_ends_it_with_the_account(
     cli: Cli, orders: zlog.Log, number: int, code: int
 ) -> None:

@@ -118,7 +118,9 @@ def test_gaps_are_passed_and_committed(inside: Inside, ten: zlog.Log) -> None:
     assert ten.cursor("billing").position == 11
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_a_follower_commits_while_it_prints_and_at_its_end(
     cli: Cli, ten: zlog.Log, number: int, code: int
 ) -> None:

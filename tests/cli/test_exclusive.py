@@ -170,7 +170,9 @@ def test_a_writer_that_is_fenced_says_what_is_in_the_log(cli: Cli, orders: zlog.
 
 
 @pytest.mark.parametrize("keep", [False, True])
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_a_signal_ends_it_with_the_account(cli: Cli, number: int, code: int, keep: bool) -> None:
     words = ["--keep", "--name", "ann"] if keep else []
     with cli.start("append", "orders", "--exclusive", "--positions", *words) as process:

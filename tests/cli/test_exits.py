@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from zlog._native import core
 from zlog.cli.exit_codes import ExitCode, exit_code_of
 
 from ..support.logs import leave_hole
+from ..support.programs import ZLOG
 from .conftest import Inside
 
 
@@ -116,3 +118,16 @@ def test_a_bug_is_named_as_such(inside: Inside, monkeypatch: pytest.MonkeyPatch)
     assert "internal error: KeyError: 'lost'" in result.err
     assert "--debug" in result.err
     assert "Traceback" in inside("ls", "--debug").err
+
+
+def test_control_c_during_the_imports_ends_it_without_a_traceback() -> None:
+    command = [sys.executable, "-X", "importtime", ZLOG, "--version"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.split()[-1].startswith(b"zlog."):
+                process.send_signal(signal.SIGINT)
+                break
+        rest = process.stderr.read()
+        assert process.wait(20) == -signal.SIGINT
+    assert b"Traceback" not in rest

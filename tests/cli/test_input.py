@@ -43,3 +43,19 @@ def asleep(thread: int) -> bool:
     """Whether a thread of this process waits in the kernel."""
     stat = Path(f"/proc/self/task/{thread}/stat").read_text()
     return stat.rpartition(")")[2].split()[0] == "S"
+
+
+def test_the_end_of_a_terminal_is_noticed_once_and_not_under_nohup() -> None:
+    """The kernel and the shell both send SIGHUP: the second does not end what the first began."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with terminable():
+            signal.raise_signal(signal.SIGHUP)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        with terminable():
+            with pytest.raises(Terminated):
+                signal.raise_signal(signal.SIGHUP)
+            signal.raise_signal(signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -89,8 +89,8 @@ def test_a_log_that_can_not_be_read_hides_no_other() -> None:
 
 
 @contextmanager
-def view(cli: Cli, *words: str, columns: int = 80) -> Iterator[Screen]:
-    """Run the view on a terminal of 24 lines."""
+def view(cli: Cli, *words: str, columns: int = 80, end: bytes = b"q") -> Iterator[Screen]:
+    """Run the view on a terminal of 24 lines, and end it with a key."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(
@@ -105,7 +105,7 @@ def view(cli: Cli, *words: str, columns: int = 80) -> Iterator[Screen]:
     screen = Screen(ours)
     try:
         yield screen
-        os.write(ours, b"q")
+        os.write(ours, end)
         screen.drain()
         assert process.wait(_SECONDS) == 0
     finally:
@@ -168,6 +168,13 @@ def test_the_view_shows_sorts_filters_and_opens_a_log(cli: Cli, ten: zlog.Log) -
         screen.wait_for("cursor billing", "at 4, 11 behind", "width 2")
         screen.press("\x1b")
         screen.wait_for("RATE/s")
+
+
+def test_control_c_ends_the_view_also_from_its_filter(cli: Cli) -> None:
+    with view(cli, end=b"\x03") as screen:
+        screen.wait_for("orders")
+        screen.press("/")
+        screen.wait_for("part of a name")
 
 
 def test_json_goes_with_once(cli: Cli) -> None:

@@ -131,11 +131,8 @@ def calls_of(handle: Any) -> Iterator[tuple[str, Call]]:
         needed = [each for each in parameters if each.default is each.empty]
         args = [argument(each) for each in needed if each.kind is each.POSITIONAL_OR_KEYWORD]
         named = {each.name: argument(each) for each in needed if each.kind is each.KEYWORD_ONLY}
-        bound = getattr(handle, name)
-        yield (
-            f"{type(handle).__module__}.{type(handle).__qualname__}.{name}",
-            lambda bound=bound, args=args, named=named: bound(*args, **named),
-        )
+        where = f"{type(handle).__module__}.{type(handle).__qualname__}.{name}"
+        yield where, partial(getattr(handle, name), *args, **named)
 
 
 def names_in(handle: ProcessBound) -> set[str]:

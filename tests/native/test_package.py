@@ -17,6 +17,8 @@ from tests.support.programs import REPOSITORY
 
 from .support import run
 
+PACKAGES = ("zlog", "seqr", "cli", "pyspark_zlog", "zlog_command")
+
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
@@ -33,7 +35,7 @@ def test_the_wheel_holds_each_file_of_the_packages_once_and_nothing_else(
     wheel: zipfile.ZipFile,
 ) -> None:
     tracked = subprocess.run(
-        ["git", "ls-files", "zlog", "seqr", "cli", "pyspark_zlog", ":!zlog/seqr", ":!zlog/cli"],
+        ["git", "ls-files", *PACKAGES, ":!zlog/seqr", ":!zlog/cli"],
         cwd=REPOSITORY,
         capture_output=True,
         check=True,

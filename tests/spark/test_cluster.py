@@ -132,7 +132,15 @@ def pack_environment(archive: Path) -> None:
         link = tarfile.TarInfo("bin/python")
         link.type, link.linkname = tarfile.SYMTYPE, str(interpreter)
         tar.addfile(link)
-        for pattern in ("zlog", "pyspark_zlog", "zlog_ceph-*", "click", "platformdirs", "pyarrow"):
+        for pattern in (
+            "zlog",
+            "pyspark_zlog",
+            "zlog_command",
+            "zlog_ceph-*",
+            "click",
+            "platformdirs",
+            "pyarrow",
+        ):
             (found,) = site.glob(pattern)
             tar.add(found, inside / found.name, filter=_without_sources)
 

@@ -7,7 +7,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-CODE = ("cls_zlog", "zlog", "seqr", "cli", "pyspark_zlog", "ceph-dev", "tools", "examples")
+CODE = (
+    "cls_zlog",
+    "zlog",
+    "seqr",
+    "cli",
+    "pyspark_zlog",
+    "ceph-dev",
+    "tools",
+    "examples",
+    "zlog_command",
+)
 """The folders that hold it, without tests."""
 
 

@@ -56,11 +56,11 @@ class _Inherited:
         if name in made.harmless:  # type: ignore[attr-defined]
             return _nothing_awaited if inspect.iscoroutinefunction(found) else _nothing
         if isinstance(found, property) and not name.startswith("_"):
-            self.__class__ = made  # type: ignore[assignment]
+            self.__class__ = made
             try:
                 return found.fget(self)  # type: ignore[misc]
             finally:
-                self.__class__ = inherited  # type: ignore[assignment]
+                self.__class__ = inherited
         values = get(self, "__dict__")
         if name.startswith("_") or callable(found) or name not in values:
             raise inherited_error(f"this {made.__name__}")
@@ -102,7 +102,8 @@ def _inherited(made: type) -> type:
 
 def _after_fork() -> None:
     for handle in [*_live]:
-        handle.__class__ = _inherited(type(handle))
+        made: type = type(handle)
+        handle.__class__ = _inherited(made)
     _live.clear()
 
 

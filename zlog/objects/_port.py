@@ -122,7 +122,7 @@ class AsyncioPort:
         self.client: LogClient = log._client
         self.lock: AbstractContextManager[Any] = contextlib.nullcontext()
         self.caller = object  # no task waits for itself
-        self.wait_seconds = None  # nor for one that can't run
+        self.wait_seconds: float | None = None  # nor for one that can't run
         self._log = log
         self._tasks: set[asyncio.Task[None]] = set()
 

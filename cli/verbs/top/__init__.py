@@ -49,8 +49,8 @@ def top(
 ) -> None:
     """Watch the logs of the store: rates, cursors' lag, sequencers.
 
-    In the view: s and r sort, / filters, Enter shows one log, p pauses, q ends. To look changes
-    nothing and takes no log over.
+    In the view: s and r sort, / filters, Enter shows one log, p pauses, q or Ctrl-C ends. To look
+    changes nothing and takes no log over.
     """
     if as_json and not once:
         raise click.UsageError("--json goes with --once")

@@ -13,7 +13,7 @@ from zlog.overview import StoreOverview
 
 try:
     from textual.app import App, ComposeResult
-    from textual.binding import BindingType
+    from textual.binding import Binding, BindingType
     from textual.containers import VerticalScroll
     from textual.widgets import DataTable, Footer, Input, Static
 except ImportError:
@@ -54,6 +54,7 @@ class TopView(App[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         ("q", "quit", "Quit"),
+        Binding("ctrl+c", "quit", show=False, priority=True),
         ("s", "sort", "Sort"),
         ("r", "reverse", "Reverse"),
         ("slash", "filter", "Filter"),
