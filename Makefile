@@ -37,7 +37,7 @@ BUILD_TOOLS := 'cmake>=3.24' 'cython>=3.1' ninja 'scikit-build-core>=1.0'
 
 # Folders, and programs without a suffix, which ruff would not find in them.
 PYTHON_CODE := bench ceph-dev cli docs/conf.py docs/generate.py examples pyspark_zlog seqr tests tools zlog \
-	zlog_command 	ceph-dev/cluster packaging/sbom tools/check-links
+	zlog_command ceph-dev/cluster packaging/sbom tools/check-links
 CPP_FOLDERS := bench cls_zlog zlog seqr tests
 # The package is installed as links to the sources: an edit of Python code needs no build, and a
 # module that was added or removed needs a new list of them.
