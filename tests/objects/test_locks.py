@@ -288,3 +288,13 @@ def test_a_paused_holder_is_kept_out_by_its_token(tmp_path: Path) -> None:
             assert holder.stdout.readline().strip() == "stale"
         assert space.map("guarded").get("by") == "contender"
         held.release()
+
+
+def test_a_request_waits_as_long_as_the_handle_of_its_log() -> None:
+    with zlog.connect("mem://") as store:
+        holding = Space.open(zlog.Log.create(store, "orders"), "space").lock("lock").acquire()
+        impatient = Space.open(zlog.Log.open(store, "orders", timeout=0.2), "space")
+        with holding:
+            for ask in (impatient.lock("lock").acquire, impatient.election("lock").campaign):
+                with pytest.raises(LockTimeout):
+                    ask("you")
