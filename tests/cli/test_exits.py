@@ -97,7 +97,8 @@ def test_a_machine_without_liblmdb_is_told_what_to_install(tmp_path: Path) -> No
         "        if name == 'zlog._native.core':\n"
         f"            return util.spec_from_file_location(name, {str(module)!r})\n"
         "sys.meta_path.insert(0, Finder())\n"
-        "import zlog.cli.main"
+        "import zlog_command\n"
+        "zlog_command.main()"
     )
     script = tmp_path / "zlog"
     script.write_text(program)

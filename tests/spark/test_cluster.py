@@ -20,6 +20,7 @@ import pytest
 import zlog
 
 from ..cli.conftest import Cli
+from ..support.programs import REPOSITORY, copy_package
 from ..support.waiting import wait_until
 from .conftest import secrets_of
 from .torture import JAVA_OPTIONS
@@ -132,16 +133,15 @@ def pack_environment(archive: Path) -> None:
         link = tarfile.TarInfo("bin/python")
         link.type, link.linkname = tarfile.SYMTYPE, str(interpreter)
         tar.addfile(link)
-        for pattern in (
-            "zlog",
-            "pyspark_zlog",
-            "zlog_command",
-            "zlog_ceph-*",
-            "click",
-            "platformdirs",
-            "pyarrow",
-        ):
-            (found,) = site.glob(pattern)
+        installed = [
+            copy_package(archive.parent / "package"),
+            REPOSITORY / "pyspark_zlog",
+            *(
+                next(site.glob(name))
+                for name in ("zlog_ceph-*", "click", "platformdirs", "pyarrow")
+            ),
+        ]
+        for found in installed:
             tar.add(found, inside / found.name, filter=_without_sources)
 
 

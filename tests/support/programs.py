@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import zlog
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -22,3 +25,11 @@ def run_module(name: str, *words: str, seconds: float = 120) -> subprocess.Compl
         check=False,
         timeout=seconds,
     )
+
+
+def copy_package(folder: Path) -> Path:
+    """Copy zlog into a folder, as it is if it is not installed as links; returns the copy."""
+    package = folder / "zlog"
+    for part in zlog.__path__:  # the sources, and the compiled modules
+        shutil.copytree(part, package, dirs_exist_ok=True)
+    return package

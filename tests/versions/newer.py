@@ -6,10 +6,9 @@ between clients and sequencers.
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
-import zlog
+from ..support.programs import copy_package
 
 CHANGES = {
     "_sequencer/frames.py": [("PROTOCOL_VERSION = 1\n", "PROTOCOL_VERSION = 2\n")],
@@ -46,9 +45,7 @@ import zlog
 
 def install(folder: Path) -> Path:
     """Put the package into a folder for ``PYTHONPATH``, and return that."""
-    package = folder / "zlog"
-    for part in zlog.__path__:  # of an editable install: the sources, and the compiled modules
-        shutil.copytree(part, package, dirs_exist_ok=True)
+    package = copy_package(folder)
     (folder / "sitecustomize.py").write_text(START)
     for name, replaced in CHANGES.items():
         path = package / name
