@@ -94,6 +94,11 @@ def options_of(log: zlog.Log, **options: object) -> dict[str, str]:
     return {name: str(value) for name, value in given.items()}
 
 
+def log_options(log: zlog.Log) -> dict[str, str]:
+    """Return what reads and writes of this log have in common."""
+    return {"store": log.store.url, "log": log.name}
+
+
 class Pipeline:
     """A query that copies a log into a table, each time it is run."""
 

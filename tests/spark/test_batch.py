@@ -36,6 +36,8 @@ def test_a_log_is_a_table(spark: SparkSession, log: zlog.Log) -> None:
     times = table.selectExpr("cast(timestamp as double) as seconds").orderBy("position").first()
     assert times is not None
     assert times.seconds == pytest.approx(log.read(0).timestamp.timestamp())
+    some = read(spark, log, columns="data,position")
+    assert (some.columns, some.count()) == (["position", "data"], 100)
 
 
 def test_filters_belong_to_one_use_of_a_table(spark: SparkSession, log: zlog.Log) -> None:
@@ -108,8 +110,9 @@ def test_a_million_entries(spark: SparkSession, store: zlog.Store) -> None:
 @pytest.fixture
 def table(spark: SparkSession, log: zlog.Log) -> Iterator[str]:
     """A table of the catalog that stands for the log."""
-    options = ", ".join(f"{name} '{value}'" for name, value in options_of(log).items())
-    spark.sql(f"CREATE TABLE of_a_log USING zlog OPTIONS ({options}, includeGaps 'true')")
+    more = {"includeGaps": True, "maxEntriesPerTrigger": 10, "endingPosition": 99}
+    options = ", ".join(f"{name} '{value}'" for name, value in options_of(log, **more).items())
+    spark.sql(f"CREATE TABLE of_a_log USING zlog OPTIONS ({options})")
     yield "of_a_log"
     spark.sql("DROP TABLE of_a_log")
 
@@ -129,8 +132,43 @@ def test_a_log_is_a_table_of_the_catalog(spark: SparkSession, log: zlog.Log, tab
         assert spark.table("followed").count() == 15
     finally:
         query.stop()
-    with pytest.raises(Exception, match="an entry is made of one column"):
+    with pytest.raises(Exception, match="INSERT INTO hands on no options"):
         spark.sql(f"INSERT INTO {table} SELECT * FROM {table}")
+
+
+def test_a_table_of_the_catalog_shows_its_options(
+    spark: SparkSession, log: zlog.Log, table: str
+) -> None:
+    comment = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()[0].comment
+    assert comment.startswith("USING zlog OPTIONS (")
+    assert f"store '{log.store.url}'" in comment
+    assert "log 'orders'" in comment
+    statement = spark.sql(f"SHOW CREATE TABLE {table}").collect()[0][0]
+    assert log.store.url in statement
+    spark.sql(f"CREATE TABLE again {comment}")
+    try:
+        assert spark.table("again").schema == spark.table(table).schema
+    finally:
+        spark.sql("DROP TABLE again")
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ("store 'file:///logs', log 'orders', nonsense '1'", "no option 'nonsense'"),
+        (
+            "store 'file:///logs', log 'orders', startingPosition 'first'",
+            "startingPosition='first'",
+        ),
+        ("store 'file:///logs'", "needs the option log"),
+    ],
+)
+def test_a_table_with_invalid_options_is_not_made(
+    spark: SparkSession, options: str, complaint: str
+) -> None:
+    with pytest.raises(Exception, match=complaint):
+        spark.sql(f"CREATE TABLE invalid USING zlog OPTIONS ({options})")
+    assert not spark.catalog.tableExists("invalid")
 
 
 def test_columns_of_a_read_carry_no_options(spark: SparkSession, log: zlog.Log) -> None:
@@ -142,8 +180,8 @@ def test_columns_of_a_read_carry_no_options(spark: SparkSession, log: zlog.Log) 
 @pytest.mark.parametrize(
     ("columns", "complaint"),
     [
-        ("position bigint, stripe int, timestamp timestamp, data binary", "lists no columns"),
-        ("position bigint", "no list of columns"),
+        ("position bigint, stripe int, timestamp timestamp, data binary", "list of columns"),
+        ("position bigint", "list of columns"),
     ],
 )
 def test_a_table_with_a_list_of_columns_has_no_options(
@@ -160,7 +198,8 @@ def test_a_table_with_a_list_of_columns_has_no_options(
 def test_errors_say_what_is_wrong(spark: SparkSession, log: zlog.Log) -> None:
     log.append_many([b"x"] * 10)
     log.trim_to(5)
-    with pytest.raises(Exception, match="trimmed below 5, and the query reads from 2"):
+    with pytest.raises(Exception, match="trimmed below 5, and the query reads from 2") as caught:
         read(spark, log, startingPosition=2).count()
+    assert "\nHint: Set the option failOnDataLoss to false" in str(caught.value)
     with pytest.raises(Exception, match="did you mean startingPosition"):
-        read(spark, log, startingPositon=2).count()
+        read(spark, log, startingPositon=2)

@@ -14,7 +14,7 @@ import zlog
 from zlog.spark._handles import LogRef
 
 from ..support.ceph import ClusterSpec
-from .conftest import Pipeline, options_of, secrets_of
+from .conftest import Pipeline, log_options, options_of, secrets_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,7 @@ def test_a_log_on_ceph_is_a_table_and_a_stream(
 ) -> None:
     data = [b"%d" % i * (i % 40) for i in range(2_000)]
     log.append_many(data)
-    options = options_of(log)
+    options = log_options(log)
     rows = spark.read.format("zlog").options(**options).load().orderBy("position").collect()
     assert [bytes(row.data) for row in rows] == data
     for _ in range(2):

@@ -10,7 +10,7 @@ import pytest
 import zlog
 
 from ..support.logs import data_of
-from .conftest import SECONDS, Pipeline, options_of
+from .conftest import SECONDS, Pipeline, log_options, options_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,7 +46,7 @@ def test_a_batch_write_to_an_exclusive_log_says_who_writes_it(
 ) -> None:
     # In one partition: another task of a job that failed may append after the job's error.
     table = spark.range(100).selectExpr("cast(id as string) as line").coalesce(1)
-    write = table.write.format("zlog").options(**options_of(log)).mode("append")
+    write = table.write.format("zlog").options(**log_options(log)).mode("append")
     with log.writer("ann") as ann, pytest.raises(Exception, match="is exclusive: ann") as raised:
         write.save()
     assert "zlog fence orders" in str(raised.value)
@@ -81,7 +81,7 @@ def test_a_stream_into_an_exclusive_log_says_who_writes_it(
         )
         assert query.awaitTermination(SECONDS)
 
-    with pytest.raises(Exception, match=r"'copy' is exclusive: ann .*`zlog fence copy`"):
+    with pytest.raises(Exception, match=r"(?s)'copy' is exclusive: ann .*`zlog fence copy`"):
         run()
     assert copy.tail() == 0
     writer.release()

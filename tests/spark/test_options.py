@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 import pytest
 
 from zlog.spark._offset import Offset, WrongCheckpoint
-from zlog.spark._options import SourceOptions
+from zlog.spark._options import SinkOptions, SourceOptions
 
 LOG = {"store": "file:///logs", "log": "orders"}
 
@@ -36,6 +36,7 @@ def test_names_come_in_lower_case() -> None:
         hole_timeout=2.5,
         include_gaps=True,
         cursor="table",
+        columns=("position", "stripe", "timestamp", "data", "state"),
     )
 
 
@@ -44,6 +45,19 @@ def test_without_a_store_it_is_the_one_of_the_environment(
 ) -> None:
     monkeypatch.setenv("ZLOG_STORE", "ceph://logs")
     assert SourceOptions.parse({"log": "orders"}).store == "ceph://logs"
+    monkeypatch.setenv("ZLOG_STORE", "mem://")
+    with pytest.raises(ValueError, match="belongs to one process"):
+        SinkOptions.parse({"log": "orders"})
+
+
+def test_a_store_in_the_home_folder_is_not_taken_without_a_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who has set ZLOG_STORE after Spark's start would read from another store than he thinks."""
+    monkeypatch.delenv("ZLOG_STORE", raising=False)
+    for parse in (SourceOptions.parse, SinkOptions.parse):
+        with pytest.raises(ValueError, match=r"ZLOG_STORE is not set .* Spark's JVM"):
+            parse({"log": "orders"})
 
 
 @pytest.mark.parametrize(
@@ -66,7 +80,11 @@ def test_times_are_milliseconds_or_as_iso_8601(text: str) -> None:
         ({**LOG, "startingPosition": "-1"}, "a number from 0"),
         ({**LOG, "startingPosition": "1", "startingTimestamp": "1"}, "not both"),
         ({**LOG, "startingTimestamp": "yesterday"}, "milliseconds since 1970"),
-        ({**LOG, "startingTimestamp": "2026-01-31T12:00:00"}, "no time zone"),
+        ({**LOG, "startingTimestamp": "2026-01-31 12:00:00"}, "no time zone: append Z for UTC"),
+        ({**LOG, "startingTimestamp": "9" * 400}, "milliseconds since 1970"),
+        ({**LOG, "endingTimestamp": "9" * 20}, "milliseconds since 1970"),
+        ({**LOG, "columns": "position,sise"}, "no column sise: there are position, stripe"),
+        ({**LOG, "columns": "tags"}, "no column tags"),
         ({**LOG, "maxPartitions": "0"}, "a number from 1"),
         ({**LOG, "minPartitions": "5", "maxPartitions": "4"}, "minPartitions=5 is more than"),
         ({**LOG, "holeTimeout": "0"}, "can't be passed over"),
@@ -77,6 +95,21 @@ def test_times_are_milliseconds_or_as_iso_8601(text: str) -> None:
 def test_what_can_not_be_is_refused(options: dict[str, str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SourceOptions.parse(options)
+
+
+@pytest.mark.parametrize(
+    ("option", "streaming", "message"),
+    [
+        ("macKeyfil", False, "did you mean macKeyFile"),
+        ("exactly_once", True, "did you mean exactlyOnce"),
+        ("exactlyOnce", False, "a batch write of zlog has no option"),
+        ("tags", True, "a streaming write of zlog has no option 'tags': it has store, log"),
+        ("checkpointLocation", False, "has no option"),
+    ],
+)
+def test_a_write_refuses_what_it_does_not_know(option: str, streaming: bool, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SinkOptions.parse({**LOG, option.lower(): "false"}, streaming=streaming)
 
 
 def test_zero_is_a_value() -> None:

@@ -30,7 +30,7 @@ def tasks(log: zlog.Log, **options: object) -> list[Task]:
             parsed.fail_on_data_loss,
             0.05,
             parsed.include_gaps,
-            parsed.include_tags,
+            parsed.columns,
             parsed.tags,
             parsed.match,
         )
@@ -67,6 +67,18 @@ def test_tags_are_a_column_when_wanted(log: zlog.Log) -> None:
     log.trim(0)
     found = rows(tasks(log, includeTags="true", includeGaps="true"))
     assert [(row["tags"], row["state"]) for row in found] == [(None, "trimmed"), ([], "written")]
+
+
+def test_only_the_wanted_columns_are_made(log: zlog.Log) -> None:
+    log.append_many([b"x", b"y"], tags_each=[["a"], []])
+    log.trim(1)
+    (entry,) = rows(tasks(log, columns="timestamp, position"))
+    assert entry == {"position": 0, "timestamp": log.read(0).timestamp}
+    options = {"includeTags": "true", "includeGaps": "true", "columns": "state,position,tags"}
+    assert rows(tasks(log, **options)) == [
+        {"position": 0, "tags": ["a"], "state": "written"},
+        {"position": 1, "tags": None, "state": "trimmed"},
+    ]
 
 
 def test_only_entries_with_some_tags(log: zlog.Log) -> None:

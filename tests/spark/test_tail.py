@@ -16,6 +16,7 @@ import pytest
 import zlog
 from zlog._base.distribution import requirements
 from zlog.names import check_cursor_name
+from zlog.spark._failures import cause
 from zlog.spark.parse import parser_of
 from zlog.spark.tail import Progress, Run, Tail, cursor_name_of
 
@@ -276,6 +277,13 @@ def test_without_pyspark(store: zlog.Store, monkeypatch: pytest.MonkeyPatch) -> 
     assert result.code == 1
     assert f"zlog.spark needs {requirements('spark')} (" in result.err
     assert "pip install 'pyarrow>=" in result.err
+
+
+def test_the_hint_of_an_error_in_spark_is_the_hint_of_the_command() -> None:
+    text = "Job aborted\nzlog.spark._plan.IncompletePlan: it is short\nHint: Run this.\n\n\tat org"
+    error = cause(RuntimeError(text))
+    assert isinstance(error, zlog.ZlogError)
+    assert (str(error), error.hint) == ("it is short", "Run this.")
 
 
 def test_what_spark_is_needed_is_said_in_one_way() -> None:

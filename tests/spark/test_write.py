@@ -17,7 +17,7 @@ from zlog.spark._options import SinkOptions
 from zlog.spark._write import Appended, Appender, ExactTask
 
 from ..support.logs import data_of
-from .conftest import options_of
+from .conftest import log_options, options_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -119,11 +119,20 @@ def test_a_column_of_tags_is_that_of_the_entries(log: zlog.Log) -> None:
 
 def test_a_table_becomes_a_log(spark: SparkSession, log: zlog.Log) -> None:
     table = spark.range(1_000).selectExpr("cast(id as string) as line")
-    options = options_of(log)
+    options = log_options(log)
     table.write.format("zlog").options(**options).mode("append").save()
     assert sorted(int(data) for data in data_of(log.read_range())) == list(range(1_000))
     with pytest.raises(Exception, match="never overwritten"):
         table.write.format("zlog").options(**options).mode("overwrite").save()
+
+
+def test_a_missing_log_ends_a_query_before_it_has_rows(
+    spark: SparkSession, log: zlog.Log, tmp_path: Path
+) -> None:
+    copy = Copy(spark, log, tmp_path)
+    zlog.Log.remove(copy.log.store, "copy")
+    with pytest.raises(Exception, match=r"(?s)LogNotFound: .*'copy'.*\nHint: .*zlog create copy"):
+        copy.run()
 
 
 def test_a_task_that_is_run_again_appends_what_is_missing(log: zlog.Log) -> None:

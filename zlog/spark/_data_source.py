@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from pyspark.sql.datasource import (
@@ -23,19 +24,24 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from zlog.spark._options import SinkOptions, SourceOptions
+from zlog.spark._options import BATCH_OPTIONS, STREAM_OPTIONS, SinkOptions, SourceOptions
 from zlog.spark._source import BatchReader, StreamReader
 from zlog.spark._write import BatchWriter, StreamWriter
 
-_COLUMNS: dict[str, DataType] = {
+_TYPES: dict[str, DataType] = {
     "position": LongType(),
     "stripe": IntegerType(),
     "timestamp": TimestampType(),
     "data": BinaryType(),
+    "tags": ArrayType(StringType()),
+    "state": StringType(),
 }
 
 _OF_TABLE = "option."
 """What Spark puts before the names of options that ``CREATE TABLE`` gives."""
+
+_PROVIDER = "provider"
+"""What Spark adds to them."""
 
 _KEPT = "zlog.options"
 """Key of the first column's metadata under which a table's options are kept."""
@@ -57,63 +63,65 @@ class ZlogDataSource(DataSource):
         return "zlog"
 
     def schema(self) -> StructType:
-        """Return the columns.
+        """Return the columns, having checked the options.
 
-        Of a table that is being created they carry its options: Spark keeps a table's columns as
-        they are, and hands its options to no read of it.
+        Of a table that is being created the first column carries its options: Spark keeps a table's
+        columns as they are, and hands its options to no read of it. The column's comment has them
+        for people, in ``DESCRIBE TABLE`` and ``SHOW CREATE TABLE``.
         """
+        if _PROVIDER not in self.options:
+            return StructType(_columns(SourceOptions.parse(self.options, streaming=None)))
         kept = {
             name.removeprefix(_OF_TABLE): value
             for name, value in self.options.items()
             if name.startswith(_OF_TABLE)
         }
-        columns = _columns(self.options)
-        if kept:
-            columns[0].metadata = {_KEPT: kept}
-        return StructType(columns)
+        first, *others = _columns(SourceOptions.parse(kept, streaming=None))
+        first.metadata = {_KEPT: kept, "comment": f"USING zlog OPTIONS ({_as_sql(kept)})"}
+        return StructType([first, *others])
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a batch read."""
-        return BatchReader(SourceOptions.parse(self._read_options(schema)))
+        return BatchReader(self._read_options(schema, streaming=False))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return a streaming read."""
-        return StreamReader(SourceOptions.parse(self._read_options(schema), streaming=True))
+        return StreamReader(self._read_options(schema, streaming=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return a batch write."""
         _only_append(overwrite)
-        return BatchWriter(SinkOptions.parse(self._given(schema)), schema)
+        return BatchWriter(SinkOptions.parse(self.options), schema)
 
     def streamWriter(  # noqa: N802
         self, schema: StructType, overwrite: bool
     ) -> DataSourceStreamWriter:
         """Return a streaming write."""
         _only_append(overwrite)
-        return StreamWriter(SinkOptions.parse(self._given(schema)), schema)
+        return StreamWriter(SinkOptions.parse(self.options, streaming=True), schema)
 
-    def _given(self, schema: StructType) -> dict[str, str]:
+    def _read_options(self, schema: StructType, *, streaming: bool) -> SourceOptions:
         """Return the options of a table, if it is one, and those of this use of it."""
         kept = schema.fields[0].metadata.get(_KEPT, {}) if schema.fields else {}
-        return {**kept, **self.options}
-
-    def _read_options(self, schema: StructType) -> dict[str, str]:
-        options = self._given(schema)
-        names = [column.name for column in _columns(options)]
-        if schema.fieldNames() != names:
+        batch, stream = {*BATCH_OPTIONS}, {*STREAM_OPTIONS}
+        unused = {name.lower() for name in (batch - stream if streaming else stream - batch)}
+        kept = {name: value for name, value in kept.items() if name not in unused}
+        options = SourceOptions.parse({**kept, **self.options}, streaming=streaming)
+        if schema.fieldNames() != [*options.columns]:
             raise ValueError(
-                f"a log has the columns {', '.join(names)}: give no schema, and no list of columns"
+                f"this read has the columns {', '.join(options.columns)}: give no schema, and no"
+                " list of columns"
             )
         return options
 
 
-def _columns(options: Mapping[str, str]) -> list[StructField]:
-    columns = dict(_COLUMNS)
-    if options.get("includetags", "false").lower() == "true":
-        columns["tags"] = ArrayType(StringType())
-    if options.get("includegaps", "false").lower() == "true":
-        columns["state"] = StringType()
-    return [StructField(name, kind) for name, kind in columns.items()]
+def _columns(options: SourceOptions) -> list[StructField]:
+    return [StructField(name, _TYPES[name]) for name in options.columns]
+
+
+def _as_sql(options: Mapping[str, str]) -> str:
+    escaped = {name: re.sub(r"(['\\])", r"\\\1", value) for name, value in options.items()}
+    return ", ".join(f"{name} '{value}'" for name, value in escaped.items())
 
 
 def _only_append(overwrite: bool) -> None:

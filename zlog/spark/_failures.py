@@ -13,7 +13,7 @@ from zlog.errors import ZlogError
 FAILURES = (PySparkException, Py4JError)
 """What PySpark raises where Spark itself has failed."""
 
-_RAISED = re.compile(r"^zlog\.(?:\w+\.)+(\w+): (.+)$", re.MULTILINE)
+_RAISED = re.compile(r"^zlog\.(?:\w+\.)+(\w+): (.+)$(?:\nHint: (.+)$)?", re.MULTILINE)
 
 _LOSS = "Go on without it: --allow-data-loss."
 _HINTS = {
@@ -54,12 +54,13 @@ def cause(error: BaseException) -> BaseException:
     return ZlogError(f"Spark failed: {line}", hint=hint)
 
 
-def _of_this_library(name: str, message: str) -> ZlogError:
+def _of_this_library(name: str, message: str, hint: str) -> ZlogError:
     kind = getattr(zlog, name, ZlogError)
+    hint = _HINTS.get(name, hint.strip())
     try:
-        error: ZlogError = kind(message.strip(), hint=_HINTS.get(name))
-    except TypeError:  # one with attributes, which are not told
-        return ZlogError(message.strip())
+        error: ZlogError = kind(message.strip(), hint=hint or None)
+    except TypeError:  # its attributes are not in the message
+        return ZlogError(message.strip(), hint=hint or None)
     return error
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import difflib
 import json
 import math
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeVar
@@ -17,7 +18,7 @@ from zlog._read.select import Match
 from zlog._read.times import as_time
 from zlog.limits import HOLE_TIMEOUT_SECONDS
 from zlog.names import check_cursor_name, check_log_name, check_source_name, check_tags
-from zlog.store import default_url
+from zlog.store import STORE_VARIABLE, default_url
 
 T = TypeVar("T")
 
@@ -39,12 +40,27 @@ _BOTH = (
     "tags",
     "match",
     "macKeyFile",
+    "columns",
 )
 BATCH_OPTIONS = (*_BOTH, "endingPosition", "endingTimestamp")
 """What a batch read may be given."""
 
 STREAM_OPTIONS = (*_BOTH, "maxEntriesPerTrigger", "cursor")
 """What a streaming read may be given."""
+
+_WRITE_OPTIONS = ("store", "log", "macKeyFile")
+
+BATCH_WRITE_OPTIONS = (*_WRITE_OPTIONS, "producer", "sequence")
+"""The options of a batch write."""
+
+STREAM_WRITE_OPTIONS = (*_WRITE_OPTIONS, "exactlyOnce")
+"""The options of a streaming write."""
+
+_OPTIONS_OF_SPARK = ("checkpointLocation", "queryName")
+"""What Spark hands to the sink of a stream together with the sink's own options."""
+
+COLUMNS = ("position", "stripe", "timestamp", "data", "tags", "state")
+"""All columns of a read, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +78,11 @@ class SourceOptions:
         fail_on_data_loss: whether entries that are gone before they were read end the query.
         hole_timeout: seconds that a position may stay unwritten before it is filled.
         include_gaps: whether positions without an entry are rows too.
-        include_tags: whether there is a column of the entries' tags.
         tags: of the entries to read; None: all entries.
         match: whether one of the tags suffices.
         cursor: name of the log's cursor that follows a streaming query; None: no cursor.
         mac_key_file: path of the key of the log's MACs, which every worker has under it.
+        columns: names of the columns to read, in the order of `COLUMNS`.
     """
 
     store: str
@@ -79,33 +95,43 @@ class SourceOptions:
     fail_on_data_loss: bool = True
     hole_timeout: float = HOLE_TIMEOUT_SECONDS
     include_gaps: bool = False
-    include_tags: bool = False
     tags: tuple[str, ...] | None = None
     match: Match = "any"
     cursor: str | None = None
     mac_key_file: str | None = None
+    columns: tuple[str, ...] = COLUMNS[:4]
 
     @classmethod
-    def parse(cls, options: Mapping[str, str], *, streaming: bool = False) -> SourceOptions:
-        """Check the options of a batch or of a streaming read.
+    def parse(cls, options: Mapping[str, str], *, streaming: bool | None = False) -> SourceOptions:
+        """Check the options of a read.
+
+        Args:
+            options: by name, in any case.
+            streaming: whether it is a streaming or a batch read; None: either is possible.
 
         Raises:
             ValueError: one is unknown, missing, or its value is invalid.
         """
         given = _Given(options)
-        given.only(
-            STREAM_OPTIONS if streaming else BATCH_OPTIONS, "streaming" if streaming else "batch"
-        )
+        if streaming is None:
+            given.only(dict.fromkeys((*BATCH_OPTIONS, *STREAM_OPTIONS)), "read")
+        elif streaming:
+            given.only(STREAM_OPTIONS, "streaming read")
+        else:
+            given.only(BATCH_OPTIONS, "batch read")
         tasks_min = given.maybe("minPartitions", _count)
         tasks_max = given.maybe("maxPartitions", _count)
         if tasks_min is not None and tasks_max is not None and tasks_min > tasks_max:
             raise ValueError(f"minPartitions={tasks_min} is more than maxPartitions={tasks_max}")
         tags = given.maybe("tags", _tags)
-        if tags is not None and given.get("includeGaps", _flag, "false"):
+        include_gaps = given.get("includeGaps", _flag, "false")
+        include_tags = given.get("includeTags", _flag, "false")
+        if tags is not None and include_gaps:
             raise ValueError("the options tags and includeGaps exclude each other")
+        there_are = [*COLUMNS[:4], *["tags"] * include_tags, *["state"] * include_gaps]
         return cls(
-            store=given.get("store", _store, default_url()),
             log=given.require("log", check_log_name),
+            store=given.store(),
             starting=given.place("starting", "earliest"),
             ending=given.place("ending", "latest"),
             entries_max=given.maybe("maxEntriesPerTrigger", _count),
@@ -113,12 +139,12 @@ class SourceOptions:
             tasks_max=tasks_max,
             fail_on_data_loss=given.get("failOnDataLoss", _flag, "true"),
             hole_timeout=given.get("holeTimeout", _seconds, str(HOLE_TIMEOUT_SECONDS)),
-            include_gaps=given.get("includeGaps", _flag, "false"),
-            include_tags=given.get("includeTags", _flag, "false"),
+            include_gaps=include_gaps,
             tags=tags,
             match=given.get("match", _match, "any"),
             cursor=given.maybe("cursor", check_cursor_name),
             mac_key_file=given.maybe("macKeyFile", str),
+            columns=given.get("columns", _columns_of(there_are), ",".join(there_are)),
         )
 
 
@@ -143,20 +169,24 @@ class SinkOptions:
     sequence: int | None = None
 
     @classmethod
-    def parse(cls, options: Mapping[str, str]) -> SinkOptions:
-        """Check the options of a write. Others may be Spark's own, such as its checkpoint's place.
+    def parse(cls, options: Mapping[str, str], *, streaming: bool = False) -> SinkOptions:
+        """Check the options of a batch or of a streaming write.
 
         Raises:
-            ValueError: one is missing, or its value is invalid.
+            ValueError: one is unknown, missing, or its value is invalid.
         """
         given = _Given(options)
+        if streaming:
+            given.only(STREAM_WRITE_OPTIONS, "streaming write", _OPTIONS_OF_SPARK)
+        else:
+            given.only(BATCH_WRITE_OPTIONS, "batch write")
         producer = given.maybe("producer", check_source_name)
         sequence = given.maybe("sequence", _sequence)
         if (producer is None) != (sequence is None):
             raise ValueError("the options producer and sequence belong together: give both")
         return cls(
-            store=given.get("store", _store, default_url()),
             log=given.require("log", check_log_name),
+            store=given.store(),
             exactly_once=given.get("exactlyOnce", _flag, "true"),
             mac_key_file=given.maybe("macKeyFile", str),
             producer=producer,
@@ -170,14 +200,37 @@ class _Given:
     def __init__(self, options: Mapping[str, str]) -> None:
         self._values = {name.lower(): value for name, value in options.items()}
 
-    def only(self, names: tuple[str, ...], kind: str) -> None:
-        """Refuse what a read of this kind doesn't have."""
+    def only(self, names: Iterable[str], kind: str, others: Iterable[str] = ()) -> None:
+        """Refuse options that a read or write of this kind does not have.
+
+        Args:
+            names: its options.
+            kind: for the message.
+            others: options that are not checked here.
+        """
         known = {name.lower(): name for name in names}
-        for name in self._values:
+        for name in self._values.keys() - {name.lower() for name in others}:
             if name not in known:
                 near = difflib.get_close_matches(name, known, n=1)
-                hint = f"did you mean {known[near[0]]}?" if near else f"it has {', '.join(names)}"
-                raise ValueError(f"a {kind} read of zlog has no option {name!r}: {hint}")
+                hint = (
+                    f"did you mean {known[near[0]]}?"
+                    if near
+                    else f"it has {', '.join(known.values())}"
+                )
+                raise ValueError(f"a {kind} of zlog has no option {name!r}: {hint}")
+
+    def store(self) -> str:
+        """Return the store's URL: the option's, or the one in this process's environment."""
+        found = self.maybe("store", _store)
+        if found is None:
+            found = _store(os.environ.get(STORE_VARIABLE, ""))
+        if not found:
+            raise ValueError(
+                f'zlog needs the option store, as in .option("store", "{default_url()}"):'
+                f" {STORE_VARIABLE} is not set in the environment that Spark's JVM was started"
+                " with. Setting it later, as in a notebook, has no effect"
+            )
+        return found
 
     def maybe(self, name: str, parse: Callable[[str], T]) -> T | None:
         """Return an option's value, None when it is not given."""
@@ -199,8 +252,9 @@ class _Given:
         value = self.maybe(name, parse)
         if value is None:
             raise ValueError(
-                f'zlog needs the option {name}: .option("{name}", …). A table keeps its options if'
-                " CREATE TABLE … USING zlog OPTIONS (…) lists no columns"
+                f'zlog needs the option {name}: .option("{name}", …). Only CREATE TABLE … USING'
+                " zlog OPTIONS (…) without a list of columns makes a table that keeps its options;"
+                " saveAsTable does not. INSERT INTO hands on no options: write by .save()"
             )
         return value
 
@@ -233,6 +287,16 @@ def _tags(text: str) -> tuple[str, ...]:
     return tags
 
 
+def _columns_of(names: list[str]) -> Callable[[str], tuple[str, ...]]:
+    def parse(text: str) -> tuple[str, ...]:
+        wanted = {each.strip() for each in text.split(",")}
+        if unknown := sorted(wanted - {*names}):
+            raise ValueError(f"no column {', '.join(unknown)}: there are {', '.join(names)}")
+        return tuple(name for name in names if name in wanted)
+
+    return parse
+
+
 def _match(text: str) -> Match:
     if text not in ("any", "all"):
         raise ValueError("write any or all")
@@ -250,12 +314,14 @@ def _position(text: str) -> Place:
 
 
 def _time(text: str) -> datetime:
-    if text.isdecimal():
-        return as_time(int(text) / 1000)
     try:
+        if text.isdecimal():
+            return as_time(int(text) / 1000)
         when = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError:
+    except (ValueError, OverflowError):
         raise ValueError("a time is milliseconds since 1970, or as 2026-01-31T12:00:00Z") from None
+    if when.tzinfo is None:
+        raise ValueError("it has no time zone: append Z for UTC, or an offset such as +01:00")
     return as_time(when)
 
 

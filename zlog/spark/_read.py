@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -25,14 +25,14 @@ _GAP_ROWS_MAX = 1 << 16
 
 _WRITTEN = "written"
 
-_COLUMNS = [
-    pa.field("position", pa.int64()),
-    pa.field("stripe", pa.int32()),
-    pa.field("timestamp", pa.timestamp("us", "UTC")),
-    pa.field("data", pa.binary()),
-]
-_TAGS = pa.field("tags", pa.list_(pa.string()))
-_STATE = pa.field("state", pa.string())
+_TYPES = {
+    "position": pa.int64(),
+    "stripe": pa.int32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "data": pa.binary(),
+    "tags": pa.list_(pa.string()),
+    "state": pa.string(),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Task:
         fail_on_data_loss: whether to raise where entries are gone.
         hole_timeout: seconds to wait for an unwritten position, before it is filled.
         include_gaps: whether to make rows of gaps.
-        include_tags: whether to tell the entries' tags.
+        columns: names of the columns to make.
         tags, match: which entries to read; None: all.
     """
 
@@ -54,15 +54,14 @@ class Task:
     fail_on_data_loss: bool
     hole_timeout: float
     include_gaps: bool
-    include_tags: bool = False
+    columns: tuple[str, ...]
     tags: tuple[str, ...] | None = None
     match: Match = "any"
 
     @property
-    def columns(self) -> list[pa.Field]:
-        """The table's."""
-        tags = [_TAGS] if self.include_tags else []
-        return [*_COLUMNS, *tags, *([_STATE] if self.include_gaps else [])]
+    def schema(self) -> pa.Schema:
+        """Those columns with their types."""
+        return pa.schema([pa.field(name, _TYPES[name]) for name in self.columns])
 
 
 def read_task(task: Task) -> Iterator[pa.RecordBatch]:
@@ -98,7 +97,7 @@ def _read_share(task: Task, share: Share) -> Iterator[pa.RecordBatch]:
                 indexes=share.indexes,
                 window_bytes=WINDOW_BYTES,
                 hole_timeout=task.hole_timeout,
-                with_tags=task.include_tags,
+                with_tags="tags" in task.columns,
                 tags=task.tags,
                 match=task.match,
             ):
@@ -153,35 +152,30 @@ def _check_gap(task: Task, gap: Gap) -> None:
 def _entries(task: Task, columns: Columns, share: Share) -> pa.RecordBatch:
     count = len(columns)
 
-    def column(kind: pa.DataType, content: memoryview) -> pa.Array:
-        return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(content)])
+    def column(name: str, *content: memoryview) -> pa.Array:
+        return pa.Array.from_buffers(_TYPES[name], count, [None, *map(pa.py_buffer, content)])
 
-    positions = column(pa.int64(), columns.positions)
-    arrays = [
-        positions,
-        _indexes(positions, share),
-        column(pa.timestamp("us", "UTC"), columns.timestamps),
-        pa.Array.from_buffers(
-            pa.binary(), count, [None, pa.py_buffer(columns.offsets), pa.py_buffer(columns.data)]
-        ),
-    ]
-    if task.include_tags:
-        arrays.append(pa.array(columns.tags, _TAGS.type))
-    if task.include_gaps:
-        arrays.append(pa.repeat(_WRITTEN, count))
-    return pa.record_batch(arrays, schema=pa.schema(task.columns))
+    positions = column("position", columns.positions)
+    make: dict[str, Callable[[], pa.Array]] = {
+        "position": lambda: positions,
+        "stripe": lambda: _indexes(positions, share),
+        "timestamp": lambda: column("timestamp", columns.timestamps),
+        "data": lambda: column("data", columns.offsets, columns.data),
+        "tags": lambda: pa.array(columns.tags, _TYPES["tags"]),
+        "state": lambda: pa.repeat(_WRITTEN, count),
+    }
+    return pa.record_batch([make[name]() for name in task.columns], schema=task.schema)
 
 
 def _gap_rows(task: Task, share: Share, gap: Gap) -> Iterator[pa.RecordBatch]:
     for positions in share.positions(gap.position, gap.end):
         for first in range(0, len(positions), _GAP_ROWS_MAX):
             array = pa.array([*positions[first : first + _GAP_ROWS_MAX]], pa.int64())
-            count = len(array)
-            stripe, *nothing = (pa.nulls(count, field.type) for field in task.columns[1:-1])
+            known = {"position": array, "state": pa.repeat(gap.kind.value, len(array))}
             if not share.trimmed:
-                stripe = _indexes(array, share)
-            arrays = [array, stripe, *nothing, pa.repeat(gap.kind.value, count)]
-            yield pa.record_batch(arrays, schema=pa.schema(task.columns))
+                known["stripe"] = _indexes(array, share)
+            arrays = [known.get(name, pa.nulls(len(array), _TYPES[name])) for name in task.columns]
+            yield pa.record_batch(arrays, schema=task.schema)
 
 
 def _indexes(positions: pa.Array, share: Share) -> pa.Array:

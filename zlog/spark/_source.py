@@ -15,6 +15,7 @@ from pyspark.sql.streaming.datasource import (
 
 from zlog.spark._driver import Planner, StreamPlanner
 from zlog.spark._handles import LogRef
+from zlog.spark._hints import hints_shown, shows_hints
 from zlog.spark._offset import Offset
 from zlog.spark._options import SourceOptions
 from zlog.spark._plan import Shares
@@ -43,7 +44,7 @@ def _partitions(
                 options.fail_on_data_loss,
                 options.hole_timeout,
                 options.include_gaps,
-                options.include_tags,
+                options.columns,
                 options.tags,
                 options.match,
             )
@@ -54,9 +55,11 @@ def _partitions(
 
 def _read(partition: InputPartition) -> Iterator[pa.RecordBatch]:
     assert isinstance(partition, TaskPartition)
-    return read_task(partition.task)
+    with hints_shown(partition.task.log.name):
+        yield from read_task(partition.task)
 
 
+@shows_hints
 class BatchReader(DataSourceReader):
     """A batch read.
 
@@ -78,6 +81,7 @@ class BatchReader(DataSourceReader):
         return _read(partition)
 
 
+@shows_hints
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A streaming read."""
 

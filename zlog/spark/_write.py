@@ -9,9 +9,7 @@ options `producer` and `sequence` does the same. Without them it appends its row
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -28,8 +26,9 @@ from pyspark.sql.types import ArrayType, BinaryType, StringType, StructType
 from zlog._append.append import GRANT_BYTES_MAX, GRANT_ENTRIES_MAX
 from zlog._native import core
 from zlog._native.core import EntryColumn
-from zlog.errors import AppendRefused, DeliveryDiffers
+from zlog.errors import DeliveryDiffers
 from zlog.spark._handles import LogRef
+from zlog.spark._hints import hints_shown, shows_hints
 from zlog.spark._options import SinkOptions
 
 if TYPE_CHECKING:
@@ -130,10 +129,9 @@ class Appender:
         """
         columns = _columns(batches, self._tags)
         entries = cast("Iterator[bytes]", _items(columns))  # which a delivery takes as well
-        with self._refusals_told():
-            appended = self.log.open().deliver(
-                entries, source=task.query, batch=task.batch, part=task.partition
-            )
+        appended = self.log.open().deliver(
+            entries, source=task.query, batch=task.batch, part=task.partition
+        )
         return Appended(appended, task.query)
 
     def done(self, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
@@ -158,19 +156,9 @@ class Appender:
         log = self.log.open()
         entries = 0
         for column, tags in _columns(batches, self._tags):
-            with self._refusals_told():
-                log.append_many(column, tags_each=tags)
+            log.append_many(column, tags_each=tags)
             entries += len(column)
         return Appended(entries)
-
-    @contextmanager
-    def _refusals_told(self) -> Iterator[None]:
-        """Have a refusal say what to do: Spark shows the message of an error only."""
-        try:
-            yield
-        except AppendRefused as error:
-            hint = re.sub(r"\bLOG\b", self.log.name, error.hint)
-            raise AppendRefused(f"{error}. {hint}") from None
 
 
 def _done(log: Log, query: str, batch: int, tasks: int) -> None:
@@ -243,11 +231,26 @@ def _joined(columns: list[pa.Array]) -> EntryColumn:
     return EntryColumn(offsets[4 * column.offset :][: 4 * (len(column) + 1)], data or b"")
 
 
+def _checked(options: SinkOptions, schema: StructType) -> Appender:
+    """Return what appends to a log, after the driver has found the log.
+
+    Raises:
+        LogNotFound: the log does not exist.
+    """
+    appender = Appender(options, schema)
+    with hints_shown(options.log):
+        appender.log.forget()  # this process may have a handle on a log that was removed
+        appender.log.call(lambda _: None)
+    return appender
+
+
+@shows_hints
 class BatchWriter(DataSourceArrowWriter):
     """``df.write.format("zlog")``."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
-        self._appender = Appender(options, schema)
+        self._options = options
+        self._appender = _checked(options, schema)
         self._producer, self._sequence = options.producer, options.sequence
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -262,16 +265,17 @@ class BatchWriter(DataSourceArrowWriter):
             self._appender.done(messages, self._sequence)
 
 
+@shows_hints
 class StreamWriter(DataSourceStreamArrowWriter):
-    """``df.writeStream.format("zlog")``: a new one for each batch."""
+    """``df.writeStream.format("zlog")``: one when the query starts, and one for each batch."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
-        self._appender = Appender(options, schema)
-        self._exactly_once = options.exactly_once
+        self._options = options
+        self._appender = _checked(options, schema)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Append one task's rows of a batch, in a worker."""
-        if not self._exactly_once:
+        if not self._options.exactly_once:
             return self._appender.append(iterator)
         return self._appender.deliver(iterator, ExactTask.of_stream())
 

@@ -1,0 +1,45 @@
+"""Errors as Spark's users see them: Spark shows the message of an error, and not its hint."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, TypeVar
+
+from zlog.errors import ZlogError
+
+C = TypeVar("C", bound=type)
+
+
+@contextmanager
+def hints_shown(log: str) -> Iterator[None]:
+    """Append the hint to the message of each error of this library, as a line of its own.
+
+    Args:
+        log: name of the log, which replaces LOG in hints.
+    """
+    try:
+        yield
+    except ZlogError as error:
+        hint = re.sub(r"\bLOG\b", lambda _: log, error.hint)
+        error.args = (f"{error}\nHint: {hint}",)
+        raise
+
+
+def shows_hints(kind: C) -> C:
+    """Do so in all public methods of a class, whose objects have the ``_options`` of their log."""
+    for name, method in [*vars(kind).items()]:
+        if callable(method) and not name.startswith("_"):
+            setattr(kind, name, _shows_hints(method))
+    return kind
+
+
+def _shows_hints(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def called(self: Any, *args: Any) -> Any:
+        with hints_shown(self._options.log):
+            return method(self, *args)
+
+    return called
