@@ -13,6 +13,7 @@ from pyspark.sql import functions
 from pyspark.sql.types import ArrayType, BinaryType, LongType, StringType, StructType
 
 import zlog
+from zlog.spark import ZlogDataSource
 from zlog.spark._options import SinkOptions
 from zlog.spark._write import Appended, Appender, ExactTask
 
@@ -126,13 +127,15 @@ def test_a_table_becomes_a_log(spark: SparkSession, log: zlog.Log) -> None:
         table.write.format("zlog").options(**options).mode("overwrite").save()
 
 
-def test_a_missing_log_ends_a_query_before_it_has_rows(
-    spark: SparkSession, log: zlog.Log, tmp_path: Path
-) -> None:
-    copy = Copy(spark, log, tmp_path)
-    zlog.Log.remove(copy.log.store, "copy")
-    with pytest.raises(Exception, match=r"(?s)LogNotFound: .*'copy'.*\nHint: .*zlog create copy"):
-        copy.run()
+def test_a_missing_log_is_an_error_where_a_write_starts(log: zlog.Log) -> None:
+    """Also if it was removed while the driver's process had it open."""
+    source = ZlogDataSource(log_options(log))
+    for write in (source.writer, source.streamWriter):
+        write(TEXT, False)
+    zlog.Log.remove(log.store, log.name)
+    for write in (source.writer, source.streamWriter):
+        with pytest.raises(zlog.LogNotFound, match=r"'orders'.*\nHint: .*`zlog create orders`"):
+            write(TEXT, False)
 
 
 def test_a_task_that_is_run_again_appends_what_is_missing(log: zlog.Log) -> None:

@@ -209,7 +209,7 @@ class _Given:
             others: options that are not checked here.
         """
         known = {name.lower(): name for name in names}
-        for name in self._values.keys() - {name.lower() for name in others}:
+        for name in sorted(self._values.keys() - {name.lower() for name in others}):
             if name not in known:
                 near = difflib.get_close_matches(name, known, n=1)
                 hint = (
