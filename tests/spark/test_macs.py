@@ -44,7 +44,7 @@ def test_the_key_is_read_where_it_is_used(
             told += file.read_text(errors="replace") if file.is_file() else ""
         assert "Physical Plan" in told
         assert key.decode() not in told
-        with pytest.raises(Exception, match="no key was given"):
+        with pytest.raises(Exception, match=r"no key was given\nHint: Set the option macKeyFile"):
             spark.read.format("zlog").options(**options_of(log)).load().collect()
         ref = log.view.object_of(0)
         planted.remake(log, ref, epoch=log.view.epoch)

@@ -8,9 +8,12 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar
 
-from zlog.errors import ZlogError
+from zlog.errors import KeyNeeded, ZlogError
 
 C = TypeVar("C", bound=type)
+
+_OPTIONS = {KeyNeeded: "Set the option macKeyFile to the path of the file that has the key."}
+"""Hints that name an option, where the error's own one names an argument of another call."""
 
 
 @contextmanager
@@ -23,7 +26,7 @@ def hints_shown(log: str) -> Iterator[None]:
     try:
         yield
     except ZlogError as error:
-        hint = re.sub(r"\bLOG\b", lambda _: log, error.hint)
+        hint = _OPTIONS.get(type(error)) or re.sub(r"\bLOG\b", lambda _: log, error.hint)
         error.args = (f"{error}\nHint: {hint}",)
         raise
 
