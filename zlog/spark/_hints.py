@@ -12,7 +12,9 @@ from zlog.errors import KeyNeeded, ZlogError
 
 C = TypeVar("C", bound=type)
 
-_OPTIONS = {KeyNeeded: "Set the option macKeyFile to the path of the file that has the key."}
+_OPTIONS: dict[type[ZlogError], str] = {
+    KeyNeeded: "Set the option macKeyFile to the path of the file that has the key."
+}
 """Hints that name an option, where the error's own one names an argument of another call."""
 
 
