@@ -251,18 +251,18 @@ class BatchWriter(DataSourceArrowWriter):
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._options = options
         self._appender = _checked(options, schema)
-        self._producer, self._sequence = options.producer, options.sequence
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Append one task's rows, in a worker."""
-        if self._producer is None or self._sequence is None:
+        producer, sequence = self._options.producer, self._options.sequence
+        if producer is None or sequence is None:
             return self._appender.append(iterator)
-        return self._appender.deliver(iterator, ExactTask.of(self._producer, self._sequence))
+        return self._appender.deliver(iterator, ExactTask.of(producer, sequence))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """End an exactly-once append; see :meth:`Appender.done`."""
-        if self._sequence is not None:
-            self._appender.done(messages, self._sequence)
+        if self._options.sequence is not None:
+            self._appender.done(messages, self._options.sequence)
 
 
 @shows_hints
