@@ -331,3 +331,33 @@ def test_what_was_written_above_a_hole_is_written_again(memory: zlog.Store) -> N
 
     run_virtually(work())
     assert held
+
+
+def test_a_tail_that_is_asked_for_as_the_log_becomes_exclusive_is_confirmed(
+    memory: zlog.Store,
+) -> None:
+    delays = {"max_position": 0.5}
+
+    def delay_the_first(call: StoreCall) -> Fate:
+        delay = delays.pop(call.method, 0.0)
+        return Fate(effect=delay, reply=delay)
+
+    async def work() -> None:
+        log = await aio.Log.create(memory, "orders", width=4, unit=1)
+        slow = testing.FaultyStore(memory, delay_the_first, share_sequencer=False)
+        async with aio.Log.open(slow, "orders") as reader:
+            asked = asyncio.create_task(reader.tail())
+            await asyncio.sleep(0.1)
+            writing = testing.FaultyStore(memory, delay_the_first, share_sequencer=False)
+            async with aio.Log.open(writing, "orders") as other:
+                writer = await other.writer()
+                delays["write"] = 5.0
+                futures = [await writer.submit(b"0")]
+                await asyncio.sleep(0.1)
+                futures.append(await writer.submit(b"1"))
+                assert await asked == 0
+                assert await log.tail() == 0
+                assert [await future for future in futures] == [0, 1]
+                await writer.close()
+
+    run_virtually(work())

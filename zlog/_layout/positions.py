@@ -353,6 +353,8 @@ class Positions:
                     return view, end
                 continue
             view, tail, missing = await self._taken(deadline)
+            if view.mirror or view.writer is not None:
+                continue  # a newer view answered, whose tail is not above all that is written
             if missing and whole:
                 raise CorruptEntry(f"a stripe object of log {view.log!r} is missing")
             return view, tail
