@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from zlog.cli.verbs.bench.usage import _sockets
+from bench.usage import _sockets
 
 from zlog.cli.ceph import Target
 

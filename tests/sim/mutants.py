@@ -409,7 +409,7 @@ MUTANTS = {
         40,
         patch=lambda: _any_proof(greeting),
         shows="S2",
-        tried_first=13,
+        tried_first=48,
     ),
     **SPACES,
 }

@@ -242,7 +242,7 @@ def test_names_of_cursors() -> None:
         (["orders", "--to", "x", "--cursor", "a/b"], 2, "cursor"),
         (["orders", "--to", "x", "--hole-timeout", "never"], 2, "--hole-timeout"),
         (["orders", "--to", "x", "--spark-conf", "spark.x"], 2, "KEY=VALUE"),
-        (["orders", "--to", "x", "--format", "delta"], 1, "pip install delta-spark"),
+        (["orders", "--to", "x", "--format", "delta"], 1, "delta-spark=="),
     ],
 )
 def test_bad_input_is_told_before_spark_starts(

@@ -18,7 +18,7 @@ CHANGES = {
             "store.submit(queue, token, [_further(*call) for call in calls])",
         ),
         (
-            "class Driver(ABC)",
+            "class Driver(ProcessBound, ABC)",
             """def _further(name: str, method: str, payload: object) -> tuple[str, str, object]:
     if isinstance(payload, bytes):
         size = int.from_bytes(payload[2:6], "little") + 1
@@ -27,7 +27,7 @@ CHANGES = {
     return name, method, payload
 
 
-class Driver(ABC)""",
+class Driver(ProcessBound, ABC)""",
         ),
     ],
 }
