@@ -187,6 +187,8 @@ def test_no_line_crosses_a_label(page: Page) -> None:
     assert place(("trim point", 100), ("billing", 120)) == ["billing", "trim point"]
     near_the_tail = [("fraud-model", 300.0), ("warehouse", 385.0), ("billing", 398.0)]
     assert place(*near_the_tail) == ["billing", "fraud-model", "warehouse"]
+    near_the_trim_point = [("trim point", 100.0), ("a", 104.0), ("b", 112.0), ("c", 118.0)]
+    assert len(place(*near_the_trim_point, *near_the_tail)) == 7
     draw = random.Random(7)
     for count in range(1, 30):
         place(*((f"cursor-{n}", draw.uniform(0, 400)) for n in range(count)))

@@ -310,21 +310,28 @@ function cells(pen, map, x, top, height, colour) {
 // Places the marks' labels, {text, at}, next to the marks' lines: adds `left` and `row`, -1 if there is
 // no room. A line goes down to its label's row, or ends above all rows, so that none crosses a label.
 export function placed(pen, marks, width, rows, sides) {
-  const measured = marks.map((mark) => ({ ...mark, long: pen.measureText(mark.text).width })).sort((a, b) => a.at - b.at);
-  const ways = [measured, [...measured].reverse()].map((order) => placedInOrder(order, width, rows, sides));
+  const measured = marks.map((mark) => {
+    const long = pen.measureText(mark.text).width;
+    const places = [mark.at + 4, mark.at - 4 - long].slice(0, sides);
+    return { ...mark, long, places: places.filter((left) => left >= 0 && left + long <= width) };
+  }).sort((a, b) => a.at - b.at);
+  // Names that share a corner lie in steps: to the right of their lines on the left half, and else to the left.
+  const half = measured.filter(({ at }) => at < width / 2).length;
+  const steps = [...measured.slice(0, half).reverse(),
+    ...measured.slice(half).map((mark) => ({ ...mark, places: [...mark.places].reverse() }))];
+  const ways = [measured, steps].map((order) => placedInOrder(order, rows));
   const [shown, otherwise] = ways.map((way) => way.filter(({ row }) => row >= 0).length);
   return ways[shown >= otherwise ? 0 : 1];
 }
 
-function placedInOrder(marks, width, rows, sides) {
+function placedInOrder(marks, rows) {
   const labels = [];
   const over = (at, label) => label.left - 3 <= at && at <= label.left + label.long + 2;
   const meet = (one, other) => over(one.at, other) && one.row >= other.row;
   const apart = (one, other) => !meet(one, other) && !meet(other, one)
     && (one.row !== other.row || one.left + one.long + 6 <= other.left || other.left + other.long + 6 <= one.left);
   return marks.map((mark) => {
-    const places = [mark.at + 4, mark.at - 4 - mark.long].slice(0, sides).filter((left) => left >= 0 && left + mark.long <= width);
-    const ways = [...Array(rows).keys()].flatMap((row) => places.map((left) => ({ ...mark, left, row })));
+    const ways = mark.places.flatMap((left) => [...Array(rows).keys()].map((row) => ({ ...mark, left, row })));
     const found = ways.find((way) => labels.every((label) => apart(way, label)));
     if (found) labels.push(found);
     return found ?? { ...mark, row: -1 };
