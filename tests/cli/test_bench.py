@@ -16,7 +16,7 @@ from .conftest import Cli
 QUICK = ("--seconds", "0.1", "--json")
 
 
-@pytest.mark.parametrize("store_url", ["file", "ceph-memstore"], indirect=True)
+@pytest.mark.parametrize("store_url", ["embedded", "ceph-memstore"], indirect=True)
 @pytest.mark.parametrize(
     "words",
     [
