@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstring>
 #include <string>
@@ -134,24 +136,12 @@ int prepare(const std::string& backup, CompactCopy* copy, std::string* reason) {
   return verify(copy->path());
 }
 
-// Reads what the process at the other end of a pipe says, up to its end, and closes the pipe.
-std::string read_all(int pipe) {
-  std::string told;
-  char buffer[256];
-  ssize_t size = 0;
-  while ((size = ::read(pipe, buffer, sizeof buffer)) > 0 || (size < 0 && errno == EINTR)) {
-    if (size > 0) told.append(buffer, static_cast<size_t>(size));
-  }
-  ::close(pipe);
-  return told;
-}
-
 // What `work(reason)` answers in a process of its own. EIO if a signal ended that: LMDB trusts the
 // pages of a file, and a damaged one may send it anywhere.
 template <typename Work>
 int in_child(const Work& work, std::string* reason) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return -errno;
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return -errno;
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // handlers of this process are not for the child
@@ -167,11 +157,16 @@ int in_child(const Work& work, std::string* reason) {
   int error = child < 0 ? -errno : -EIO;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   ::close(ends[1]);
-  const std::string told = read_all(ends[0]);
-  if (child < 0) return error;
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  while (child >= 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
+  // The child has ended, and its answer fits into the pipe. Not up to the pipe's end: a process that
+  // another thread forked in between may hold that open.
+  char answer[PIPE_BUF];
+  const ssize_t size = child < 0 ? 0 : ::read(ends[0], answer, sizeof answer);
+  const std::string told(answer, static_cast<size_t>(std::max<ssize_t>(size, 0)));
+  ::close(ends[0]);
+  if (child < 0) return error;
   if (told.size() >= sizeof error) {
     std::memcpy(&error, told.data(), sizeof error);
     *reason = told.substr(sizeof error);

@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from bench.usage import _sockets
 
+from bench.usage import _sockets
 from zlog.cli.ceph import Target
 
 from ..support.programs import run_module

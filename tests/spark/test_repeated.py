@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterator
 from itertools import count
@@ -16,14 +15,9 @@ import zlog
 from zlog.spark import _driver
 from zlog.spark._offset import Offset, WrongCheckpoint
 
-from .test_driver import stream
+from .test_driver import kept, stream
 
 _numbers = count()
-
-
-def kept(offset: Offset) -> Offset:
-    """Return an offset as Spark hands it in: from its JSON."""
-    return Offset.from_json(json.loads(json.dumps(offset.to_json())))
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
-
-import zlog
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -30,6 +29,7 @@ def run_module(name: str, *words: str, seconds: float = 120) -> subprocess.Compl
 def copy_package(folder: Path) -> Path:
     """Copy zlog into a folder, as it is if it is not installed as links; returns the copy."""
     package = folder / "zlog"
-    for part in zlog.__path__:  # the sources, and the compiled modules
+    compiled = Path(sysconfig.get_path("platlib"), "zlog")
+    for part in (REPOSITORY / "zlog", compiled):
         shutil.copytree(part, package, dirs_exist_ok=True)
     return package

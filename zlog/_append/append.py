@@ -203,6 +203,7 @@ class _Round:
         self._acknowledged: dict[int, int] = {}
         self._bumped: list[int] = []
         self._sealed: _Groups = {}  # refused since an object has a newer epoch
+        self._sealed_at = 0  # the highest of these epochs
         self._beyond = False
         self._missing = ""
 
@@ -360,6 +361,7 @@ class _Round:
             return [slot for slot in group if slot.position != taken], None
         elif reply.code == Code.STALE_EPOCH:
             self._sealed[ref] = group
+            self._sealed_at = max(self._sealed_at, reply.number)
         elif reply.code in (Code.BEYOND_STRIPE, -errno.ENOENT):
             self._bumped += (slot.entry for slot in group)
             self._beyond = self._beyond or reply.code == Code.BEYOND_STRIPE
@@ -396,7 +398,7 @@ class _Round:
         and again, though a sequencer hands out each once.
         """
         if self._sealed:
-            await self._layout.advance(view, deadline)
+            await self._layout.advance(view, deadline, sealed=self._sealed_at)
         elif self._beyond:
             with contextlib.suppress(ClassNotLoaded):  # one that may not has to go on as it is
                 await self._layout.renew(view, deadline)

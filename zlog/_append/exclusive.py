@@ -175,13 +175,17 @@ class Exclusive(ABC):
     async def run(self) -> None:
         """Send a round, and see to what follows from it."""
         confirmed = self.confirmed
+        taken: Round | None = None
+        opened = False
         try:
             if self._broken:
                 await self._reopen()
+            opened = True
         finally:
             with self._mutex:
                 self._starting -= 1
-                taken = self._take()
+                if opened:
+                    taken = self._take()
         try:
             if taken is not None:
                 await self._send(taken)

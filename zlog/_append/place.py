@@ -170,7 +170,9 @@ async def set_read_only(layout: Layout, read_only: bool, deadline: Deadline) -> 
 
 async def _change(layout: Layout, edit: Edit, deadline: Deadline) -> View:
     """Change the view, and remove objects of stripes in which nothing was confirmed."""
-    before = layout.view
+    before = await layout.refresh(deadline)
+    if edit(before) is None:
+        return before
     await check_change(layout.io, before, deadline)
     view = await layout.change(edit, deadline)
     if view.live_stripe.id != before.live_stripe.id:

@@ -54,6 +54,7 @@ class Room:
         self._raises = limits.when_full == "raise"
         self._held = 0  # by the log, when it was last counted
         self._counted_at = 0  # what the writer had appended then
+        self._recount_at = 0.0
 
     async def count(self, deadline: Deadline) -> None:
         """Count what the log holds, if that matters: its objects tell."""
@@ -99,8 +100,11 @@ class Room:
             LimitReached: there is no room, and the writer is not to wait for a trim.
         """
         if self.at_capacity(size):
-            with contextlib.suppress(StoreTimeout):  # the last count has to do
-                await self.count(deadline)
+            now = self._appends.layout.io.monotonic()
+            if self._raises or now >= self._recount_at:  # one count serves all that wait
+                self._recount_at = now + RECOUNT_SECONDS
+                with contextlib.suppress(StoreTimeout):  # the last count has to do
+                    await self.count(deadline)
             if self._raises and self.at_capacity(size):
                 raise LimitReached(self._shortage(size), hint=_TRIM)
 

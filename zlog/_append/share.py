@@ -54,18 +54,15 @@ class SharedAppends:
         self.append = self._rounds.append
 
     def _lead(self, gathering: SharedRound, deadline: float) -> None:
-        """Send what gathers, when it is its turn. Whatever happens, the others wait no longer."""
+        """Send what gathers, when it is its turn."""
         left = max(0.0, deadline - self._io.monotonic())
+        if not self._turn.acquire(timeout=min(left, threading.TIMEOUT_MAX)):
+            raise not_sent()
         try:
-            if not self._turn.acquire(timeout=min(left, threading.TIMEOUT_MAX)):
-                raise not_sent()
-            try:
-                self._wait_for_others(gathering)
-                self._send(gathering)
-            finally:
-                self._turn.release()
+            self._wait_for_others(gathering)
+            self._send(gathering)
         finally:
-            gathering.finish()
+            self._turn.release()
 
     def _wait_for_others(self, gathering: SharedRound) -> None:
         """Wait as long as others come, but no longer than the round before took."""

@@ -86,6 +86,8 @@ cdef class Mutex:
         )
 
     def release(self):
+        if self.depth <= 0 or self.owner != PyThread_get_thread_ident():
+            raise RuntimeError("this thread does not hold the lock")
         self.depth -= 1
         if self.brief:
             global brief_locks

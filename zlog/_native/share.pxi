@@ -107,7 +107,10 @@ cdef class SharedRounds:
                 raise reentrant_call()
             index = self.join(round, data)
             if index == 0:
-                self.lead(round, deadline)
+                try:
+                    self.lead(round, deadline)
+                finally:
+                    round.finish()  # whatever happens, the others wait no longer
             elif not round.wait(deadline):
                 if not round.closed:
                     round.entries[index], round.taken_back = None, True

@@ -131,13 +131,15 @@ async def _go_on(
     if at < end:
         return Progress(progress.done, end, at)
     if newest.doubtful or resumed:  # no one notes what made an interrupted pass doubtful
+        if budget.expired and not (resumed and progress.at == end):
+            return Progress(progress.done, end, end)  # once more, with the time of a whole call
         # Entries with several tags may have newer ones with some of them further down.
         reached = await _learn(
             layout, newest, trim_point, start, budget, deadline, room=2 * _TAGS_MAX
         )
-        cleaned = await _clean(layout, newest, trim_point, end, budget, deadline)
+        cleaned = await _clean(layout, newest, trim_point, end, budget, deadline, again=True)
         if (reached < start or cleaned < end) and not (resumed and progress.at == end):
-            return Progress(progress.done, end, end)  # once more, with the time of a whole call
+            return Progress(progress.done, end, end)
     return Progress(end, end, end)
 
 
@@ -182,13 +184,18 @@ async def _clean(
     end: int,
     budget: Deadline,
     deadline: Deadline,
+    *,
+    again: bool = False,
 ) -> int:
-    """Trim what is superseded in ``[start, end)``; returns how far it came."""
+    """Trim what is superseded in ``[start, end)``; returns how far it came.
+
+    The first time it changes something before it stops at the budget, so that a pass ends.
+    """
     at = start
     async for stripe in layout.stripes(start, end, deadline):
         last = min(stripe.end, end)
         at = await _clean_stripe(
-            layout, stripe, newest, max(at, stripe.start), last, budget, deadline
+            layout, stripe, newest, max(at, stripe.start), last, budget, deadline, again=again
         )
         if at < last:
             return at
@@ -203,10 +210,12 @@ async def _clean_stripe(
     end: int,
     budget: Deadline,
     deadline: Deadline,
+    *,
+    again: bool,
 ) -> int:
     left = _objects(layout, stripe, start, end)
     changed: dict[ObjectRef, range] = {}
-    while left and not (changed and budget.expired):
+    while left and not (budget.expired and (changed or again)):
         pages: dict[ObjectRef, tuple[int, int, list[int]]] = {}
         for ref, reply in (await _listed(layout, left, end, deadline)).items():
             first = left[ref]

@@ -145,7 +145,7 @@ class _Turn(Generic[T]):
     def __init__(self, port: Port) -> None:
         self.done = port.event()
         self.leader = port.caller()
-        self.abandoned = False
+        self.abandoned = True  # until it has ended well, or with an error
         self.error: Exception | None = None
         self.result: T
 
@@ -190,19 +190,23 @@ class Rounds(Generic[T]):
             StoreTimeout: another thread is at it for longer than the handle's time-out.
         """
         while True:
-            leads = False
-            with self._mutex:
-                self.check_caller()
-                if seconds is not None and self._count() > seen:
-                    return None
-                turn = None if seconds is None else self._running
-                if turn is None:
-                    turn = self._gathering
-                if turn is None:
-                    turn = self._gathering = _Turn(self._port)
-                    leads = True
-            if leads:
-                return await self._lead(turn, work)
+            led: _Turn[T] | None = None
+            try:  # an interrupt at any point below ends the turn
+                with self._mutex:
+                    self.check_caller()
+                    if seconds is not None and self._count() > seen:
+                        return None
+                    turn = None if seconds is None else self._running
+                    if turn is None:
+                        turn = self._gathering
+                    if turn is None:
+                        turn = led = _Turn(self._port)
+                        self._gathering = led
+                if led is not None:
+                    return await self._lead(led, work)
+            finally:
+                if led is not None:
+                    self._end(led)
             if seconds is None:
                 await self._wait(turn)
             elif not await turn.done.wait(seconds):
@@ -227,14 +231,12 @@ class Rounds(Generic[T]):
         raise StoreTimeout(f"another thread has not come further for {seconds} s")
 
     async def _lead(self, turn: _Turn[T], work: Callable[[], Awaitable[T]]) -> T:
-        turn.abandoned = True  # until it has ended well, or with an error
-        began = False
         try:
             while True:
                 with self._mutex:
                     before = self._running
                     if before is None:
-                        self._running, self._gathering, began = turn, None, True
+                        self._running, self._gathering = turn, None
                         self.began_at = self._count()
                         break
                 await self._wait(before)
@@ -244,10 +246,11 @@ class Rounds(Generic[T]):
         except Exception as error:
             turn.error, turn.abandoned = error, False
             raise
-        finally:
-            with self._mutex:
-                if began:
-                    self._running = None
-                elif self._gathering is turn:
-                    self._gathering = None
-            turn.done.set()
+
+    def _end(self, turn: _Turn[T]) -> None:
+        with self._mutex:
+            if self._running is turn:
+                self._running = None
+            elif self._gathering is turn:
+                self._gathering = None
+        turn.done.set()

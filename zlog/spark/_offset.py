@@ -52,7 +52,7 @@ class Recorded:
     def from_json(cls, content: Mapping[str, object], end: int) -> Recorded:
         """Read what an offset has, of a batch that ends at ``end``; keys of it may be missing."""
         found = cast("Sequence[tuple[int, int, int]]", content["stripes"])
-        ends = [*(start for start, _, _ in found[1:]), end]
+        ends = [*(start for start, _, _ in found[1:]), end][: len(found)]  # none: all is trimmed
         stripes = [
             Stripe(0, start, last, width, unit)
             for (start, width, unit), last in zip(found, ends, strict=True)
