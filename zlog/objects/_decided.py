@@ -108,7 +108,7 @@ class Decided:
             return
         self._results[id] = data
         self._bytes += _size((id, data))
-        while self._bytes > RESULTS_BYTES:
+        while self._bytes > RESULTS_BYTES and len(self._results) > 1:
             self._forget_result(next(iter(self._results)))
 
     def _forget_result(self, id: str) -> None:

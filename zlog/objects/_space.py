@@ -38,7 +38,7 @@ from zlog.objects._states import Replicated
 from zlog.objects._transaction import Transaction, TransactionState, conflict
 from zlog.objects._views import Views, bounds
 from zlog.objects._watch import Filter, Watch
-from zlog.objects.errors import AlreadyCommitted, Conflict, PastLost, SpaceNotFound
+from zlog.objects.errors import AlreadyCommitted, Conflict, PastLost, SpaceNotFound, Stopped
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -218,7 +218,8 @@ class Space(ProcessBound):
 
     async def at(self, when: int | datetime) -> Views:
         """Return the space as it was; see :meth:`zlog.objects.Space.at`."""
-        self._replica.check()
+        if not isinstance(self._replica.failed, Stopped):  # whose past can still be read
+            self._replica.check()
         client = self._replica.port.client
         if isinstance(when, datetime):
             end = await client.find_time(when, client.deadline())
