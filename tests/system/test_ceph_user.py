@@ -234,5 +234,6 @@ def test_who_may_append_may_not_deliver(user: Callable[..., str]) -> None:
         zlog.Log.create(own, "orders", width=2, unit=2)
         mine = zlog.Log.open(store, "orders")
         assert mine.append(b"x") == 0
-        with pytest.raises(zlog.ClassNotLoaded, match="delivery_begin"):
+        with pytest.raises(zlog.ClassNotLoaded, match="cannot deliver to log 'orders'") as refused:
             mine.deliver([b"a"], source="crm", batch=1)
+        assert "delivery_begin" in refused.value.call
