@@ -70,6 +70,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Run in an empty folder: examples of the documentation write files where they run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("elsewhere"))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _interruptible() -> None:
     """Heed SIGINT, which tests send: a shell has whatever it starts with `&` ignore it.
