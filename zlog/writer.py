@@ -40,14 +40,22 @@ class _Appends(Exclusive):
         self._threads: concurrent.futures.ThreadPoolExecutor | None = None
         self._runners: set[int] = set()  # threads
 
-    async def run(self) -> None:
-        """Send a round; see :class:`Exclusive`."""
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Note that this thread sends a round, or is about to: its calls can't wait for that."""
         runner = threading.get_ident()
+        outermost = runner not in self._runners
         self._runners.add(runner)
         try:
-            await super().run()
+            yield
         finally:
-            self._runners.discard(runner)
+            if outermost:
+                self._runners.discard(runner)
+
+    async def run(self) -> None:
+        """Send a round; see :class:`Exclusive`."""
+        with self.running():
+            await super().run()
 
     def check_caller(self) -> None:
         """Raise ReentrantCall if what the caller would wait for is done by its own thread."""
@@ -249,19 +257,21 @@ class Writer(WriterHandle):
         self, entries: Sequence[NewEntry], timeout: Timeout, *, many: bool = False
     ) -> concurrent.futures.Future[Any]:
         handed, future = self._prepare(entries, self._deadline(timeout), awaited=False, many=many)
-        if self._appends.hand_in(handed):
-            self._appends.spawn()
+        with self._appends.running():
+            if self._appends.hand_in(handed):
+                self._appends.spawn()
         return future
 
     def _append(self, entries: Sequence[NewEntry], timeout: Timeout, *, many: bool = False) -> Any:
         appends, deadline = self._appends, self._deadline(timeout)
         appends.check_caller()
         handed, future = self._prepare(entries, deadline, awaited=True, many=many)
-        if appends.hand_in(handed):
-            if timeout is ...:
-                drive(appends.run())
-            else:
-                appends.spawn()
+        with appends.running():
+            if appends.hand_in(handed):
+                if timeout is ...:
+                    drive(appends.run())
+                else:
+                    appends.spawn()
         try:
             return future.result(deadline.remaining())
         except concurrent.futures.TimeoutError:
