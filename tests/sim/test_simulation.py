@@ -86,10 +86,15 @@ def test_a_seed_decides_everything() -> None:
 
 def test_a_run_leaves_nothing() -> None:
     """Its tasks would be gone through by each later `asyncio.run` of this process."""
+
+    def loops() -> set[OverheardLoop]:
+        gc.collect()
+        return {each for each in gc.get_objects() if type(each) is OverheardLoop}
+
+    before = loops()
     for seed in range(3):
         run(seed)
-    gc.collect()
-    assert [each for each in gc.get_objects() if type(each) is OverheardLoop] == []
+    assert loops() - before == set()
 
 
 def test_a_run_meets_what_it_is_for() -> None:
