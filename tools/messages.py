@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.messages_docs import wire_tables
-from tools.messages_python import protocol_module, stub
+from tools.messages_python import codes_module, stub
 
 ROOT = Path(__file__).parents[1]
 CLASS = ROOT / "cls_zlog"
@@ -110,9 +110,9 @@ def files() -> Iterator[tuple[Path, str]]:
     yield ROOT / "zlog" / "_native" / "messages.pyi", _formatted(stub(described), "messages.pyi")
     codes, states = enumeration("Code"), enumeration("EntryState")
     reasons = enumeration("FillReason")
-    path = ROOT / "zlog" / "_base" / "protocol.py"
-    constants = protocol_module(described["methods"], codes, states, reasons, limits())
-    yield path, _formatted(constants, "protocol.py")
+    path = ROOT / "zlog" / "_base" / "codes.py"
+    constants = codes_module(described["methods"], codes, states, reasons, limits())
+    yield path, _formatted(constants, "codes.py")
     yield ROOT / "tests" / "fuzz" / "methods.dict", dictionary(described["methods"])
     page = ROOT / "docs" / "formats" / "wire.md"
     tables = wire_tables(described, codes)

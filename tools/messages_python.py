@@ -39,7 +39,7 @@ A function that is called like a method encodes its request, and raises ValueErr
 for values that no valid request holds. The one with ``_reply`` decodes what the method answered to
 it, and raises `zlog.CorruptEntry` for bytes that are no such reply, `zlog.UnsupportedVersion` for a
 reply of a later version. Positions are those of one object, ascending; its spacing is a packed
-:class:`zlog._base.spacing.Spacing`.
+:class:`zlog._base.striping.Spacing`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -139,14 +139,14 @@ def stub(described: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
-def protocol_module(
+def codes_module(
     methods: Sequence[Field],
     codes: Sequence[Constant],
     states: Sequence[Constant],
     reasons: Sequence[Constant],
     limits: Sequence[Constant],
 ) -> str:
-    """Return ``protocol.py``: limits, methods, codes and states."""
+    """Return ``codes.py``: limits, methods, codes and states."""
 
     def enumeration(name: str, doc: str, values: Sequence[Constant]) -> str:
         rows = "\n".join(f"    {each.name} = {each.value}" for each in values)

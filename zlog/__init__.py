@@ -22,10 +22,10 @@ from zlog._audit.findings import CheckSummary, Finding, FindingKind
 from zlog._audit.position_map import PositionCell, PositionMap
 from zlog._base.deadline import Timeout
 from zlog._base.mac import MacKeySource
-from zlog._base.spacing import Places, Spacing
+from zlog._base.striping import Places, Spacing
 from zlog._client import Tags
-from zlog._layout.positions import PositionSpec
-from zlog._layout.stat import LogStat
+from zlog._positions.positions import PositionSpec
+from zlog._positions.stat import LogStat
 from zlog._read.columns import Columns
 from zlog._read.cursors import CursorState
 from zlog._read.select import Match

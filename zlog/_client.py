@@ -13,17 +13,17 @@ from zlog._append.deliveries import Deliveries
 from zlog._append.reserved import Reserved
 from zlog._audit.check import Checker, Progress
 from zlog._base import instruments
+from zlog._base.codes import FillCode
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.io import Io, deadline_of
 from zlog._base.mac import MAC_BYTES
 from zlog._base.names import check_position, check_range
-from zlog._base.protocol import FillCode
 from zlog._base.sequencer import LogAddress
 from zlog._base.settings import Budget, Settings
-from zlog._layout.admin import NewLog, create_log, find_log, find_or_create_log
 from zlog._layout.layout import Layout
-from zlog._layout.positions import Positions
+from zlog._lifecycle import NewLog, create_log, find_log, find_or_create_log
 from zlog._native import core
+from zlog._positions.positions import Positions
 from zlog._read.columns import ColumnsReader
 from zlog._read.cursors import CursorClient, Cursors
 from zlog._read.holes import Patience

@@ -20,9 +20,9 @@ from zlog._base.io import deadline_of
 from zlog._base.names import DIRECTORY_OBJECT
 from zlog._base.refusals import from_errno
 from zlog._base.sequencer import OtherProtocol, parse_given_address, parse_host_port, reachable_at
+from zlog._catalog.directory import Directory
+from zlog._catalog.head import Head
 from zlog._io import BlockingIo, drive
-from zlog._layout.directory import Directory
-from zlog._layout.head import Head
 from zlog._layout.views import release
 from zlog._native import core, messages
 from zlog._sequencer import BlockingSequencer, Credentials

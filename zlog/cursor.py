@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from zlog._base.deadline import Timeout
 from zlog._io import drive
-from zlog._layout.positions import PositionSpec
 from zlog._log.handle import CursorHandle
+from zlog._positions.positions import PositionSpec
 from zlog._read.cursors import CursorState
 
 

@@ -4,13 +4,13 @@ The object class enforces the limits too (``cls_zlog/base/limits.h``). The defau
 :meth:`zlog.Log.open` and :meth:`zlog.Log.create`.
 """
 
-from zlog._base.protocol import ENTRY_BYTES_MAX as ENTRY_BYTES_MAX
-from zlog._base.protocol import LOG_NAME_BYTES_MAX as NAME_BYTES_MAX
-from zlog._base.protocol import OPTION_KEY_BYTES_MAX as OPTION_KEY_BYTES_MAX
-from zlog._base.protocol import OPTION_VALUE_BYTES_MAX as OPTION_VALUE_BYTES_MAX
-from zlog._base.protocol import POSITION_MAX as POSITION_MAX
-from zlog._base.protocol import UNIT_SHIFT_MAX as _UNIT_SHIFT_MAX
-from zlog._base.protocol import WIDTH_MAX as WIDTH_MAX
+from zlog._base.codes import ENTRY_BYTES_MAX as ENTRY_BYTES_MAX
+from zlog._base.codes import LOG_NAME_BYTES_MAX as NAME_BYTES_MAX
+from zlog._base.codes import OPTION_KEY_BYTES_MAX as OPTION_KEY_BYTES_MAX
+from zlog._base.codes import OPTION_VALUE_BYTES_MAX as OPTION_VALUE_BYTES_MAX
+from zlog._base.codes import POSITION_MAX as POSITION_MAX
+from zlog._base.codes import UNIT_SHIFT_MAX as _UNIT_SHIFT_MAX
+from zlog._base.codes import WIDTH_MAX as WIDTH_MAX
 
 __all__ = [
     "COMPRESSIONS",

@@ -17,8 +17,8 @@ from zlog._base.options import merged_options
 from zlog._base.settings import Settings
 from zlog._client import LogClient, new_log
 from zlog._io import BlockingIo, drive
-from zlog._layout.admin import NewLog, list_logs, remove_log
 from zlog._layout.reconfigure import reconfigure, roll
+from zlog._lifecycle import NewLog, list_logs, remove_log
 from zlog._log.looking import Looking
 from zlog._log.reading import Reading
 from zlog._log.writer import WINDOW_BYTES

@@ -17,10 +17,10 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
 from zlog._base.options import StripeLimits
 from zlog._base.settings import Settings
+from zlog._catalog.directory import Directory
 from zlog._client import LogClient
 from zlog._io import AsyncioIo
-from zlog._layout.directory import Directory
-from zlog._layout.stat import data_bytes, object_stats
+from zlog._positions.stat import data_bytes, object_stats
 from zlog._sequencer import AsyncioSequencer, Credentials
 from zlog.errors import LogNotFound, ZlogError
 from zlog.limits import TIMEOUT_SECONDS

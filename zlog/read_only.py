@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from zlog._base.protocol import READING_METHODS
+from zlog._base.codes import READING_METHODS
 from zlog._base.refusals import from_errno
 from zlog._native.core import CompletionQueue, UnderWay
 from zlog.store import RequestPayload, Store

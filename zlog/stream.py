@@ -9,7 +9,7 @@ from typing import Protocol
 from zlog._base.deadline import Timeout
 from zlog._base.process import ProcessBound
 from zlog._client import Tags
-from zlog._layout.positions import PositionSpec
+from zlog._positions.positions import PositionSpec
 from zlog.cursor import Cursor
 from zlog.entry import Entry, Gap
 from zlog.names import check_tags

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from zlog._base import protocol
+from zlog._base import codes
 from zlog._base.names import stripe_object
 from zlog._base.options import MIRROR_OF
-from zlog._base.spacing import Places, Spacing
+from zlog._base.striping import Places, Spacing
 from zlog._native import messages
 from zlog.errors import CorruptEntry
 from zlog.limits import UNIT_MAX, WIDTH_MAX
 
-OPEN_END = protocol.END_OPEN
+OPEN_END = codes.END_OPEN
 """``end`` of the last stripe: it has none yet."""
 
-STRIPES_MAX = protocol.VIEW_STRIPES_MAX
+STRIPES_MAX = codes.VIEW_STRIPES_MAX
 """Stripes of one view, at most; older ones are in the stripe index."""
 
 

@@ -7,13 +7,13 @@ Which pools it can serve is decided by the capabilities of its Ceph user.
 
 from __future__ import annotations
 
+from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, deadline_of
 from zlog._base.options import StripeLimits
-from zlog._base.protocol import Code
 from zlog._base.sequencer import Grant, LogAddress
+from zlog._catalog.head import Head
 from zlog._io import AsyncioIo
-from zlog._layout.head import Head
 from zlog._layout.views import release, take_over
 from zlog._native import messages
 from zlog.errors import LogNotFound, NotLeader

@@ -11,8 +11,8 @@ from dataclasses import asdict
 from typing import Protocol
 
 from zlog._base.io import Io, deadline_of
-from zlog._layout.directory import Directory
-from zlog._layout.rights import check_announcement
+from zlog._catalog.directory import Directory
+from zlog._catalog.rights import check_announcement
 from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
 from zlog.errors import ZlogError
 from zlog.seqr.election.candidate import Candidate, Role

@@ -10,8 +10,8 @@ from typing import Protocol
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
 from zlog._base.sequencer import LogAddress, is_remote
-from zlog._layout.directory import Directory
-from zlog._layout.head import Head
+from zlog._catalog.directory import Directory
+from zlog._catalog.head import Head
 from zlog.errors import LogNotFound, ZlogError
 from zlog.seqr.election.lease import Lease
 from zlog.seqr.election.maintenance import DUTY_SECONDS, Duties, DutyStatus

@@ -11,8 +11,8 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
 from zlog._base.options import has_retention
 from zlog._base.settings import Settings
+from zlog._catalog.directory import Directory
 from zlog._client import LogClient
-from zlog._layout.directory import Directory
 from zlog._layout.reclaim import reclaim
 from zlog._trim.retention import enforce
 from zlog.errors import LogNotFound, ZlogError

@@ -10,8 +10,8 @@ from zlog._audit.findings import Finding, FindingKind
 from zlog._audit.scrub import Scrub
 from zlog._base.io import Io, deadline_of
 from zlog._base.settings import Settings
+from zlog._catalog.directory import Directory
 from zlog._client import LogClient
-from zlog._layout.directory import Directory
 from zlog.errors import LogNotFound, ZlogError
 
 _logger = logging.getLogger(__name__)

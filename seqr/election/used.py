@@ -7,7 +7,7 @@ from typing import Protocol
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io
-from zlog._layout.directory import Directory
+from zlog._catalog.directory import Directory
 from zlog.errors import ZlogError
 from zlog.seqr.namespaces import Namespace
 

@@ -16,8 +16,8 @@ import pytest
 
 import zlog
 from zlog._base.deadline import Deadline
+from zlog._catalog.directory import Directory
 from zlog._io import BlockingIo, drive
-from zlog._layout.directory import Directory
 from zlog._layout.views import take_over
 from zlog._native.core import CompletionQueue
 from zlog._sequencer.credentials import Credentials

@@ -13,8 +13,8 @@ import pytest
 
 import zlog
 from zlog._base.deadline import Deadline
+from zlog._catalog.directory import Directory
 from zlog._io import BlockingIo, drive
-from zlog._layout.directory import Directory
 
 from ..support.ceph import CephCluster, ClusterSpec, ceph, with_keyring
 from .conftest import Cli

@@ -50,7 +50,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def logs_of_that_unit(unit: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Logs are made with it, on every store."""
     if unit is not None:
-        monkeypatch.setattr("zlog._layout.admin.default_unit", lambda _: unit)
+        monkeypatch.setattr("zlog._lifecycle.default_unit", lambda _: unit)
 
 
 @pytest.fixture

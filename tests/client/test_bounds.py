@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import zlog
-from zlog._base.names import head_object, stripe_object
-from zlog._base.protocol import (
+from zlog._base.codes import (
     EPOCH_MAX,
     EPOCHS_AHEAD_MAX,
     OBJECT_POSITIONS_MAX,
@@ -17,6 +16,7 @@ from zlog._base.protocol import (
     POSITION_MAX,
     Code,
 )
+from zlog._base.names import head_object, stripe_object
 from zlog._layout.stripe_objects import make, seal
 from zlog._native import messages
 from zlog._transfer.export_file import ExportWriter, Info

@@ -11,11 +11,11 @@ import pytest
 import zlog
 from zlog._base.deadline import Deadline
 from zlog._base.settings import Settings
+from zlog._catalog.head import Head
 from zlog._client import LogClient
-from zlog._layout.admin import NewLog, create_log
-from zlog._layout.head import Head
 from zlog._layout.reclaim import reclaim
 from zlog._layout.reconfigure import reconfigure
+from zlog._lifecycle import NewLog, create_log
 from zlog._native.core import MemoryStore
 from zlog._read.iterate import RangeReader
 from zlog.testing import run_virtually

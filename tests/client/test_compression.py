@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import zlog
 from zlog import transfer
+from zlog._base.codes import Code, State
 from zlog._base.io import Reply
-from zlog._base.protocol import Code, State
 from zlog._io import BlockingIo
 from zlog._native import core, messages
 

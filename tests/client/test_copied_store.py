@@ -12,8 +12,8 @@ import zlog
 from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
 from zlog._base.sequencer import LogAddress
+from zlog._catalog.directory import Directory
 from zlog._io import BlockingIo, drive
-from zlog._layout.directory import Directory
 from zlog._sequencer import BlockingSequencer
 from zlog.admin import ask_monitors, sequencer_status
 

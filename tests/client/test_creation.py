@@ -6,9 +6,9 @@ import pytest
 
 import zlog
 from zlog import FindingKind
+from zlog._base.codes import EPOCH_MAX, POSITION_MAX
 from zlog._base.names import head_object
-from zlog._base.protocol import EPOCH_MAX, POSITION_MAX
-from zlog._base.spacing import Spacing
+from zlog._base.striping import Spacing
 from zlog._native import messages
 from zlog.view import OPEN_END, Stripe, objects_of
 

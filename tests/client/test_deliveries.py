@@ -16,7 +16,7 @@ import zlog
 from zlog import DeliveryDiffers, DeliverySuperseded, aio, testing
 from zlog._append.deliveries import _writer_id
 from zlog._append.delivery_records import DeliveryKey
-from zlog._base.protocol import Code
+from zlog._base.codes import Code
 from zlog._native import core
 from zlog.testing import AT_ONCE, Fate, StoreCall
 

@@ -11,8 +11,8 @@ import zlog
 from zlog import FindingKind, aio
 from zlog._base.deadline import Deadline
 from zlog._base.names import DIRECTORY_OBJECT, DIRECTORY_SHARDS, directory_shard
+from zlog._catalog.directory import Directory, NameList
 from zlog._io import BlockingIo, drive
-from zlog._layout.directory import Directory, NameList
 from zlog._native import messages
 
 from . import planted

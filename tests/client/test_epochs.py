@@ -10,12 +10,12 @@ import zlog
 from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
 from zlog._base.settings import Settings
+from zlog._catalog.head import Head
 from zlog._client import LogClient
 from zlog._io import BlockingIo, drive
-from zlog._layout.admin import NewLog, create_log
-from zlog._layout.head import Head
 from zlog._layout.stripe_objects import seal
 from zlog._layout.views import Change, backoff, change_view, unless_newer
+from zlog._lifecycle import NewLog, create_log
 from zlog._native.core import MemoryStore
 from zlog.testing import run_virtually
 

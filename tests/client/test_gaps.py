@@ -8,8 +8,8 @@ import pytest
 
 import zlog
 from zlog import Entry, Fill, FillReason, Gap, GapKind, Loss, LossReason
+from zlog._base.codes import FillCode
 from zlog._base.io import deadline_of
-from zlog._base.protocol import FillCode
 from zlog._io import drive
 
 from ..support.logs import leave_hole

@@ -12,8 +12,8 @@ import zlog
 from zlog import GapKind
 from zlog._base.io import deadline_of
 from zlog._base.names import directory_shard, head_object
+from zlog._catalog.directory import Directory
 from zlog._io import BlockingIo, drive
-from zlog._layout.directory import Directory
 
 from ..conformance.stored import door_to
 from .faulty import WithoutSequencer

@@ -13,9 +13,9 @@ import pytest
 
 import zlog
 from zlog._append.alike import AppendId, compare
+from zlog._base.codes import State
 from zlog._base.io import deadline_of
 from zlog._base.mac import Key
-from zlog._base.protocol import State
 from zlog._io import drive
 from zlog._native import core, messages
 

@@ -13,8 +13,8 @@ import pytest
 
 import zlog
 from zlog import AppendRefused, CopyDiffers, Gap, GapKind, aio
+from zlog._base.codes import Code
 from zlog._base.options import MIRROR_OF
-from zlog._base.protocol import Code
 from zlog._native import messages
 
 from ..conformance.stored import MemoryDoor

@@ -11,8 +11,8 @@ import pytest
 import zlog
 import zlog.aio
 from zlog._base.io import Io, deadline_of
+from zlog._catalog.directory import Directory
 from zlog._io import BlockingIo, drive
-from zlog._layout.directory import Directory
 
 from ..support.local_sequencer import LocalSequencer
 from .faulty import FaultyStore
@@ -21,8 +21,8 @@ from .faulty import FaultyStore
 @pytest.fixture(autouse=True)
 def at_every_append(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at each append whether a sequencer is on offer, and without a pause after a failure."""
-    monkeypatch.setattr("zlog._layout.offers._LOOK_SECONDS", 0.0)
-    monkeypatch.setattr("zlog._layout.offers._PAUSE_LOOKS", 0.0)
+    monkeypatch.setattr("zlog._positions.announcements._LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("zlog._positions.announcements._PAUSE_LOOKS", 0.0)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_attempts_further_apart_than_the_limit_add_up_in_one_append(
     async def slowly(io: Io, _: int) -> None:
         await io.sleep(0.1)
 
-    monkeypatch.setattr("zlog._layout.positions.backoff", slowly)
+    monkeypatch.setattr("zlog._positions.positions.backoff", slowly)
     log = zlog.Log.create(plain, "orders", sequencer_timeout=0.05)
     log.append(b"first")
     sequencer.vanish()
@@ -101,7 +101,7 @@ def test_an_offer_that_the_network_keeps_away_is_taken_back_after_a_while(
 ) -> None:
     """Others may reach it meanwhile."""
     monkeypatch.setattr("zlog._sequencer.blocking.CONNECT_SECONDS_MAX", 0.05)
-    monkeypatch.setattr("zlog._layout.offers._GONE_SECONDS", 0.4)
+    monkeypatch.setattr("zlog._positions.announcements._GONE_SECONDS", 0.4)
     log = zlog.Log.create(plain, "orders")
     announce(plain, silent)
     began = time.monotonic()
@@ -117,7 +117,7 @@ def test_the_while_begins_anew_with_another_offer(
     plain: zlog.Store, silent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("zlog._sequencer.blocking.CONNECT_SECONDS_MAX", 0.05)
-    monkeypatch.setattr("zlog._layout.offers._GONE_SECONDS", 0.5)
+    monkeypatch.setattr("zlog._positions.announcements._GONE_SECONDS", 0.5)
     log = zlog.Log.create(plain, "orders")
     announce(plain, silent)
     log.append(b"first")
@@ -134,7 +134,7 @@ def test_an_offer_of_a_sequencer_that_answers_stays(
     plain: zlog.Store, sequencer: LocalSequencer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that does not lead may lead soon, and announce itself if it does."""
-    monkeypatch.setattr("zlog._layout.offers._GONE_SECONDS", 0.0)
+    monkeypatch.setattr("zlog._positions.announcements._GONE_SECONDS", 0.0)
 
     async def refuse(*_: object) -> object:
         raise zlog.NotLeader("another sequencer leads")

@@ -11,8 +11,8 @@ import pytest
 import zlog
 from zlog import Entry, Gap, GapKind, aio
 from zlog._base.io import deadline_of
+from zlog._catalog.head import Head
 from zlog._io import BlockingIo, drive
-from zlog._layout.head import Head
 from zlog._native.core import from_timestamp
 
 from ..support.logs import leave_hole, raise_tail

@@ -11,7 +11,7 @@ import pytest
 import zlog
 import zlog.aio
 from zlog import Entry, Gap, GapKind
-from zlog._base.protocol import READING_METHODS
+from zlog._base.codes import READING_METHODS
 
 from ..conformance.messages import METHODS
 from ..support.logs import leave_hole, write_at

@@ -10,8 +10,8 @@ import pytest
 import zlog
 from zlog import aio
 from zlog._base.io import deadline_of
+from zlog._catalog.head import Head
 from zlog._io import BlockingIo, drive
-from zlog._layout.head import Head
 from zlog.view import STRIPES_MAX, Stripe, objects_of
 
 from ..support.local_sequencer import LocalSequencer

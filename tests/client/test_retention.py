@@ -11,7 +11,7 @@ import pytest
 import zlog
 import zlog.aio
 from zlog import Retention
-from zlog._base.protocol import OBJECT_TAIL_MAX, Code
+from zlog._base.codes import OBJECT_TAIL_MAX, Code
 
 from ..conformance.stored import HEADER, MemoryDoor, door_to
 from ..support.logs import fill_at, leave_hole, raise_tail

@@ -17,8 +17,8 @@ from zlog import aio
 from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
 from zlog._base.sequencer import parse_address
+from zlog._catalog.head import Head
 from zlog._io import BlockingIo, drive
-from zlog._layout.head import Head
 from zlog._layout.stripe_objects import seal
 from zlog._sequencer.frames import FRAME, Code, Kind
 from zlog._sequencer.session import Session

@@ -6,8 +6,8 @@ import pytest
 
 import zlog
 from zlog._base.io import deadline_of
+from zlog._catalog.head import Head
 from zlog._io import BlockingIo, drive
-from zlog._layout.head import Head
 from zlog._native.core import MemoryStore
 from zlog.view import objects_of
 

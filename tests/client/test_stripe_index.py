@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import zlog
 from zlog._base.deadline import Deadline
+from zlog._catalog.head import Head
 from zlog._io import BlockingIo, drive
-from zlog._layout.head import Head
 from zlog._layout.stripe_index import StripeIndex
 
 

@@ -11,8 +11,8 @@ import pytest
 
 import zlog
 from zlog import aio
+from zlog._base.codes import TAG_NAMES_BYTES_MAX, Code
 from zlog._base.io import Reply
-from zlog._base.protocol import TAG_NAMES_BYTES_MAX, Code
 from zlog._io import BlockingIo
 from zlog._native import core, messages
 from zlog._transfer.export_file import MAGIC, ExportReader

@@ -7,10 +7,10 @@ import threading
 import pytest
 
 import zlog
+from zlog._base.codes import Code
 from zlog._base.io import deadline_of
-from zlog._base.protocol import Code
+from zlog._catalog.head import Head
 from zlog._io import BlockingIo, drive
-from zlog._layout.head import Head
 from zlog._layout.views import Change, change_view
 
 from ..support.local_sequencer import LocalSequencer

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 import zlog
+from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
-from zlog._base.protocol import Code
 from zlog._io import BlockingIo
 from zlog._native.core import MemoryStore
 from zlog.limits import UNIT_DEFAULT, UNIT_MAX

@@ -14,7 +14,7 @@ from random import Random
 
 import pytest
 
-from zlog._base.protocol import HOLES_MAX
+from zlog._base.codes import HOLES_MAX
 
 from . import wire
 from .damage import EPOCH, POSITIONS, SPANS, STATES, assert_taken_for_good, lost, make

@@ -11,15 +11,15 @@ from collections import Counter
 from collections.abc import Callable
 
 import zlog
-from zlog._base.io import deadline_of
-from zlog._base.names import stripe_object
-from zlog._base.protocol import (
+from zlog._base.codes import (
     EPOCH_MAX,
     EPOCHS_AHEAD_MAX,
     OBJECT_POSITIONS_MAX,
     POSITION_MAX,
     Code,
 )
+from zlog._base.io import deadline_of
+from zlog._base.names import stripe_object
 from zlog._io import drive
 from zlog._native import messages
 

@@ -78,7 +78,7 @@ byte acknowledged;                      /* one past the highest acknowledged pos
 byte shown;                             /* the highest tail that any client was told */
 byte fence[EPOCHS + 1];                 /* by stripe: the last view that kept or ended it */
 
-/* zlog/_layout/positions.py Positions._scan(): where a look at the objects begins. */
+/* zlog/_positions/positions.py Positions._scan(): where a look at the objects begins. */
 #ifdef SCAN_WITHOUT_FLOOR
 #define SCAN_START(view) start[live[view]]
 #else
@@ -291,7 +291,7 @@ proctype appender(byte me) {
     /* The call. What was acknowledged or shown before it lies below what it will get. */
     d_step { least = MAX(shown, acknowledged) };
 
-    /* zlog/_layout/positions.py Positions.grant(). */
+    /* zlog/_positions/positions.py Positions.grant(). */
 end_grant:
     if
     :: newest > view -> view = newest; goto end_grant      /* it may hear of that at any time */
@@ -403,7 +403,7 @@ end_idle:
     od
 }
 
-/* zlog/_layout/positions.py Positions.tail() and zlog/_read/read.py Reader: asks for the checked tail, reads,
+/* zlog/_positions/positions.py Positions.tail() and zlog/_read/read.py Reader: asks for the checked tail, reads,
  * and fills what is unwritten, in any order, over and over. */
 proctype reader(byte me) {
     byte view = 1;

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zlog
-from zlog._base.spacing import Spacing
+from zlog._base.striping import Spacing
 from zlog._native import core
 
 from ..conformance import wire

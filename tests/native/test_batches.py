@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zlog
-from zlog._base.protocol import State
-from zlog._base.spacing import Spacing
+from zlog._base.codes import State
+from zlog._base.striping import Spacing
 from zlog._native import core
 
 from ..support.logs import data_of

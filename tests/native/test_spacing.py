@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zlog._base.protocol import POSITION_MAX
-from zlog._base.spacing import Places, Spacing
+from zlog._base.codes import POSITION_MAX
+from zlog._base.striping import Places, Spacing
 from zlog._native import messages
 
 SPACINGS = st.builds(Spacing, st.integers(1, 6), st.sampled_from([1, 2, 4, 16]))

@@ -9,9 +9,9 @@ from zlog._append.append import Appender
 from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
 from zlog._base.sequencer import SHARED_ADDRESS, LogAddress
+from zlog._catalog.directory import Directory
+from zlog._catalog.head import Head
 from zlog._io import drive
-from zlog._layout.directory import Directory
-from zlog._layout.head import Head
 from zlog._layout.stripe_objects import seal
 from zlog.errors import LogNotFound, NotLeader, StoreUnavailable
 from zlog.seqr.election.activation import Activation

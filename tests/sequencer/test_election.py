@@ -10,9 +10,9 @@ import pytest
 import zlog
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import LogAddress
+from zlog._catalog.directory import Directory
+from zlog._catalog.head import Head
 from zlog._io import AsyncioIo, BlockingIo, drive
-from zlog._layout.directory import Directory
-from zlog._layout.head import Head
 from zlog._layout.views import change_view
 from zlog.errors import StoreUnavailable
 from zlog.seqr.election.candidate import Candidate, Role

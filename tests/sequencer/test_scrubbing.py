@@ -11,8 +11,8 @@ import pytest
 import zlog
 from zlog._audit.scrub import _verify
 from zlog._base.names import directory_shard
+from zlog._catalog.directory import NameList
 from zlog._io import AsyncioIo
-from zlog._layout.directory import NameList
 from zlog.seqr.election import scrubbing
 from zlog.seqr.election.scrubbing import Scrubbing, ScrubStatus
 from zlog.view import ObjectRef

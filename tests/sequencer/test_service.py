@@ -11,8 +11,8 @@ import pytest
 import zlog
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import LogAddress
+from zlog._catalog.directory import Directory
 from zlog._io import BlockingIo, drive
-from zlog._layout.directory import Directory
 from zlog._sequencer import BlockingSequencer
 from zlog.errors import SequencerUnavailable
 from zlog.seqr import service

@@ -20,12 +20,12 @@ from zlog._append import deliveries, exclusive, place
 from zlog._append.deliveries import _Attempt
 from zlog._append.exclusive import Exclusive
 from zlog._append.rounds import Round
+from zlog._base.codes import Code
 from zlog._base.io import Call
-from zlog._base.protocol import Code
-from zlog._layout import positions, views
-from zlog._layout.positions import Positions
 from zlog._layout.stripe_objects import seal
 from zlog._native import messages
+from zlog._positions import positions, views
+from zlog._positions.positions import Positions
 from zlog._read import select
 from zlog._sequencer import greeting
 from zlog._trim import compact

@@ -11,8 +11,8 @@ import pytest
 import zlog
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
+from zlog._catalog.head import Head
 from zlog._io import AsyncioIo
-from zlog._layout.head import Head
 from zlog._native import core, messages
 from zlog.testing import AT_ONCE, Fate, FaultyStore, Process, StoreCall, run_virtually
 

@@ -8,8 +8,8 @@ import threading
 import zlog
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import format_address
+from zlog._catalog.directory import Directory
 from zlog._io import BlockingIo, drive
-from zlog._layout.directory import Directory
 from zlog.seqr.election.activation import Activation
 from zlog.seqr.election.election import Election
 from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT

@@ -10,8 +10,8 @@ import threading
 from typing import TYPE_CHECKING
 
 from zlog._base.deadline import Deadline
+from zlog._catalog.directory import Directory
 from zlog._io import BlockingIo, drive
-from zlog._layout.directory import Directory
 from zlog.admin import sequencer_status
 from zlog.store import Store
 

@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 import zlog
+from zlog._base.codes import READING_METHODS
 from zlog._base.names import directory_shard
-from zlog._base.protocol import READING_METHODS
 from zlog._base.sequencer import LogAddress
 from zlog._native import messages
 

@@ -15,8 +15,8 @@ import pytest
 
 import zlog
 from zlog._base.deadline import Deadline
+from zlog._catalog.head import Head
 from zlog._io import BlockingIo, drive
-from zlog._layout.head import Head
 from zlog._layout.views import change_view, take_over, with_new_stripe
 from zlog.seqr.election.maintenance import Duties
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import zlog
-from zlog._base.protocol import EPOCHS_AHEAD_MAX, POSITION_MAX, Code
+from zlog._base.codes import EPOCHS_AHEAD_MAX, POSITION_MAX, Code
 from zlog._native import messages
 
 from ..client.planted import append_at, write

@@ -11,9 +11,9 @@ import errno
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from zlog._base.codes import Code, State
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
-from zlog._base.protocol import Code, State
 from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
 from zlog._native import core, messages

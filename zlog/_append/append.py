@@ -31,15 +31,15 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from zlog._append.alike import AppendId, compare
 from zlog._append.compression import Compression
 from zlog._append.roll import RollWatch
+from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.pool_full import explain
-from zlog._base.protocol import Code
 from zlog._base.refusals import from_code
-from zlog._layout.heal import answers
 from zlog._layout.layout import Layout
-from zlog._layout.positions import refusal
 from zlog._native import core
+from zlog._positions.positions import refusal
+from zlog._replica.repair import answers
 from zlog.errors import (
     ClassNotLoaded,
     CorruptEntry,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from zlog._base.codes import Code
 from zlog._base.options import compression_of
-from zlog._base.protocol import Code
 from zlog.view import View
 
 _logger = logging.getLogger(__name__)

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING
 from zlog._append.append import GRANT_BYTES_MAX, GRANT_ENTRIES_MAX, Appender
 from zlog._append.content import digest, digest_of
 from zlog._append.delivery_records import DeliveryKey, DeliveryRecords
+from zlog._base.codes import FillCode
 from zlog._base.deadline import Deadline, Timeout
-from zlog._base.protocol import FillCode
 from zlog._base.settings import Budget
 from zlog._native import core
 from zlog._read.read import READ_BYTES_MAX, Reader

@@ -6,9 +6,9 @@ import errno
 from datetime import datetime
 from typing import NamedTuple
 
+from zlog._base.codes import ATTEMPTS_MAX, GRANTS_MAX, PARTS_MAX, SOURCES_MAX, Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Reply
-from zlog._base.protocol import ATTEMPTS_MAX, GRANTS_MAX, PARTS_MAX, SOURCES_MAX, Code
 from zlog._layout.layout import Layout
 from zlog._native import core, messages
 from zlog.errors import DeliverySuperseded, LimitReached, LogExhausted

@@ -30,14 +30,14 @@ from zlog._append.outcomes import again
 from zlog._append.place import end_in, keep
 from zlog._append.roll import fullness_of
 from zlog._append.rounds import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX, Handed, Round, RoundPolicy
+from zlog._base.codes import TAG_NAMES_BYTES_MAX, Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply, deadline_of
 from zlog._base.pool_full import explain
-from zlog._base.protocol import TAG_NAMES_BYTES_MAX, Code
 from zlog._base.refusals import from_code
-from zlog._layout.heal import answers
 from zlog._layout.layout import Layout
 from zlog._native import core
+from zlog._replica.repair import answers
 from zlog.errors import CorruptEntry, Fenced, StoreTimeout, ZlogError
 from zlog.view import ExclusiveWriter, View
 

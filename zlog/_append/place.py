@@ -13,16 +13,16 @@ import os
 import socket
 from dataclasses import replace
 
+from zlog._base.codes import WRITER_NAME_BYTES_MAX
 from zlog._base.deadline import Deadline
-from zlog._base.protocol import WRITER_NAME_BYTES_MAX
 from zlog._base.refusals import from_errno
-from zlog._layout.admin import sequencer_of
+from zlog._catalog.rights import check_change
 from zlog._layout.layout import Layout
-from zlog._layout.positions import describe, refusal
 from zlog._layout.prefix import prefix_end
 from zlog._layout.reclaim import reclaim
-from zlog._layout.rights import check_change
 from zlog._layout.views import Edit, with_new_stripe
+from zlog._lifecycle import sequencer_of
+from zlog._positions.positions import describe, refusal
 from zlog.errors import Fenced, ZlogError
 from zlog.view import ExclusiveWriter, View
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 from zlog._append.append import Appender
 from zlog._append.content import digest
 from zlog._append.roll import RollWatch
+from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.pool_full import explain
-from zlog._base.protocol import Code
 from zlog._base.refusals import refused_call
-from zlog._layout.positions import refusal
 from zlog._native import core
+from zlog._positions.positions import refusal
 from zlog._read.items import no_entry
 from zlog._read.read import Reader
 from zlog.entry import Entry

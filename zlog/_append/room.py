@@ -9,7 +9,7 @@ from zlog._append.exclusive import Exclusive
 from zlog._append.outcomes import not_sent
 from zlog._base.deadline import Deadline
 from zlog._layout.layout import Layout
-from zlog._layout.stat import data_bytes, object_stats
+from zlog._positions.stat import data_bytes, object_stats
 from zlog.errors import LimitReached, StoreTimeout
 from zlog.view import OPEN_END
 

@@ -11,8 +11,8 @@ from zlog._audit.verify import Verifier
 from zlog._base.deadline import Deadline
 from zlog._base.names import check_range
 from zlog._layout.layout import Layout
-from zlog._layout.positions import Positions
 from zlog._native import core
+from zlog._positions.positions import Positions
 from zlog.view import Stripe
 
 CELLS_MAX = 4096

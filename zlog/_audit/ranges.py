@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from zlog._audit.findings import Finding, FindingKind, at
-from zlog._base.spacing import Spacing
+from zlog._base.striping import Spacing
 from zlog._native.core import AppendId
 from zlog.view import ObjectRef
 

@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 from zlog._audit.findings import Finding, FindingKind, about, at
 from zlog._audit.inspect import ANY_EPOCH, walk
-from zlog._base.copies import Copies
+from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.monitor import placement
 from zlog._base.names import head_object
-from zlog._base.protocol import Code
-from zlog._base.spacing import Places, Spacing
-from zlog._layout.heal import damaged, heal_record, heal_values, look
+from zlog._base.striping import Places, Spacing
 from zlog._layout.layout import Layout
 from zlog._native import core, messages
+from zlog._replica.repair import damaged, heal_record, heal_values, look
+from zlog._replica.replicas import Copies
 from zlog.errors import ClassNotLoaded, StoreUnavailable
 from zlog.view import OPEN_END, ObjectRef, Stripe
 

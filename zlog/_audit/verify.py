@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 from zlog._audit.inspect import ANY_EPOCH
 from zlog._audit.ranges import Window
+from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
-from zlog._base.protocol import Code
 from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
 from zlog._native import core, messages

@@ -6,10 +6,10 @@ import errno
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from zlog._base.codes import Code
 from zlog._base.io import Call, Io, Reply, deadline_of
 from zlog._base.monitor import ask, placement
 from zlog._base.names import head_object
-from zlog._base.protocol import Code
 from zlog._native import core, messages
 from zlog.view import View
 

@@ -1,4 +1,1 @@
-"""What all rooms stand on: ``Io``, deadlines, names, codes, addresses, the version.
-
-Nothing here knows the protocol of a log.
-"""
+"""What every layer of the client uses: ``Io``, deadlines, names, codes, errors, options."""

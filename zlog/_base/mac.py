@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from zlog._base.protocol import MAC_KEY_ID_BYTES
+from zlog._base.codes import MAC_KEY_ID_BYTES
 from zlog._native import core
 from zlog.errors import ZlogError
 from zlog.limits import MAC_KEY_BYTES_MAX, MAC_KEY_BYTES_MIN

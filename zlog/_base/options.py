@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple, TypeVar
 
-from zlog._base.protocol import OBJECT_TAIL_MAX
+from zlog._base.codes import OBJECT_TAIL_MAX
 from zlog.limits import (
     COMPRESSIONS,
     OPTION_KEY_BYTES_MAX,

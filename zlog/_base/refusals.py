@@ -7,8 +7,8 @@ import os
 import re
 from typing import NamedTuple
 
+from zlog._base.codes import Code
 from zlog._base.names import head_object, log_of
-from zlog._base.protocol import Code
 from zlog.errors import (
     AlreadyWritten,
     BeyondTail,

@@ -1,4 +1,5 @@
-"""Where a log's positions lie: head, views, epochs, stripes, and every change to them.
+"""How positions map to objects: views, epochs, stripes, and every change to them.
 
-``layout`` is a client's picture of it; ``views`` has the steps of a change (seal, tail, propose).
+``layout`` holds the newest view that a client knows. ``views`` has the steps of a change (seal,
+tail, propose).
 """

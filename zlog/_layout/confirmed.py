@@ -11,11 +11,11 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 
+from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
-from zlog._base.protocol import Code
-from zlog._layout.heal import answers
 from zlog._native import messages
+from zlog._replica.repair import answers
 from zlog.errors import UnsupportedVersion
 from zlog.view import ObjectRef, View
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io
-from zlog._layout.head import Head
+from zlog._catalog.head import Head
 from zlog._layout.stripe_objects import remove
 from zlog.view import OPEN_END, Stripe, View, objects_of
 

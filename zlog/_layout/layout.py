@@ -6,14 +6,13 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 
+from zlog._base.codes import EPOCH_MAX, Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
 from zlog._base.mac import Key
-from zlog._base.protocol import EPOCH_MAX, Code
 from zlog._base.sequencer import LogAddress, is_remote
-from zlog._layout.directory import Directory
-from zlog._layout.head import Head
-from zlog._layout.heal import answers
+from zlog._catalog.directory import Directory
+from zlog._catalog.head import Head
 from zlog._layout.macs import Macs
 from zlog._layout.outage import LOOK_SECONDS, Outage
 from zlog._layout.stripe_index import StripeIndex
@@ -27,6 +26,7 @@ from zlog._layout.views import (
     with_new_stripe,
 )
 from zlog._native.core import Mutex
+from zlog._replica.repair import answers
 from zlog.errors import (
     CorruptEntry,
     LogNotFound,

@@ -9,10 +9,10 @@ from types import MappingProxyType
 
 from zlog._base.deadline import Deadline
 from zlog._base.options import MIRROR_OF, check_options, has_retention
+from zlog._catalog.rights import check_change
 from zlog._layout.layout import Layout
 from zlog._layout.reclaim import reclaim
 from zlog._layout.rescue import end_of_entries
-from zlog._layout.rights import check_change
 from zlog._layout.views import Edit, Recount, with_new_stripe
 from zlog.errors import ZlogError
 from zlog.view import View, check_unit, check_width

@@ -6,10 +6,10 @@ An object class from before there were bounds let a hostile client do that, with
 
 from __future__ import annotations
 
+from zlog._base.codes import ENTRIES_MAX, OBJECT_TAIL_MAX, POSITION_MAX
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io
-from zlog._base.protocol import ENTRIES_MAX, OBJECT_TAIL_MAX, POSITION_MAX
-from zlog._base.spacing import Places
+from zlog._base.striping import Places
 from zlog._native import core, messages
 from zlog.view import ObjectRef, View
 

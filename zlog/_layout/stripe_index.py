@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from zlog._base.deadline import Deadline
-from zlog._layout.head import Head
+from zlog._catalog.head import Head
 from zlog.view import Stripe
 
 _KNOWN_MAX = 8192

@@ -7,11 +7,11 @@ import logging
 from collections.abc import Iterable
 from itertools import islice
 
+from zlog._base.codes import EPOCHS_AHEAD_MAX, Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io
-from zlog._base.protocol import EPOCHS_AHEAD_MAX, Code
-from zlog._layout.heal import answers
 from zlog._native import messages
+from zlog._replica.repair import answers
 from zlog.errors import CorruptEntry
 from zlog.view import ObjectRef
 

@@ -34,14 +34,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from zlog._base.codes import OBJECT_POSITIONS_MAX, POSITION_MAX, WIDTH_MAX
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io
 from zlog._base.options import STRIPE_OBJECT_POSITIONS, StripeLimits
-from zlog._base.protocol import OBJECT_POSITIONS_MAX, POSITION_MAX, WIDTH_MAX
 from zlog._base.sequencer import SHARED_ADDRESS
+from zlog._catalog.head import Head
 from zlog._layout.confirmed import confirmed_end
 from zlog._layout.discard import discard
-from zlog._layout.head import Head
 from zlog._layout.stripe_objects import make, remove, seal
 from zlog._native import messages
 from zlog.errors import (

@@ -7,9 +7,9 @@ from datetime import datetime
 
 from zlog._base.deadline import Timeout
 from zlog._io import drive
-from zlog._layout.positions import PositionSpec
 from zlog._log.handle import LogHandle
 from zlog._native.core import Items
+from zlog._positions.positions import PositionSpec
 from zlog._read.columns import Columns
 from zlog._read.cursors import CursorState
 from zlog._read.select import Match

@@ -5,7 +5,7 @@ A function that is called like a method encodes its request, and raises ValueErr
 for values that no valid request holds. The one with ``_reply`` decodes what the method answered to
 it, and raises `zlog.CorruptEntry` for bytes that are no such reply, `zlog.UnsupportedVersion` for a
 reply of a later version. Positions are those of one object, ascending; its spacing is a packed
-:class:`zlog._base.spacing.Spacing`.
+:class:`zlog._base.striping.Spacing`.
 """
 
 from collections.abc import Mapping, Sequence

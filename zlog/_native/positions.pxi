@@ -4,7 +4,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
-from zlog._base.spacing import Places
+from zlog._base.striping import Places
 
 
 cdef extern from "cls_zlog/base/spacing.h" namespace "zlog" nogil:

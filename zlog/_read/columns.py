@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from zlog._base.codes import Code
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.names import check_range
-from zlog._base.protocol import Code
 from zlog._base.settings import Budget
 from zlog._native import core
 from zlog._read.doubt import trimmed_part

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from zlog._base.copies import (
+from zlog._base.codes import Code
+from zlog._base.deadline import Deadline
+from zlog._base.io import Io
+from zlog._read.items import Slot, decode_slots, is_bad, is_open
+from zlog._replica.replicas import (
     POSITION_IN_VAIN_SECONDS,
     SECONDS_MAX,
     Copies,
@@ -13,10 +17,6 @@ from zlog._base.copies import (
     in_vain,
     note_in_vain,
 )
-from zlog._base.deadline import Deadline
-from zlog._base.io import Io
-from zlog._base.protocol import Code
-from zlog._read.items import Slot, decode_slots, is_bad, is_open
 from zlog.errors import StoreTimeout
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import NamedTuple
 
+from zlog._base.codes import Code
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.io import Reply
 from zlog._base.names import check_position
-from zlog._base.protocol import Code
 from zlog._base.settings import Budget
 from zlog._layout.layout import Layout
-from zlog._layout.positions import Positions, PositionSpec
 from zlog._native import core, messages
+from zlog._positions.positions import Positions, PositionSpec
 from zlog.errors import CursorAhead, CursorNotFound, Invalidated, LimitReached
 from zlog.names import check_cursor_name
 

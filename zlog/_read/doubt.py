@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from zlog._base.protocol import State
-from zlog._base.spacing import Places, Spacing
+from zlog._base.codes import State
+from zlog._base.striping import Places, Spacing
 from zlog._layout.layout import Layout
 from zlog._native import core
 from zlog.entry import Gap

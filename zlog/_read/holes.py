@@ -8,10 +8,10 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 
+from zlog._base.codes import ENTRIES_MAX, Code, FillCode
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
-from zlog._base.protocol import ENTRIES_MAX, Code, FillCode
-from zlog._base.spacing import Places
+from zlog._base.striping import Places
 from zlog._layout.layout import Layout
 from zlog._native import messages
 from zlog.view import View

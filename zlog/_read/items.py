@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from zlog._base.protocol import FillCode, State
+from zlog._base.codes import FillCode, State
 from zlog._native import core
 from zlog.entry import Entry, Fill, FillReason, Gap, GapKind, Loss, LossReason
 from zlog.errors import (

@@ -14,8 +14,8 @@ from zlog._base.deadline import Timeout
 from zlog._base.names import check_position, check_range
 from zlog._base.settings import Budget
 from zlog._layout.layout import StripeUnknown
-from zlog._layout.positions import Positions
 from zlog._layout.views import backoff
+from zlog._positions.positions import Positions
 from zlog._read.holes import Patience
 from zlog._read.items import joined
 from zlog._read.read import Reader, WindowItems, WindowRead

@@ -14,12 +14,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
+from zlog._base.codes import Code, FillCode, State
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply, Started
-from zlog._base.protocol import Code, FillCode, State
-from zlog._base.spacing import Places
-from zlog._layout.positions import Positions
+from zlog._base.striping import Places
 from zlog._native import core, messages
+from zlog._positions.positions import Positions
 from zlog._read.copies import read_copies
 from zlog._read.holes import Patience, fill_ahead
 from zlog._read.items import Slot, decode_slots, gap_of, in_order, is_open, lost, trimmed

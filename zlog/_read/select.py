@@ -15,10 +15,10 @@ from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
+from zlog._base.codes import State
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.io import Call
 from zlog._base.names import check_range
-from zlog._base.protocol import State
 from zlog._base.settings import Budget
 from zlog._native import core, messages
 from zlog._read.doubt import MISSING_AT_ONCE, doubtful_places, next_of, trimmed_part

@@ -10,8 +10,8 @@ from zlog._base.io import Io
 from zlog._base.options import MIRROR_OF, MIRROR_OF_FILE
 from zlog._base.settings import Settings
 from zlog._client import LogClient
-from zlog._layout.admin import NewLog
 from zlog._layout.views import backoff
+from zlog._lifecycle import NewLog
 from zlog._read.iterate import wait_for_more
 from zlog._transfer.export_file import ExportReader, ExportWriter, Info, Readable, Writable
 from zlog._transfer.pieces import Batch, Mark, Piece, mark_of, part_from, rounds

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from zlog._base.codes import Code, State
 from zlog._base.deadline import Deadline
-from zlog._base.protocol import Code, State
 from zlog._base.settings import Budget
 from zlog._layout.layout import Layout
 from zlog._native import core

@@ -20,11 +20,11 @@ from dataclasses import replace
 from zlog._append.alike import AppendId, compare
 from zlog._append.compression import Compression
 from zlog._append.roll import RollWatch
+from zlog._base.codes import Code, State
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.options import MIRROR_ENDED, MIRROR_OF, MIRROR_OF_FILE
 from zlog._base.pool_full import explain
-from zlog._base.protocol import Code, State
 from zlog._base.refusals import refused_call
 from zlog._base.settings import Budget
 from zlog._layout.layout import Layout

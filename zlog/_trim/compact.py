@@ -15,12 +15,12 @@ import errno
 from bisect import bisect_left
 from collections.abc import Sequence
 
+from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
-from zlog._base.protocol import Code
 from zlog._layout.layout import Layout
-from zlog._layout.stat import object_stats
 from zlog._native import core, messages
+from zlog._positions.stat import object_stats
 from zlog._read.cursors import Cursors
 from zlog._trim.age import Progress, Watch
 from zlog._trim.count import ask

@@ -8,13 +8,13 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
-from zlog._base.protocol import Code
 from zlog._layout.layout import Layout
 from zlog._layout.prefix import prefix_end
-from zlog._layout.stat import object_stats
 from zlog._native import messages
+from zlog._positions.stat import object_stats
 from zlog._trim.trim import trim_to
 from zlog.errors import CorruptEntry, UnsupportedVersion
 from zlog.view import OPEN_END, ObjectRef, Stripe, View

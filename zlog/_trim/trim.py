@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 
+from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
-from zlog._base.protocol import Code
 from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
 from zlog._layout.reclaim import reclaim

@@ -29,13 +29,13 @@ from zlog._base.options import merged_options
 from zlog._base.settings import Settings
 from zlog._client import LogClient, Tags, entry_stream, new_entries, new_entry, new_log
 from zlog._io import AsyncioIo
-from zlog._layout.admin import NewLog, list_logs, remove_log
-from zlog._layout.positions import PositionSpec
 from zlog._layout.reconfigure import reconfigure, roll
-from zlog._layout.stat import LogStat, stat
+from zlog._lifecycle import NewLog, list_logs, remove_log
 from zlog._log.handle import LogHandle
 from zlog._log.writer import WINDOW_BYTES
 from zlog._native.core import tags_checked
+from zlog._positions.positions import PositionSpec
+from zlog._positions.stat import LogStat, stat
 from zlog._read.columns import Columns
 from zlog._read.cursors import CursorState
 from zlog._read.select import Match

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from zlog._base.deadline import Timeout
 from zlog._base.process import ProcessBound
 from zlog._client import Tags
-from zlog._layout.positions import PositionSpec
+from zlog._positions.positions import PositionSpec
 from zlog.aio.cursor import Cursor
 from zlog.entry import Entry, Gap
 from zlog.stream import cursor_name, with_tag

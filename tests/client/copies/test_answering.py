@@ -9,7 +9,7 @@ import pytest
 
 import zlog
 from zlog import FindingKind
-from zlog._base.copies import TRIES_MAX
+from zlog._replica.replicas import TRIES_MAX
 
 from ...conformance.stored import MemoryDoor
 from .replicated import DAMAGES, HEAD, LARGE, Replicated, with_older_copy
@@ -70,7 +70,7 @@ def test_slow_copies_are_lost_all_the_same(
         DAMAGES["stream"](store, stripe, rank)
     store.tells_copies_apart = apart
     store.on_ask = lambda: time.sleep(0.02)
-    monkeypatch.setattr("zlog._base.copies.SECONDS_MAX", 0.4)
+    monkeypatch.setattr("zlog._replica.replicas.SECONDS_MAX", 0.4)
     monkeypatch.setattr("zlog._read.copies.SECONDS_MAX", 0.4)
     monkeypatch.setattr("zlog._read.copies._PAUSE_SECONDS_MAX", 2.0)
     with zlog.Log.open(store, "orders") as log, pytest.raises(zlog.CorruptEntry):

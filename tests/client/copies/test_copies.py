@@ -10,8 +10,8 @@ import pytest
 
 import zlog
 from zlog import FindingKind, GapKind
-from zlog._base.copies import TRIES_MAX
 from zlog._native import core
+from zlog._replica.replicas import TRIES_MAX
 
 from ...conformance.stored import HEADER, MemoryDoor, envelope, fields_of
 from ...support.logs import leave_hole
@@ -215,7 +215,7 @@ async def test_a_follower_that_may_not_heal_waits_at_a_hole_until_another_client
     store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
     """It fills below a tail that the head has recorded, which the head can't do now."""
-    monkeypatch.setattr("zlog._base.copies._IN_VAIN_SECONDS", 0.0)
+    monkeypatch.setattr("zlog._replica.replicas._IN_VAIN_SECONDS", 0.0)
     with zlog.Log.open(store, "orders") as log:
         hole = leave_hole(log)
         log.append(b"more")

@@ -6,12 +6,12 @@ import contextlib
 import errno
 from typing import NamedTuple
 
+from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
 from zlog._base.names import head_object, wake_object
-from zlog._base.protocol import Code
-from zlog._layout.heal import answers
 from zlog._native import messages
+from zlog._replica.repair import answers
 from zlog.errors import LogNotFound, ZlogError
 from zlog.view import Stripe, View
 

@@ -1,4 +1,4 @@
-"""Which parts of the package know which: imports go down the rooms of docs/design.md, never up."""
+"""Imports go down the layers of docs/design.md, never up."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ import pytest
 
 from .files import ROOT, described, tracked
 
-ROOMS: tuple[tuple[str, ...], ...] = (
+LAYERS: tuple[tuple[str, ...], ...] = (
     ("_base", "_native", "errors", "limits", "names", "entry", "store", "read_only", "view"),
     ("_sequencer",),
     ("_io",),
+    ("_replica",),
+    ("_catalog",),
     ("_layout",),
+    ("_positions",),
+    ("_lifecycle",),
     ("_read",),
     ("_append",),
     ("_trim",),
@@ -35,7 +39,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
 )
 """From the lowest up, members of the package; ``zlog`` is its own ``__init__``."""
 
-LEVELS = {member: level for level, room in enumerate(ROOMS) for member in room}
+LEVELS = {member: level for level, layer in enumerate(LAYERS) for member in layer}
 
 
 class Import(NamedTuple):
@@ -95,7 +99,7 @@ def member(name: str) -> str:
     return parts[1] if len(parts) > 1 else parts[0]
 
 
-def test_every_module_is_in_a_room() -> None:
+def test_every_module_is_in_a_layer() -> None:
     assert {member(module) for module in MODULES} == {*LEVELS}
 
 
@@ -139,12 +143,12 @@ def owners(name: str) -> Iterator[str]:
             yield holder if is_package else holder.rpartition(".")[0]
 
 
-def test_the_design_page_has_the_rooms_in_this_order() -> None:
+def test_the_design_page_lists_the_layers_in_this_order() -> None:
     page = (ROOT / "docs" / "design.md").read_text()
-    table = page.partition("### Rooms of the client")[2].partition("\n#")[0]
+    table = page.partition("### Layers of the client")[2].partition("\n#")[0]
     rows = re.findall(r"^\| ([^|]*`[^|]*) \|", table, re.MULTILINE)
     shown = [{name.strip("/") for name in re.findall(r"`([^`]+)`", row)} for row in rows]
-    assert shown == [{*room} for room in ROOMS]
+    assert shown == [{*layer} for layer in LAYERS]
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
 from zlog._base.names import DIRECTORY_OBJECT, directory_shard, directory_shards
-from zlog._layout.head import execute_one
-from zlog._layout.heal import answers
+from zlog._catalog.head import execute_one
 from zlog._native import messages
+from zlog._replica.repair import answers
 from zlog.limits import NAME_BYTES_MAX
 
 _NAMES_PER_READ = 1024

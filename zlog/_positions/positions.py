@@ -19,11 +19,11 @@ from zlog._base.names import check_position, wake_object
 from zlog._base.refusals import from_errno
 from zlog._layout.confirmed import confirmed_end
 from zlog._layout.layout import Layout
-from zlog._layout.offers import Offers
 from zlog._layout.prefix import prefix_end
 from zlog._layout.views import backoff, check_room
-from zlog._layout.wakes import LOOK_SECONDS, Wakes
 from zlog._native import messages
+from zlog._positions.announcements import Offers
+from zlog._positions.notifications import LOOK_SECONDS, Wakes
 from zlog.errors import (
     AppendRefused,
     BeyondTail,

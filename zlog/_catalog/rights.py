@@ -11,12 +11,12 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 
+from zlog._base.codes import EPOCH_MAX
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io
 from zlog._base.names import DIRECTORY_OBJECT, head_object
-from zlog._base.protocol import EPOCH_MAX
 from zlog._base.refusals import refused_call
-from zlog._layout.directory import Directory
+from zlog._catalog.directory import Directory
 from zlog._native import messages
 from zlog.view import View
 

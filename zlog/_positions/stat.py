@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 from typing import NamedTuple
 
+from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
 from zlog._base.names import check_range
-from zlog._base.protocol import Code
 from zlog._layout.layout import Layout
-from zlog._layout.positions import Positions
 from zlog._native import messages
+from zlog._positions.positions import Positions
 from zlog.view import OPEN_END, Stripe, View
 
 

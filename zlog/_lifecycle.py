@@ -13,13 +13,13 @@ from zlog._base.names import head_object, wake_object
 from zlog._base.options import MIRROR_OF, check_options, has_retention, merged_options
 from zlog._base.pool_full import explain
 from zlog._base.sequencer import SHARED_ADDRESS
-from zlog._layout.directory import Directory
+from zlog._catalog.directory import Directory
+from zlog._catalog.head import Head, HeadState
+from zlog._catalog.rights import check_removal
 from zlog._layout.discard import discard, remove_all
-from zlog._layout.head import Head, HeadState
-from zlog._layout.rights import check_removal
 from zlog._layout.stripe_objects import make, remove
 from zlog._layout.views import Change, activate_shared, backoff, change_view
-from zlog._layout.wakes import remove_wake_object
+from zlog._positions.notifications import remove_wake_object
 from zlog.errors import (
     CorruptEntry,
     LogExists,

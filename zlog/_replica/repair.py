@@ -7,11 +7,11 @@ import errno
 import logging
 from collections.abc import Sequence
 
-from zlog._base.copies import Copies, elsewhere, in_vain, note_in_vain
+from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
-from zlog._base.protocol import Code
 from zlog._native import core, messages
+from zlog._replica.replicas import Copies, elsewhere, in_vain, note_in_vain
 from zlog.errors import ZlogError
 
 _logger = logging.getLogger(__name__)

@@ -8,10 +8,10 @@ import functools
 import logging
 from collections.abc import AsyncIterator, Iterable
 
+from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import TIMED_OUT, Call, Io, Reply
 from zlog._base.monitor import Placement, placement, pool_size
-from zlog._base.protocol import Code
 from zlog.errors import StoreUnavailable
 
 _logger = logging.getLogger(__name__)

@@ -1,0 +1,1 @@
+"""Which logs a store has: its directory of names, and the head object of each log."""

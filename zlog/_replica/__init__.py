@@ -1,0 +1,1 @@
+"""Replicas of one object: read a sound replica, and repair a damaged one."""
