@@ -39,6 +39,12 @@ export function span(seconds) {
 
 export const time = (seconds) => new Date(seconds * 1000).toISOString().replace("T", " ").slice(0, 19);
 
+// Opens a page at once: the browser's own event comes later, and keys typed until then would go to the page before.
+export function visit(hash) {
+  location.hash = hash;
+  dispatchEvent(new Event("hashchange"));
+}
+
 // A table with a head, and rows of cells; a cell may be an element.
 export function table(head, rows, attributes = {}) {
   const cell = (tag) => (value, at) => h(tag, { class: head[at].startsWith("#") ? "right" : null },

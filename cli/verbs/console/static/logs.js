@@ -1,6 +1,6 @@
 // All logs at a glance. Only the rows in sight exist, so that ten thousand logs scroll as ten do.
 
-import { bytes, h, number, percent, rate } from "./dom.js";
+import { bytes, h, number, percent, rate, visit } from "./dom.js";
 
 const COLUMNS = [
   ["name", "Log", (row) => row.name],
@@ -99,7 +99,7 @@ export function logsPage(page, model) {
       ArrowDown: () => move(1), ArrowUp: () => move(-1), PageDown: () => move(20), PageUp: () => move(-20),
       Enter: () => {
         const log = rows.find((row) => row.name === kept.chosen) ?? (filter.value ? rows[0] : null);
-        if (log) location.hash = `#/log/${encodeURIComponent(log.name)}`;
+        if (log) visit(`#/log/${encodeURIComponent(log.name)}`);
       },
       "/": () => filter.focus(),
     }[event.key];

@@ -1,7 +1,7 @@
 // The page's frame: which page is shown, the look at all logs that all pages share, keys.
 
 import { get, listen, post } from "./api.js";
-import { h, notice, plural, span } from "./dom.js";
+import { h, notice, plural, span, visit } from "./dom.js";
 import { doctorPage } from "./doctor.js";
 import { logPage } from "./log.js";
 import { logsPage } from "./logs.js";
@@ -26,6 +26,7 @@ const model = {
 
 const HISTORY_MAX = 60;
 let leave = () => {};
+let shown = null; // the address of the page that is shown
 let stopWatching = null;
 
 function heard(event) {
@@ -67,6 +68,7 @@ function watch() {
 function show() {
   if (!model.about) return; // it begins, or asks for the token
   leave();
+  shown = location.hash;
   const [path, query] = location.hash.slice(1).split("?");
   const parts = path.split("/").filter(Boolean).map(decoded);
   const parameters = new URLSearchParams(query ?? "");
@@ -157,11 +159,11 @@ function help() {
   box.showModal();
 }
 
-addEventListener("hashchange", show);
+addEventListener("hashchange", () => { if (location.hash !== shown) show(); });
 addEventListener("keydown", (event) => {
   if (event.target.matches("input, textarea, select") || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "Enter" && event.target.matches("button, a")) return;
-  const does = { d: changeLook, "?": help, g: () => { location.hash = "#/"; } }[event.key];
+  const does = { d: changeLook, "?": help, g: () => visit("#/") }[event.key];
   if (does) does();
   else dispatchEvent(new CustomEvent("key", { detail: event }));
 });
