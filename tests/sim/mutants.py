@@ -22,9 +22,10 @@ from zlog._append.exclusive import Exclusive
 from zlog._append.rounds import Round
 from zlog._base.codes import Code
 from zlog._base.io import Call
+from zlog._layout import views
 from zlog._layout.stripe_objects import seal
 from zlog._native import messages
-from zlog._positions import positions, views
+from zlog._positions import positions
 from zlog._positions.positions import Positions
 from zlog._read import select
 from zlog._sequencer import greeting

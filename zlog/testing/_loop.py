@@ -32,6 +32,10 @@ _TURNS_MAX = 200_000
 """Turns without a pause, before a task is said to run in circles."""
 
 
+_CLOSES_MAX = 100
+"""Awaits in the ``finally`` blocks of one coroutine."""
+
+
 class Stuck(RuntimeError):
     """Every task of a virtual loop waits for what never comes, or one runs in circles."""
 
@@ -121,20 +125,25 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._serial_of[fd] = next(self._serials)
         super().add_reader(fd, callback, *args)
 
-    def abandon(self, tasks: Iterable[asyncio.Task[Any]]) -> None:
-        """End tasks as a process ends: none of them runs again, and no other task is notified."""
-        for task in tasks:
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
-            coroutine: Any = task.get_coro()
-            with contextlib.suppress(BaseException):
-                coroutine.close()
-
     def close(self) -> None:
-        """Close the loop, and abandon what still runs on it."""
-        if not self.is_closed():
-            self._abandoned = True
-            self.set_exception_handler(lambda *_: None)
-            self.abandon(asyncio.all_tasks(self))
+        """Close the loop, and abandon what still runs on it, as a process ends.
+
+        None of the tasks runs again, and no other task is notified. The ``finally`` blocks of their
+        coroutines run up to the first await, so this loop is the running one for them.
+        """
+        if self.is_closed():
+            return
+        self._abandoned = True
+        self.set_exception_handler(lambda *_: None)
+        running = asyncio._get_running_loop()
+        asyncio._set_running_loop(self)
+        left = set[asyncio.Task[Any]]()
+        while tasks := asyncio.all_tasks(self) - left:  # blocks may start further tasks
+            left |= tasks
+            for task in tasks:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                _close(task.get_coro())
+        asyncio._set_running_loop(running)
         super().close()
 
     def carry_on(self, handles: Iterable[asyncio.Handle]) -> None:
@@ -204,6 +213,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             raise Stuck("every task waits, and no timer is left that could end it")
         self._now = max(self._now, scheduled[0]._when)
         self._turns = 0
+
+
+def _close(coroutine: Any) -> None:
+    """Close a coroutine, again after each await in its ``finally`` blocks."""
+    for _ in range(_CLOSES_MAX):
+        with contextlib.suppress(BaseException):
+            coroutine.close()
+            return
 
 
 def _is_heard(key: selectors.SelectorKey) -> bool:
