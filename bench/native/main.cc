@@ -21,10 +21,10 @@
 #include <string>
 #include <vector>
 
-#include "cls_zlog/host/embedded.h"
-#include "cls_zlog/host/inline_host.h"
-#include "cls_zlog/host/memory.h"
-#include "cls_zlog/host/rados.h"
+#include "cls_zlog/host/lmdb/embedded_host.h"
+#include "cls_zlog/host/memory/inline_host.h"
+#include "cls_zlog/host/memory/memory_host.h"
+#include "cls_zlog/host/rados/rados_host.h"
 #include "limits.h"
 
 namespace zlog::bench {

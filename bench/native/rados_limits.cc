@@ -4,8 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "cls_zlog/host/librados.h"
-#include "cls_zlog/host/rados_listing.h"
+#include "cls_zlog/host/rados/librados.h"
+#include "cls_zlog/host/rados/listing.h"
 #include "limits.h"
 
 namespace zlog::bench {

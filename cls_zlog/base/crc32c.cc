@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "cls_zlog/wire/wire.h"
+#include "cls_zlog/base/little_endian.h"
 
 #if defined(__x86_64__)
 #include <nmmintrin.h>

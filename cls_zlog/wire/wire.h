@@ -1,46 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
-#include <type_traits>
+
+#include "cls_zlog/base/little_endian.h"
 
 namespace zlog::wire {
-
-// The value with its bytes in little-endian order, or back: the identity on most machines.
-template <typename T>
-T little_endian(T value) {
-  static_assert(std::is_unsigned_v<T>);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-  if constexpr (sizeof(T) == 8) return __builtin_bswap64(value);
-  if constexpr (sizeof(T) == 4) return __builtin_bswap32(value);
-  if constexpr (sizeof(T) == 2) return __builtin_bswap16(value);
-  static_assert(sizeof(T) == 8 || sizeof(T) == 4 || sizeof(T) == 2 || sizeof(T) == 1);
-#endif
-  return value;
-}
-
-// Little-endian, fixed-width integers at any address.
-template <typename T>
-T load(const char* at) {
-  T value;
-  std::memcpy(&value, at, sizeof(T));
-  return little_endian(value);
-}
-
-template <typename T>
-void store(char* at, T value) {
-  value = little_endian(value);
-  std::memcpy(at, &value, sizeof(T));
-}
-
-template <typename T>
-void append(std::string* out, T value) {
-  char bytes[sizeof(T)];
-  store(bytes, value);
-  out->append(bytes, sizeof(T));
-}
 
 // An array of integers inside bytes that it does not own, which must outlive it. Made by
 // Reader::column, which has checked that all `size()` of them are there.

@@ -16,8 +16,8 @@
 #include "cls_zlog/base/codes.h"
 #include "cls_zlog/base/crc32c.h"
 #include "cls_zlog/base/limits.h"
-#include "cls_zlog/host/latch.h"
-#include "cls_zlog/host/memory.h"
+#include "cls_zlog/client/latch.h"
+#include "cls_zlog/host/memory/memory_host.h"
 #include "cls_zlog/host/transaction.h"
 #include "cls_zlog/methods.h"
 

@@ -1,6 +1,6 @@
 // Compares the declarations of librados' functions with Ceph's own header, where that is installed.
 // It does so as it is compiled.
-#include "cls_zlog/host/librados.h"
+#include "cls_zlog/host/rados/librados.h"
 
 #include <cstdio>
 

@@ -7,7 +7,7 @@
 
 #include "check.h"
 #include "cls_zlog/describe/visitors.h"
-#include "cls_zlog/host/memory.h"
+#include "cls_zlog/host/memory/memory_host.h"
 #include "cls_zlog/method_table.h"
 #include "cls_zlog/wire/envelope.h"
 

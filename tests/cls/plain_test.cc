@@ -16,7 +16,7 @@
 
 #include "check.h"
 #include "cls_zlog/base/result.h"
-#include "cls_zlog/host/plain.h"
+#include "cls_zlog/host/client_side/client_side_host.h"
 
 namespace {
 

@@ -13,7 +13,7 @@
 
 #include "cls_zlog/base/limits.h"
 #include "cls_zlog/client/write_encoder.h"
-#include "cls_zlog/host/memory.h"
+#include "cls_zlog/host/memory/memory_host.h"
 #include "cls_zlog/method_table.h"
 #include "cls_zlog/stripe/header.h"
 #include "cls_zlog/wire/cursor_messages.h"

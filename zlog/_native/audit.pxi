@@ -1,15 +1,15 @@
-# What an audit asks of stripe objects, and what it makes of the answers (cls_zlog/host/audit.h).
+# What an audit asks of stripe objects, and what it makes of the answers (cls_zlog/client/audit.h).
 
 from libcpp.set cimport set as cpp_set
 
 
-cdef extern from "cls_zlog/host/append_ids.h" namespace "zlog" nogil:
+cdef extern from "cls_zlog/client/append_ids.h" namespace "zlog" nogil:
     cdef cppclass CppAppendId "zlog::AppendId":
         uint64_t writer_high
         uint64_t writer_low
         uint64_t number
 
-cdef extern from "cls_zlog/host/audit.h" namespace "zlog" nogil:
+cdef extern from "cls_zlog/client/audit.h" namespace "zlog" nogil:
     cdef cppclass AuditRow:
         uint64_t first
         uint64_t end

@@ -36,7 +36,7 @@ cdef extern from "cls_zlog/host/completion_queue.h" namespace "zlog" nogil:
         cbool wait(int timeout_ms)
 
 
-cdef extern from "cls_zlog/host/latch.h" namespace "zlog" nogil:
+cdef extern from "cls_zlog/client/latch.h" namespace "zlog" nogil:
     cdef cppclass CppLatch "zlog::Latch":
         CppLatch()
         void open()

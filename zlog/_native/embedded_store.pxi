@@ -8,7 +8,7 @@ from pathlib import Path
 from zlog._base.refusals import from_errno
 
 
-cdef extern from "cls_zlog/host/embedded.h" namespace "zlog" nogil:
+cdef extern from "cls_zlog/host/lmdb/embedded_host.h" namespace "zlog" nogil:
     cdef cppclass EmbeddedHost(AsyncHost):
         @staticmethod
         int open(
@@ -21,7 +21,7 @@ cdef extern from "cls_zlog/host/embedded.h" namespace "zlog" nogil:
         int compact(string* reason)
         int room_inside(uint64_t* bytes)
 
-cdef extern from "cls_zlog/host/restore.h" namespace "zlog" nogil:
+cdef extern from "cls_zlog/host/lmdb/restore.h" namespace "zlog" nogil:
     int restore_store(const string& directory, const string& backup, string* reason) except +raise_caught
 
 cdef extern from "<errno.h>" nogil:

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=True, embedsignature=False
-"""Stores on a Ceph cluster. ``rados.pyi`` documents it, cls_zlog/host/rados.cc does the work."""
+"""Stores on a Ceph cluster. ``rados.pyi`` documents it, cls_zlog/host/rados/rados_host.cc does the work."""
 
 from cpython.ref cimport PyObject
 from cython.operator cimport dereference as deref
@@ -21,14 +21,14 @@ from zlog._base.refusals import from_errno
 from zlog.errors import StoreUnavailable
 
 
-cdef extern from "cls_zlog/host/librados.h" namespace "zlog" nogil:
+cdef extern from "cls_zlog/host/rados/librados.h" namespace "zlog" nogil:
     ctypedef void* rados_ioctx_t
     struct Librados:
         int64_t (*ioctx_get_id)(rados_ioctx_t io)
     int load_librados(string* what) except +raise_caught
     const Librados& librados()
 
-cdef extern from "cls_zlog/host/rados.h" namespace "zlog" nogil:
+cdef extern from "cls_zlog/host/rados/rados_host.h" namespace "zlog" nogil:
     enum class ClassUse:
         kAuto
         kRequire

@@ -1,11 +1,11 @@
-# The sequencer that processes share through memory (cls_zlog/host/shared_sequencer.h).
+# The sequencer that processes share through memory (cls_zlog/host/lmdb/shared_sequencer.h).
 
 from libc.errno cimport EAGAIN, EMFILE, ENFILE, ENOMEM, ENOSPC, EOVERFLOW, ESTALE, ETIMEDOUT
 
 from zlog.errors import LogExhausted, SequencerTimeout, SequencerUnavailable
 
 
-cdef extern from "cls_zlog/host/shared_sequencer.h" namespace "zlog" nogil:
+cdef extern from "cls_zlog/host/lmdb/shared_sequencer.h" namespace "zlog" nogil:
     cdef cppclass CppSharedSequencer "zlog::SharedSequencer":
         @staticmethod
         int open(const string& directory, shared_ptr[CppSharedSequencer]* sequencer) except +raise_caught

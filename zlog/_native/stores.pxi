@@ -23,11 +23,11 @@ cdef extern from "cls_zlog/host/host.h" namespace "zlog" nogil:
 cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
     Done queue_completer(shared_ptr[CppCompletionQueue] queue, uint64_t token) except +raise_caught
 
-cdef extern from "cls_zlog/host/inline_host.h" namespace "zlog" nogil:
+cdef extern from "cls_zlog/host/memory/inline_host.h" namespace "zlog" nogil:
     cdef cppclass InlineHost(AsyncHost):
         InlineHost(unique_ptr[Host] host)
 
-cdef extern from "cls_zlog/host/memory.h" namespace "zlog" nogil:
+cdef extern from "cls_zlog/host/memory/memory_host.h" namespace "zlog" nogil:
     cdef cppclass MemoryObject:
         cpp_map[string, string] attrs
         cpp_map[string, string] omap

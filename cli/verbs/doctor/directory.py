@@ -21,7 +21,7 @@ _LOCK_FILE = "lock.mdb"
 _ANOTHER = "name another directory with --store"
 
 _FULL_BYTES = 1 << 20
-"""With less left, the store itself takes a disk for full (cls_zlog/host/lmdb_env.cc)."""
+"""With less left, the store itself takes a disk for full (cls_zlog/host/lmdb/env.cc)."""
 
 _LOW_BYTES = 16 << 20
 _LOW_SHARE = 0.05

@@ -1,0 +1,120 @@
+#include "cls_zlog/host/lmdb/compact_copy.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <vector>
+
+#include "cls_zlog/host/lmdb/env.h"
+#include "cls_zlog/host/lmdb/file.h"
+#include "cls_zlog/host/lmdb/reader_locks.h"
+#include "cls_zlog/host/lmdb/redo_log.h"
+
+namespace zlog {
+namespace {
+
+constexpr const char* kAcl = "system.posix_acl_access";  // acl(5); absent where there is none
+
+int copy_acl(const char* from, int to) {
+  const ssize_t size = ::getxattr(from, kAcl, nullptr, 0);
+  if (size < 0) return errno == ENODATA || errno == ENOTSUP ? 0 : -errno;
+  std::vector<char> acl(static_cast<size_t>(size));
+  if (::getxattr(from, kAcl, acl.data(), acl.size()) != size) return -errno;
+  return ::fsetxattr(to, kAcl, acl.data(), acl.size(), 0) == 0 ? 0 : -errno;
+}
+
+// Gives a file the owner and the permissions of another.
+int copy_permissions(const char* from, int to) {
+  struct stat status{};
+  if (::stat(from, &status) != 0) return -errno;
+  if (::fchown(to, status.st_uid, status.st_gid) != 0) return -errno;
+  if (::fchmod(to, status.st_mode & 07777) != 0) return -errno;
+  return copy_acl(from, to);
+}
+
+int entries_of(MDB_env* env, size_t* entries) {
+  MDB_stat stat{};
+  const int result = ::mdb_env_stat(env, &stat);
+  *entries = stat.ms_entries;
+  return lmdb_errno(result);
+}
+
+// Has nothing noted in a copy, whose transactions are counted anew. (Format 1 notes none.)
+int begin_redo_log(MDB_env* env) {
+  MDB_txn* txn = nullptr;
+  if (const int result = ::mdb_txn_begin(env, nullptr, 0, &txn)) return lmdb_errno(result);
+  MDB_dbi dbi = 0;
+  RedoLog log;
+  int error = lmdb_errno(::mdb_dbi_open(txn, nullptr, 0, &dbi));
+  if (error == 0) error = log.find(env, txn, dbi);
+  if (error == 0) error = log.clear();
+  ::mdb_txn_abort(txn);
+  return error == -ENOENT ? 0 : error;
+}
+
+// Makes the database file `path`, which nothing else uses, one that can be put in place, and tells
+// how many entries it had.
+int complete(const std::string& path, size_t* entries) {
+  MDB_env* env = nullptr;
+  if (const int result = ::mdb_env_create(&env)) return lmdb_errno(result);
+  int error = lmdb_errno(::mdb_env_open(env, path.c_str(), MDB_NOSUBDIR | MDB_NOLOCK, 0));
+  if (error == 0) error = entries_of(env, entries);
+  if (error == 0) error = begin_redo_log(env);
+  ::mdb_env_close(env);
+  return error;
+}
+
+}  // namespace
+
+CompactCopy::~CompactCopy() {
+  if (fd_ < 0) return;
+  if (!in_place_) ::unlink(copy_path_.c_str());
+  ::close(fd_);
+}
+
+int CompactCopy::write(MDB_env* env, std::string* reason) {
+  fd_ = ::open(copy_path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd_ < 0) return -errno;
+  if (const int error = copy_permissions(path_.c_str(), fd_)) {
+    *reason = "only the owner of data.mdb can compact it";
+    return error;
+  }
+  if (const int result = ::mdb_env_copyfd2(env, fd_, MDB_CP_COMPACT)) {
+    if (result < 0) *reason = ::mdb_strerror(result);
+    return lmdb_errno(result);
+  }
+  size_t wanted = 0, copied = 0;
+  if (const int error = entries_of(env, &wanted)) return error;
+  if (const int error = complete(copy_path_, &copied)) return error;
+  if (wanted != copied) {
+    *reason = "the copy lacks entries";
+    return -EIO;
+  }
+  return ::fsync(fd_) == 0 ? 0 : -errno;
+}
+
+int CompactCopy::put_in_place(LmdbLocks* locks, std::string* reason) {
+  if (const int error = locks->take_alone()) {
+    if (error == -EBUSY) *reason = "a program that uses LMDB has it open";
+    return error;
+  }
+  if (::rename(copy_path_.c_str(), path_.c_str()) != 0) return -errno;
+  in_place_ = true;
+  const int error = sync_directory(path_.substr(0, path_.rfind('/')));
+  if (error != 0) *reason = "the directory can't be synced, so a crash may bring the old file back";
+  return error;
+}
+
+int CompactCopy::release() {
+  const int fd = fd_;
+  fd_ = -1;
+  return fd;
+}
+
+void CompactCopy::remove_left(const std::string& path) { ::unlink(beside(path).c_str()); }
+
+}  // namespace zlog

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cls_zlog/host/async_host.h"
+#include "cls_zlog/host/host.h"
+#include "cls_zlog/host/lmdb/env.h"
+#include "cls_zlog/host/lmdb/shared_notifications.h"
+#include "cls_zlog/host/lmdb/worker.h"
+
+namespace zlog {
+
+// Objects in a local directory, for any number of processes at once. What was answered is on disk:
+// a process or the machine may die at any moment.
+//
+// Writing methods of all callers go through one worker, which puts all that waits into one
+// transaction and syncs once (group commit). Reading methods work on a snapshot and never wait.
+class EmbeddedHost final : public Host, public AsyncHost {
+ public:
+  // As LmdbEnv::open. Read-only, every method that writes is answered with EROFS.
+  static int open(const std::string& directory, size_t map_bytes, bool read_only,
+                  std::unique_ptr<EmbeddedHost>* host, std::string* reason);
+
+  // Runs a method in the caller's thread and in a transaction of its own.
+  int execute(std::string_view object, std::string_view method, std::string_view payload,
+              std::string* reply) override;
+  int list(std::string_view prefix, std::string_view after, Listing* page) override;
+
+  Ticket submit(std::string_view object, std::string_view method, SharedRequest payload,
+                Done done) override;
+  bool gathers() const override { return true; }
+  void submit_all(std::vector<Submission> submissions) override;
+  Ticket run(std::string_view object, std::string_view method, SharedRequest payload,
+             Done done) override;
+  void list(std::string_view prefix, std::string_view after, Done done) override;
+  // By memory that processes share. Not read-only: nothing can be written then, this memory neither.
+  void notify(std::string_view object) override;
+  Ticket watch(std::string_view object, uint64_t seen, Done done) override;
+  void give_up(Ticket ticket) override;
+  void close() override;
+
+  // As LmdbEnv::compact.
+  int compact(std::string* reason);
+
+  // As LmdbEnv::room_inside.
+  int room_inside(uint64_t* bytes);
+
+ private:
+  EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, std::string directory, bool read_only);
+  // None where there is no memory to share. With `make` it is made, if it may be.
+  SharedNotices* notices(bool make);
+  int find(std::string_view name, const Method** method) const;
+
+  const std::shared_ptr<LmdbEnv> env_;
+  const std::string directory_;
+  const bool read_only_;
+  std::mutex notices_mutex_;
+  bool notices_tried_ = false;
+  std::unique_ptr<SharedNotices> notices_;
+  Worker writer_;
+  Worker reader_;
+};
+
+}  // namespace zlog

@@ -1,0 +1,419 @@
+#include "cls_zlog/host/lmdb/env.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+#include <map>
+#include <mutex>
+
+#include "cls_zlog/host/lmdb/call.h"
+#include "cls_zlog/host/lmdb/compact_copy.h"
+#include "cls_zlog/host/lmdb/file.h"
+#include "cls_zlog/host/lmdb/identity.h"
+
+namespace zlog {
+namespace {
+
+constexpr MDB_dbi kFreePages = 0;
+constexpr size_t kPagesKept = 64;    // on a full disk, for what makes room
+constexpr unsigned kReaders = 1024;  // snapshots at a time, over all processes
+constexpr int64_t kLookMs = 10;      // as long may a reader not notice that the files are gone
+constexpr size_t kMapBytesMin = size_t{64} << 20;
+constexpr uint64_t kFullBytes = uint64_t{1} << 20;  // a file system with less left counts as full
+
+constexpr const char* kDataFile = "/data.mdb";
+constexpr const char* kLockFile = "/lock.mdb";
+
+// The environments that this process has open, by their directories' real paths.
+struct Registry {
+  std::mutex mutex;
+  std::map<std::string, LmdbEnv*> entries;
+};
+
+Registry& registry() {
+  // Never destroyed: a worker may still be running when the process ends.
+  static Registry* const instance = [] {
+    ::pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
+                     [] { registry().mutex.unlock(); });
+    return new Registry;
+  }();
+  return *instance;
+}
+
+// Whether a reader can list itself in lock.mdb, as LMDB wants it to beside writers. Asked without
+// opening the file: closing it again would end the locks that this process may have on it.
+bool can_list_itself(const std::string& directory) {
+  return ::faccessat(AT_FDCWD, (directory + kLockFile).c_str(), R_OK | W_OK, AT_EACCESS) == 0;
+}
+
+bool file_system_full(const std::string& directory) {
+  struct statvfs status{};
+  return ::statvfs(directory.c_str(), &status) == 0 &&
+         uint64_t{status.f_bavail} * status.f_frsize < kFullBytes;
+}
+
+}  // namespace
+
+int lmdb_errno(int result) {
+  switch (result) {
+    case MDB_NOTFOUND:
+      return -ENOENT;
+    case MDB_MAP_FULL:
+      return -ENOSPC;
+    case MDB_TXN_FULL:
+      return -E2BIG;
+    case MDB_READERS_FULL:
+      return -EUSERS;
+    case MDB_MAP_RESIZED:
+      return -ENOMEM;
+    case MDB_BAD_VALSIZE:
+      return -ENAMETOOLONG;
+    case MDB_INVALID:
+    case MDB_VERSION_MISMATCH:
+      return -EPROTO;
+    case MDB_PANIC:
+      return -ENOTRECOVERABLE;
+    default:
+      return result >= 0 ? -result : -EIO;
+  }
+}
+
+int LmdbEnv::open(const std::string& directory, size_t map_bytes, bool read_only,
+                  std::shared_ptr<LmdbEnv>* env, std::string* reason) {
+  char* resolved = ::realpath(directory.c_str(), nullptr);
+  if (resolved == nullptr) return -errno;
+  const std::string path = resolved;
+  std::free(resolved);
+
+  const std::lock_guard<std::mutex> lock(registry().mutex);
+  LmdbEnv*& known = registry().entries[path];
+  // What a parent process had open is of no use here, and must not even be closed.
+  if (known == nullptr || known->pid_ != ::getpid() || !known->in_place()) {
+    auto* const made = new LmdbEnv(path, map_bytes, read_only);
+    if (const int error = made->start(reason)) {
+      delete made;
+      return error;
+    }
+    known = made;
+  }
+  if (known->read_only_ && !read_only) {
+    *reason = "this process reads it with ?mode=ro: close that store first";
+    return -EBUSY;
+  }
+  known->users_++;
+  env->reset(known, &LmdbEnv::release);
+  return 0;
+}
+
+LmdbEnv::LmdbEnv(const std::string& directory, size_t map_bytes, bool read_only)
+    : directory_(directory),
+      map_bytes_(map_bytes),
+      read_only_(read_only),
+      unlisted_(read_only && !can_list_itself(directory)),
+      pid_(::getpid()) {}
+
+LmdbEnv::~LmdbEnv() {
+  if (env_ == nullptr) return;
+  // What is noted of the last transaction need not be made again.
+  if (redo_.found() && !read_only_ && !damaged_) ::mdb_env_sync(env_, 1);
+  ::mdb_env_close(env_);
+}
+
+void LmdbEnv::release(LmdbEnv* env) {
+  const std::lock_guard<std::mutex> lock(registry().mutex);
+  if (env->pid_ != ::getpid() || --env->users_ != 0) return;
+  const auto known = registry().entries.find(env->directory_);
+  if (known != registry().entries.end() && known->second == env) registry().entries.erase(known);
+  delete env;  // still under the mutex: it must be closed before anyone can open it again
+}
+
+int LmdbEnv::start(std::string* reason) {
+  const std::string file = directory_ + kDataFile;
+  if (const int error = check_not_emptied(directory_, reason)) return error;
+  if (const int error = lock_.take(file, !read_only_, reason)) return error;
+  if (!read_only_) CompactCopy::remove_left(file);  // none is at work: it would hold the lock alone
+  if (!unlisted_) return start_listed(reason);
+  const Glance glance(&lock_);
+  return glance.error() != 0 ? glance.error() : start_unguarded(reason);
+}
+
+int LmdbEnv::start_listed(std::string* reason) {
+  if (const int error = locks_.open(directory_ + kLockFile, !read_only_)) return error;
+  const Opening opening(&locks_);
+  if (opening.error() == -EBUSY) *reason = "a process that opens it has been stopped in the middle";
+  return opening.error() != 0 ? opening.error() : start_unguarded(reason);
+}
+
+int LmdbEnv::start_unguarded(std::string* reason) {
+  if (const int error = open_map(reason)) return error;
+  forget_dead_readers();
+  if (const int error = check_length(env_, reason)) return error;
+  if (const int error = check_identity()) return error;
+  if (const int error = recover(reason)) return error;
+  if (read_only_) return 0;
+  // A compaction may have given the file its name without living to sync that.
+  if (const int error = sync_directory(directory_)) return error;
+  reserve_.open(directory_);
+  return check_history();
+}
+
+int LmdbEnv::open_map(std::string* reason) {
+  // NOTLS: a snapshot belongs to its transaction, so that threads may come and go.
+  const unsigned flags = MDB_NOTLS | (read_only_ ? MDB_RDONLY : 0u) | (unlisted_ ? MDB_NOLOCK : 0u);
+  for (size_t bytes = map_bytes_;; bytes /= 2) {
+    MDB_env* handle = nullptr;
+    if (const int result = ::mdb_env_create(&handle)) return lmdb_errno(result);
+    ::mdb_env_set_assert(handle, LmdbAssertion::fail);
+    ::mdb_env_set_mapsize(handle, bytes);
+    ::mdb_env_set_maxreaders(handle, kReaders);
+    int result = ::mdb_env_open(handle, directory_.c_str(), flags, 0666);
+    if (result == 0) result = open_database(handle);
+    if (result == 0) {
+      env_ = handle;
+      return unlisted_ ? 0 : locks_.keep();
+    }
+    ::mdb_env_close(handle);
+    if (result != ENOMEM || bytes / 2 < kMapBytesMin) {
+      if (result < 0) *reason = ::mdb_strerror(result);  // LMDB's own: no errno says as much
+      return lmdb_errno(result);
+    }
+  }
+}
+
+// Opens the one database, once for all transactions. Its reader is the first of this process, for
+// which LMDB locks the process's pid.
+int LmdbEnv::open_database(MDB_env* handle) {
+  MDB_txn* txn = nullptr;
+  const unsigned flags = locks_.pid_taken() ? 0 : MDB_RDONLY;
+  if (const int result = ::mdb_txn_begin(handle, nullptr, flags, &txn)) return result;
+  MDB_dbi dbi = 0;
+  const int result = ::mdb_dbi_open(txn, nullptr, 0, &dbi);
+  ::mdb_txn_abort(txn);
+  return result;
+}
+
+// Makes sure that the database says which format it holds, and that it is this one.
+int LmdbEnv::check_identity() {
+  const int error = read([&](MDB_txn* txn, MDB_dbi dbi) {
+    const int failed = check_format(txn, dbi);
+    if (failed != 0) return failed;
+    const int unknown = read_incarnation(txn, dbi, &incarnation_);
+    return read_only_ && unknown == -ENOENT ? 0 : unknown;
+  });
+  if (error == -ENOENT && read_only_) return -EPROTO;  // its maker died, or another program's
+  if (error != -ENOENT) return error;
+  if (const int failed = sync_directory(directory_ + "/..")) return failed;
+  return write([&](MDB_txn* txn, MDB_dbi dbi) {
+    MDB_stat stat{};
+    if (const int result = ::mdb_stat(txn, dbi, &stat)) return lmdb_errno(result);
+    const int known = check_format(txn, dbi);
+    if (known == -ENOENT && stat.ms_entries != 0) return -EPROTO;  // another program's database
+    if (known != 0 && known != -ENOENT) return known;
+    if (known == -ENOENT) {
+      if (const int failed = put_format(txn, dbi)) return failed;
+      if (const int failed = RedoLog::make(txn, dbi)) return failed;
+    }
+    return put_new_incarnation(txn, dbi, &incarnation_);
+  });
+}
+
+// Compares the database with what its users have noted of it beside it.
+int LmdbEnv::check_history() {
+  if (SharedSequencer::open(directory_, &shared_) != 0) return 0;  // there may be no room for it
+  if (!shared_->belongs_to(incarnation_, transactions())) return -EUCLEAN;
+  shared_->note(incarnation_, transactions());
+  return 0;
+}
+
+// Whether a transaction that has begun is one of the database that was opened, in its last state.
+int LmdbEnv::check_current(MDB_txn* txn, unsigned flags) {
+  const bool there = flags & MDB_RDONLY ? in_place_lately() : in_place();
+  if (!there) return -ESTALE;
+  // LMDB counts transactions in lock.mdb, and in the file. A reader may have been overtaken.
+  const uint64_t number = ::mdb_txn_id(txn);
+  if (flags & MDB_RDONLY) return transactions() >= number ? 0 : -EUCLEAN;
+  if (transactions() != number - 1) return -EUCLEAN;
+  if (shared_ == nullptr) return 0;
+  std::string incarnation;
+  if (const int error = read_incarnation(txn, kMainDatabase, &incarnation)) {
+    return error == -ENOENT ? -EUCLEAN : error;
+  }
+  return shared_->belongs_to(incarnation, number - 1) ? 0 : -EUCLEAN;
+}
+
+// How many the database has had, as the file says.
+uint64_t LmdbEnv::transactions() const {
+  MDB_envinfo info{};
+  ::mdb_env_info(env_, &info);
+  return info.me_last_txnid;
+}
+
+bool LmdbEnv::in_place() const { return lock_.in_place() && (unlisted_ || locks_.in_place()); }
+
+// Two looks at the file system take as long as the rest of a small read.
+bool LmdbEnv::in_place_lately() {
+  struct timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+  const int64_t now = time.tv_sec * 1000 + time.tv_nsec / 1'000'000;
+  if (now - looked_ms_.load(std::memory_order_relaxed) < kLookMs) return true;
+  if (!in_place()) return false;
+  looked_ms_.store(now, std::memory_order_relaxed);
+  return true;
+}
+
+int LmdbEnv::write(const Work& work) { return transact(0, true, work); }
+
+int LmdbEnv::change(const NotingWork& work) {
+  Redo changes;
+  const Work noting = [&](MDB_txn* txn, MDB_dbi dbi) { return work(txn, dbi, &changes); };
+  return transact(0, true, noting, &changes);
+}
+
+int LmdbEnv::read(const Work& work) {
+  // Without a pid of its own it can't be listed as a reader; a writer needs not be.
+  if (!unlisted_) return transact(locks_.pid_taken() ? 0 : MDB_RDONLY, false, work);
+  const Glance glance(&lock_);
+  return glance.error() != 0 ? glance.error() : transact(MDB_RDONLY, false, work);
+}
+
+int LmdbEnv::release_freed_pages() { return write(touch_format); }
+
+bool LmdbEnv::has_room_for(size_t bytes) {
+  if (reserve_.whole() || reserve_.make() || locks_.pid_taken()) return true;
+  uint64_t room = 0;
+  return room_inside(&room) == 0 && room >= bytes;
+}
+
+int LmdbEnv::room_inside(uint64_t* bytes) {
+  // LMDB lists free pages in a database of its own, by the transaction that freed them: how many,
+  // then which.
+  size_t free_pages = 0, page_bytes = 0;
+  const int error = read([&](MDB_txn* txn, MDB_dbi) {
+    MDB_stat stat{};
+    MDB_cursor* cursor = nullptr;
+    if (const int result = ::mdb_stat(txn, kFreePages, &stat)) return lmdb_errno(result);
+    if (const int result = ::mdb_cursor_open(txn, kFreePages, &cursor)) return lmdb_errno(result);
+    MDB_val key{}, pages{};
+    const auto next = [&] { return ::mdb_cursor_get(cursor, &key, &pages, MDB_NEXT); };
+    while (lmdb_call(next) == 0) {
+      free_pages += *static_cast<const size_t*>(pages.mv_data);
+    }
+    ::mdb_cursor_close(cursor);
+    page_bytes = stat.ms_psize;
+    return 0;
+  });
+  *bytes = free_pages < kPagesKept ? 0 : (free_pages - kPagesKept) / 2 * page_bytes;
+  return error;
+}
+
+int LmdbEnv::run_with_reserve(const std::function<int()>& run) {
+  reserve_.give_up();
+  const int error = run();
+  reserve_.make();
+  return error;
+}
+
+void LmdbEnv::forget_dead_readers() {
+  const std::shared_lock<std::shared_mutex> lock(map_mutex_);
+  int dead = 0;
+  if (lost_ == 0) ::mdb_reader_check(env_, &dead);
+}
+
+int LmdbEnv::compact(std::string* reason) {
+  if (read_only_) return -EROFS;
+  if (damaged_) return -EIO;
+  const std::unique_lock<std::shared_mutex> alone(map_mutex_);
+  if (lost_ != 0) return -lost_;
+  int error = lock_.take_alone();
+  if (error == -EBUSY) *reason = "other processes have it open";
+  if (error != 0) return error;
+  CompactCopy copy(directory_ + kDataFile);
+  error = copy.write(env_, reason);
+  if (error == 0) error = lock_.hold(copy.fd());
+  if (error == 0) error = replace_by(&copy, reason);
+  lock_.share();
+  return error;
+}
+
+int LmdbEnv::replace_by(CompactCopy* copy, std::string* reason) {
+  ::mdb_env_close(env_);
+  env_ = nullptr;
+  if (shared_ != nullptr) shared_->forget();  // the copy counts its transactions from 1
+  const int error = copy->put_in_place(&locks_, reason);
+  if (copy->in_place()) lock_.move_to(copy->release());
+  locks_.drop();
+  lost_ = -open_map(reason);
+  if (lost_ == 0) lost_ = -find_redo_log();
+  if (lost_ == 0 && error != 0 && copy->in_place()) lost_ = ESTALE;  // its name may not last
+  if (lost_ == 0 && shared_ != nullptr) shared_->note(incarnation_, transactions());
+  return error != 0 ? error : -lost_;
+}
+
+int LmdbEnv::transact(unsigned flags, bool commits, const Work& work, const Redo* changes) {
+  std::shared_lock<std::shared_mutex> lock(map_mutex_);
+  MDB_txn* txn = nullptr;
+  int result = begin(flags, &txn);
+  if (result == MDB_MAP_RESIZED) {
+    lock.unlock();
+    if (const int error = adopt_map_of_others()) return error;
+    lock.lock();
+    result = begin(flags, &txn);
+  }
+  if (result != 0) return lmdb_errno(result);
+  int error = -EIO;
+  try {
+    error = check_current(txn, flags);
+    if (error == 0) error = work(txn, kMainDatabase);
+  } catch (...) {
+    ::mdb_txn_abort(txn);
+    throw;
+  }
+  const bool committed = error == 0 && commits;
+  if (committed) error = commit(txn, changes);
+  if (LmdbAssertion::take() && !(flags & MDB_RDONLY)) {
+    damaged_ = true;
+    return -EIO;
+  }
+  if (!committed) ::mdb_txn_abort(txn);
+  return error;
+}
+
+int LmdbEnv::begin(unsigned flags, MDB_txn** txn) {
+  if (lost_ != 0) return lost_;
+  if (damaged_ && !(flags & MDB_RDONLY)) return EIO;
+  int result = ::mdb_txn_begin(env_, nullptr, flags, txn);
+  if (result == MDB_READERS_FULL) {
+    int dead = 0;
+    ::mdb_reader_check(env_, &dead);
+    result = ::mdb_txn_begin(env_, nullptr, flags, txn);
+  }
+  return result;
+}
+
+// A process that may have more address space has written beyond what is mapped here.
+int LmdbEnv::adopt_map_of_others() {
+  const std::unique_lock<std::shared_mutex> alone(map_mutex_);
+  if (lost_ != 0) return -lost_;
+  const int result = ::mdb_env_set_mapsize(env_, 0);
+  if (result != 0) lost_ = ENOMEM;  // the old map is gone too, and any use of it would be a crash
+  return lmdb_errno(result);
+}
+
+int LmdbEnv::commit(MDB_txn* txn, const Redo* changes) {
+  const uint64_t number = ::mdb_txn_id(txn);
+  const bool noted = changes != nullptr && redo_.note(number, incarnation_, *changes);
+  ::mdb_env_set_flags(env_, MDB_NOMETASYNC, noted);  // LMDB's lock is held until the commit is over
+  int error = lmdb_errno(lmdb_call([&] { return ::mdb_txn_commit(txn); }));
+  if (error != 0 && noted) forget_failed(number);
+  if (error == -EDQUOT) error = -ENOSPC;
+  if (error == 0 && shared_ != nullptr) shared_->note(incarnation_, transactions());
+  // LMDB calls a write that the file system cut short EIO.
+  return error == -EIO && file_system_full(directory_) ? -ENOSPC : error;
+}
+
+}  // namespace zlog

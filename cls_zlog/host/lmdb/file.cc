@@ -1,0 +1,164 @@
+#include "cls_zlog/host/lmdb/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "cls_zlog/host/lmdb/env.h"
+
+namespace zlog {
+namespace {
+
+// How LMDB 0.9 lays out its file on a 64-bit machine (struct MDB_page, MDB_node, MDB_meta, MDB_db
+// of its source, lmdb.h and mdb.c). All numbers are in the machine's byte order.
+constexpr size_t kPageHeaderBytes = 16;
+constexpr size_t kPageFlagsAt = 10;
+constexpr size_t kPageLowerAt = 12;
+constexpr uint16_t kBranchPage = 0x01;
+constexpr uint16_t kLeafPage = 0x02;
+constexpr size_t kNodeHeaderBytes = 8;
+constexpr uint16_t kBigData = 0x01;  // the value lies in pages of its own, the node has the first
+constexpr size_t kTreesAt[] = {40, 88};  // in a meta page: of free pages, and of entries
+constexpr size_t kDepthAt = 6;           // in a tree's description
+constexpr size_t kRootAt = 40;
+constexpr size_t kTransactionAt = 144;
+constexpr size_t kMetaBytes = 152;
+constexpr uint64_t kMetaPages = 2;
+constexpr uint64_t kNoPage = ~uint64_t{0};
+
+template <typename Number>
+Number number_at(const std::vector<char>& bytes, size_t at) {
+  Number number;
+  std::memcpy(&number, bytes.data() + at, sizeof number);
+  return number;
+}
+
+// The pages that one file's trees use, read without the map.
+class Pages {
+ public:
+  Pages(int fd, size_t page_bytes) : fd_(fd), page_bytes_(page_bytes) {}
+
+  // Whether the file has all pages of the newest trees. A transaction has to be open, so that these
+  // are not used again meanwhile.
+  bool complete() {
+    std::vector<char> newest, other;
+    if (!load(0, &newest) || !load(1, &other)) return false;
+    if (number_at<uint64_t>(newest, kTransactionAt) < number_at<uint64_t>(other, kTransactionAt)) {
+      newest.swap(other);
+    }
+    // Now, since a commit writes its pages first, and its meta page then.
+    struct stat status{};
+    if (::fstat(fd_, &status) != 0) return false;
+    pages_ = static_cast<uint64_t>(status.st_size) / page_bytes_;
+    for (const size_t tree : kTreesAt) {
+      const auto depth = number_at<uint16_t>(newest, tree + kDepthAt);
+      const auto root = number_at<uint64_t>(newest, tree + kRootAt);
+      if (root != kNoPage && !has_tree(root, depth)) return false;
+    }
+    return true;
+  }
+
+ private:
+  bool load(uint64_t page, std::vector<char>* bytes) const {
+    bytes->resize(page_bytes_);
+    return page < pages_ && page_bytes_ >= kMetaBytes &&
+           ::pread(fd_, bytes->data(), page_bytes_, static_cast<off_t>(page * page_bytes_)) ==
+               static_cast<ssize_t>(page_bytes_);
+  }
+
+  // Whether the tree below a page is there; a tree that is deeper than it says is damaged.
+  bool has_tree(uint64_t page, unsigned depth) const {
+    std::vector<char> bytes;
+    if (depth == 0 || !load(page, &bytes)) return false;
+    const auto flags = number_at<uint16_t>(bytes, kPageFlagsAt);
+    const auto lower = number_at<uint16_t>(bytes, kPageLowerAt);
+    if (lower < kPageHeaderBytes || lower > page_bytes_) return false;
+    for (size_t at = kPageHeaderBytes; at < lower; at += sizeof(uint16_t)) {
+      const size_t node = number_at<uint16_t>(bytes, at);
+      if (node + kNodeHeaderBytes > page_bytes_) return false;
+      if (flags & kBranchPage ? !has_tree(child(bytes, node), depth - 1)
+                              : !(flags & kLeafPage) || !has_value(bytes, node)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  static uint64_t child(const std::vector<char>& bytes, size_t node) {
+    return number_at<uint32_t>(bytes, node) | uint64_t{number_at<uint16_t>(bytes, node + 4)} << 32;
+  }
+
+  bool has_value(const std::vector<char>& bytes, size_t node) const {
+    if (!(number_at<uint16_t>(bytes, node + 4) & kBigData)) return true;
+    const size_t at = node + kNodeHeaderBytes + number_at<uint16_t>(bytes, node + 6);
+    if (at + sizeof(uint64_t) > page_bytes_) return false;
+    const uint64_t count =
+        (kPageHeaderBytes - 1 + number_at<uint32_t>(bytes, node)) / page_bytes_ + 1;
+    const auto first = number_at<uint64_t>(bytes, at);
+    return first < pages_ && count <= pages_ - first;
+  }
+
+  const int fd_;
+  const size_t page_bytes_;
+  uint64_t pages_ = kMetaPages;  // of the file, once these were read
+};
+
+}  // namespace
+
+int check_not_emptied(const std::string& directory, std::string* reason) {
+  struct stat status{};
+  // The lock file tells nothing: LMDB makes it first, and another process may be doing so. The
+  // sequencer comes after the database was opened, and before the first entry.
+  if (::stat((directory + "/sequencer").c_str(), &status) != 0) return 0;
+  const bool found = ::stat((directory + "/data.mdb").c_str(), &status) == 0;
+  if (!found && errno != ENOENT) return -errno;
+  if (found && status.st_size != 0) return 0;
+  *reason = std::string("data.mdb is ") + (found ? "empty" : "missing") +
+            ", but the store was in use: its entries are gone";
+  return -EIO;
+}
+
+int check_length(MDB_env* env, std::string* reason) {
+  int fd = -1;
+  MDB_envinfo info{};
+  MDB_stat stat{};
+  ::mdb_env_get_fd(env, &fd);
+  ::mdb_env_info(env, &info);
+  ::mdb_env_stat(env, &stat);
+  struct stat status{};
+  if (::fstat(fd, &status) != 0) return -errno;
+  const uint64_t needed = (uint64_t{info.me_last_pgno} + 1) * stat.ms_psize;
+  const auto size = static_cast<uint64_t>(status.st_size);
+  if (size >= needed) return 0;
+
+  // Not necessarily damage: LMDB never writes pages that one transaction took and gave back.
+  MDB_txn* txn = nullptr;
+  if (const int result = ::mdb_txn_begin(env, nullptr, MDB_RDONLY, &txn)) return lmdb_errno(result);
+  const bool complete = Pages(fd, stat.ms_psize).complete();
+  ::mdb_txn_abort(txn);
+  if (complete) return 0;
+  *reason = "data.mdb is shorter than its header says (" + std::to_string(size) + " bytes, " +
+            std::to_string(needed) + " needed): it was truncated";
+  return -EIO;
+}
+
+int share_as_database(int fd, const std::string& directory) {
+  struct stat status{};
+  if (::stat((directory + "/data.mdb").c_str(), &status) != 0) return errno == ENOENT ? 0 : -errno;
+  return ::fchmod(fd, status.st_mode & 0666) == 0 ? 0 : -errno;
+}
+
+int sync_directory(const std::string& directory) {
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return -errno;
+  const int error = ::fsync(fd) == 0 ? 0 : -errno;
+  ::close(fd);
+  return error;
+}
+
+}  // namespace zlog

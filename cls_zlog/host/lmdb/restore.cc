@@ -1,0 +1,200 @@
+#include "cls_zlog/host/lmdb/restore.h"
+
+#include <fcntl.h>
+#include <lmdb.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cls_zlog/host/exception_barrier.h"
+#include "cls_zlog/host/lmdb/compact_copy.h"
+#include "cls_zlog/host/lmdb/database_lock.h"
+#include "cls_zlog/host/lmdb/env.h"
+#include "cls_zlog/host/lmdb/file.h"
+#include "cls_zlog/host/lmdb/identity.h"
+#include "cls_zlog/host/lmdb/reader_locks.h"
+#include "cls_zlog/host/lmdb/redo_log.h"
+
+namespace zlog {
+namespace {
+
+// A database file that only this process uses, which ends if LMDB finds a page damaged.
+class File {
+ public:
+  ~File() {
+    if (env_ != nullptr) ::mdb_env_close(env_);
+  }
+  File() = default;
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  int open(const std::string& path, unsigned flags) {
+    if (const int result = ::mdb_env_create(&env_)) return lmdb_errno(result);
+    ::mdb_env_set_assert(env_, [](MDB_env*, const char*) { ::_exit(1); });
+    return lmdb_errno(::mdb_env_open(env_, path.c_str(), flags | MDB_NOSUBDIR | MDB_NOLOCK, 0));
+  }
+
+  // Does work(txn, dbi) in a transaction, and commits if it answered 0.
+  template <typename Work>
+  int transact(unsigned flags, Work&& work) {
+    MDB_txn* txn = nullptr;
+    if (const int result = ::mdb_txn_begin(env_, nullptr, flags, &txn)) return lmdb_errno(result);
+    MDB_dbi dbi = 0;
+    int error = lmdb_errno(::mdb_dbi_open(txn, nullptr, 0, &dbi));
+    if (error == 0) error = work(txn, dbi);
+    if (error == 0) return lmdb_errno(::mdb_txn_commit(txn));
+    ::mdb_txn_abort(txn);
+    return error;
+  }
+
+  MDB_env* env() const { return env_; }
+
+ private:
+  MDB_env* env_ = nullptr;
+};
+
+using Pending = std::vector<std::string>;
+
+// Adds the changes that are durable in a database beyond its last transaction.
+int find_pending(MDB_env* env, MDB_txn* txn, MDB_dbi dbi, Pending* pending) {
+  std::string incarnation, changes;
+  RedoLog log;
+  int error = log.find(env, txn, dbi);
+  if (error == 0) error = read_incarnation(txn, dbi, &incarnation);
+  if (error != 0) return error == -ENOENT ? 0 : error;
+  for (uint64_t next = ::mdb_txn_id(txn) + 1; log.load(next, incarnation, &changes); next++) {
+    pending->push_back(changes);
+  }
+  return 0;
+}
+
+int copy_backup(const std::string& backup, CompactCopy* copy, Pending* pending,
+                std::string* reason) {
+  File file;
+  if (const int error = file.open(backup, MDB_RDONLY)) return error;
+  if (const int error = check_length(file.env(), reason)) return error;
+  const int error = file.transact(MDB_RDONLY, [&](MDB_txn* txn, MDB_dbi dbi) {
+    const int failed = check_format(txn, dbi);
+    return failed != 0 ? failed : find_pending(file.env(), txn, dbi, pending);
+  });
+  if (error != 0) return error == -ENOENT ? -EPROTO : error;
+  return copy->write(file.env(), reason);
+}
+
+int begin_incarnation(const std::string& path, const Pending& pending) {
+  File file;
+  if (const int error = file.open(path, 0)) return error;
+  return file.transact(0, [&](MDB_txn* txn, MDB_dbi dbi) {
+    for (const std::string& changes : pending) {
+      if (const int error = Redo::apply(changes, txn, dbi)) return error;
+    }
+    std::string incarnation;
+    return put_new_incarnation(txn, dbi, &incarnation);
+  });
+}
+
+// Reads everything in a database, and compares what its pages say.
+int verify(const std::string& path) {
+  File file;
+  if (const int error = file.open(path, MDB_RDONLY)) return error;
+  return file.transact(MDB_RDONLY, [](MDB_txn* txn, MDB_dbi dbi) {
+    MDB_stat stat{};
+    MDB_cursor* cursor = nullptr;
+    if (const int result = ::mdb_stat(txn, dbi, &stat)) return lmdb_errno(result);
+    if (const int result = ::mdb_cursor_open(txn, dbi, &cursor)) return lmdb_errno(result);
+    MDB_val key{}, value{}, last{};
+    size_t entries = 0;
+    int result = 0;
+    while ((result = ::mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
+      const std::string_view data(static_cast<const char*>(value.mv_data), value.mv_size);
+      const volatile char touched = data.empty() ? '\0' : data.back();
+      static_cast<void>(touched);
+      if (entries++ > 0 && ::mdb_cmp(txn, dbi, &last, &key) >= 0) break;
+      last = key;
+    }
+    ::mdb_cursor_close(cursor);
+    return result == MDB_NOTFOUND && entries == stat.ms_entries ? 0 : -EIO;
+  });
+}
+
+// Writes a copy that can be put in place.
+int prepare(const std::string& backup, CompactCopy* copy, std::string* reason) {
+  Pending pending;
+  if (const int error = copy_backup(backup, copy, &pending, reason)) {
+    return error == -EFAULT ? -EIO : error;  // it was sent to where no page is
+  }
+  if (const int error = begin_incarnation(copy->path(), pending)) return error;
+  return verify(copy->path());
+}
+
+// What `work(reason)` answers in a process of its own. EIO if a signal ended that: LMDB trusts the
+// pages of a file, and a damaged one may send it anywhere.
+template <typename Work>
+int in_child(const Work& work, std::string* reason) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return -errno;
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // handlers of this process are not for the child
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::prctl(PR_SET_DUMPABLE, 0);  // no core file
+    std::string more;
+    const int answer = guarded([&] { return work(&more); });
+    more.insert(0, reinterpret_cast<const char*>(&answer), sizeof answer);
+    ::_exit(::write(ends[1], more.data(), more.size()) < 0);
+  }
+  int error = child < 0 ? -errno : -EIO;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::close(ends[1]);
+  int status = 0;
+  while (child >= 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  // The child has ended, and its answer fits into the pipe. Not up to the pipe's end: a process that
+  // another thread forked in between may hold that open.
+  char answer[PIPE_BUF];
+  const ssize_t size = child < 0 ? 0 : ::read(ends[0], answer, sizeof answer);
+  const std::string told(answer, static_cast<size_t>(std::max<ssize_t>(size, 0)));
+  ::close(ends[0]);
+  if (child < 0) return error;
+  if (told.size() >= sizeof error) {
+    std::memcpy(&error, told.data(), sizeof error);
+    *reason = told.substr(sizeof error);
+  } else {
+    *reason = "its pages are damaged";
+    if (WIFSIGNALED(status)) *reason += std::string(": ") + ::strsignal(WTERMSIG(status));
+  }
+  return error;
+}
+
+}  // namespace
+
+int restore_store(const std::string& directory, const std::string& backup, std::string* reason) {
+  const std::string path = directory + "/data.mdb", sequencer = directory + "/sequencer";
+  DatabaseLock lock;
+  if (const int error = lock.take(path, true, reason)) return error;
+  const int error = lock.take_alone();
+  if (error == -EBUSY) *reason = "it is open, in this process or another";
+  if (error != 0) return error;
+  LmdbLocks locks;
+  if (const int failed = locks.open(directory + "/lock.mdb", true)) return failed;
+  CompactCopy copy(path);
+  int failed = in_child([&](std::string* more) { return prepare(backup, &copy, more); }, reason);
+  // It notes a later state, and higher epochs and positions. Nothing is lost with it.
+  if (failed == 0 && ::unlink(sequencer.c_str()) != 0 && errno != ENOENT) failed = -errno;
+  if (failed == 0) failed = copy.put_in_place(&locks, reason);
+  if (!copy.in_place()) CompactCopy::remove_left(path);
+  return failed;
+}
+
+}  // namespace zlog

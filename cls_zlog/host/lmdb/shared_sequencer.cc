@@ -1,0 +1,359 @@
+#include "cls_zlog/host/lmdb/shared_sequencer.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+#include "cls_zlog/base/limits.h"
+#include "cls_zlog/host/lmdb/boot_id.h"
+#include "cls_zlog/host/lmdb/file.h"
+
+namespace zlog {
+namespace {
+
+constexpr char kMagic[8] = {'z', 'l', 'o', 'g', 's', 'e', 'q', 'r'};
+constexpr uint32_t kVersion = 1;
+constexpr uint32_t kSlots = 1024;
+constexpr int kLockSeconds = 5;  // a slot is held for nanoseconds, unless its holder was stopped
+
+static_assert(std::atomic<uint64_t>::is_always_lock_free, "shared between processes");
+static_assert(std::atomic<uint32_t>::is_always_lock_free, "shared between processes");
+static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t), "a futex is a plain 32-bit word");
+
+struct File {
+  explicit File(int fd) : fd(fd) {}
+  ~File() {
+    if (fd >= 0) ::close(fd);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  const int fd;
+};
+
+int initialise_mutex(pthread_mutex_t* mutex) {
+  pthread_mutexattr_t attributes;
+  if (const int error = ::pthread_mutexattr_init(&attributes)) return -error;
+  ::pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+  ::pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+  const int error = ::pthread_mutex_init(mutex, &attributes);
+  ::pthread_mutexattr_destroy(&attributes);
+  return -error;
+}
+
+void futex_wake_all(std::atomic<uint32_t>* word) {
+  ::syscall(SYS_futex, reinterpret_cast<uint32_t*>(word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void futex_wait(std::atomic<uint32_t>* word, uint32_t seen, std::chrono::nanoseconds timeout) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
+  const timespec limit{seconds.count(), (timeout - seconds).count()};
+  ::syscall(SYS_futex, reinterpret_cast<uint32_t*>(word), FUTEX_WAIT, seen, &limit, nullptr, 0);
+}
+
+}  // namespace
+
+// Holds a robust mutex. If its last owner died holding it, `broken` is set: what the mutex guards
+// may have been left half-way.
+class SharedSequencer::Lock {
+ public:
+  Lock(pthread_mutex_t* mutex, uint32_t* broken) : mutex_(mutex) {
+    timespec deadline{};
+    ::clock_gettime(CLOCK_REALTIME, &deadline);
+    deadline.tv_sec += kLockSeconds;
+    error_ = ::pthread_mutex_timedlock(mutex, &deadline);
+    if (error_ == EOWNERDEAD) {
+      *broken = 1;
+      error_ = ::pthread_mutex_consistent(mutex);
+    }
+  }
+  ~Lock() {
+    if (error_ == 0) ::pthread_mutex_unlock(mutex_);
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+  int error() const { return -error_; }
+
+ private:
+  pthread_mutex_t* const mutex_;
+  int error_ = 0;
+};
+
+// A cache line or two per log, so that two logs do not slow each other down.
+struct alignas(128) SharedSequencer::Slot {
+  pthread_mutex_t mutex;         // guards what follows, except where atomic
+  std::atomic<uint64_t> log_id;  // valid while `used`; read without the lock to find the slot
+  std::atomic<uint32_t> used;    // 0 or 1
+  uint32_t broken;               // 1: a process died holding it; nothing is granted till activated
+  uint64_t epoch;
+  uint64_t tail;
+  std::atomic<uint32_t> changes;  // the futex: counts changes of epoch and tail
+  std::atomic<uint32_t> waiters;  // how many wait on it (for ever too high once one was killed)
+
+  bool holds(uint64_t id) const { return used == 1 && log_id == id; }
+
+  // Under the lock: 0 when the log's positions may be granted under `at`.
+  int check(const Lock& lock, uint64_t id, uint64_t at) {
+    if (lock.error()) return lock.error();
+    return holds(id) && !broken && epoch == at ? 0 : -ESTALE;
+  }
+
+  // After a change: wakes those who wait for one.
+  void announce() {
+    changes++;
+    if (waiters != 0) futex_wake_all(&changes);
+  }
+
+  // Waits while `changes` is what was seen.
+  void wait(uint32_t seen, std::chrono::nanoseconds timeout) {
+    waiters++;
+    futex_wait(&changes, seen, timeout);
+    waiters--;
+  }
+};
+
+struct SharedSequencer::Region {
+  char magic[sizeof kMagic];
+  uint32_t version;
+  uint32_t slot_bytes;  // differs where the C library's mutex does
+  char boot[kBootIdBytes];
+  pthread_mutex_t claiming;  // held while a log is given a slot, so that it gets only one
+  char incarnation[kIncarnationBytes];
+  std::atomic<uint64_t> transactions;  // 0: no database is noted
+  Slot slots[kSlots];
+};
+
+int SharedSequencer::open(const std::string& directory,
+                          std::shared_ptr<SharedSequencer>* sequencer) {
+  const File folder(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.fd < 0) return -errno;
+  while (::flock(folder.fd, LOCK_EX) != 0) {  // released when the folder is closed
+    if (errno != EINTR) return -errno;
+  }
+  const std::string path = directory + "/sequencer";
+  Region* region = nullptr;
+  int error = map_file(path, &region);
+  if (error == -ENOENT) {
+    error = create_file(directory, path);
+    if (error == 0) error = map_file(path, &region);
+  }
+  if (error == 0) sequencer->reset(new SharedSequencer(region));
+  return error;
+}
+
+int SharedSequencer::open_anonymous(std::shared_ptr<SharedSequencer>* sequencer) {
+  void* memory =
+      ::mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return -errno;
+  auto* region = static_cast<Region*>(memory);
+  if (const int error = initialise(region)) {
+    ::munmap(region, sizeof *region);
+    return error;
+  }
+  sequencer->reset(new SharedSequencer(region));
+  return 0;
+}
+
+SharedSequencer::~SharedSequencer() { ::munmap(region_, sizeof *region_); }
+
+int SharedSequencer::initialise(Region* region) {
+  std::memcpy(region->magic, kMagic, sizeof kMagic);
+  region->version = kVersion;
+  region->slot_bytes = sizeof(Slot);
+  std::string boot;
+  read_boot_id(&boot);  // open() has read it before; memory that is not shared needs none
+  boot.copy(region->boot, sizeof region->boot);
+  if (const int error = initialise_mutex(&region->claiming)) return error;
+  for (Slot& slot : region->slots) {
+    if (const int error = initialise_mutex(&slot.mutex)) return error;
+  }
+  return 0;
+}
+
+// Makes a fresh file beside the old one and renames it: a process that still uses the old one keeps
+// a whole file, and finds out by its stale epoch.
+int SharedSequencer::create_file(const std::string& directory, const std::string& path) {
+  const std::string fresh = path + ".new";
+  const File file(::open(fresh.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (file.fd < 0) return -errno;
+  if (const int error = share_as_database(file.fd, directory)) return error;
+  // Every block is allocated now: on a full disk this is an error here instead of a SIGBUS later.
+  if (const int error = ::posix_fallocate(file.fd, 0, sizeof(Region))) return -error;
+  void* memory = ::mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
+  if (memory == MAP_FAILED) return -errno;
+  auto* region = static_cast<Region*>(memory);
+  const int error = initialise(region);
+  ::munmap(memory, sizeof(Region));
+  if (error != 0) return error;
+  return ::rename(fresh.c_str(), path.c_str()) == 0 ? 0 : -errno;
+}
+
+// ENOENT when the file is missing or of no use.
+int SharedSequencer::map_file(const std::string& path, Region** region) {
+  std::string boot;  // locks and grants of another run of the kernel mean nothing
+  if (const int error = read_boot_id(&boot)) return error;
+  const File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (file.fd < 0) return -errno;
+  struct stat status{};
+  if (::fstat(file.fd, &status) != 0) return -errno;
+  if (status.st_size != off_t{sizeof(Region)}) return -ENOENT;
+  void* memory = ::mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
+  if (memory == MAP_FAILED) return -errno;
+  *region = static_cast<Region*>(memory);
+  const bool usable = std::memcmp((*region)->magic, kMagic, sizeof kMagic) == 0 &&
+                      (*region)->version == kVersion && (*region)->slot_bytes == sizeof(Slot) &&
+                      boot.compare(0, kBootIdBytes, (*region)->boot, kBootIdBytes) == 0;
+  if (usable) return 0;
+  ::munmap(memory, sizeof(Region));
+  return -ENOENT;
+}
+
+int SharedSequencer::activate(uint64_t log_id, uint64_t epoch, uint64_t tail) {
+  Slot* slot = nullptr;
+  if (const int error = claim(log_id, &slot)) return error;
+  {
+    const Lock lock(&slot->mutex, &slot->broken);
+    if (lock.error()) return lock.error();
+    if (!slot->holds(log_id)) return -ESTALE;  // released in between
+    if (epoch <= slot->epoch) return -ESTALE;
+    slot->epoch = epoch;
+    slot->tail = tail;
+    slot->broken = 0;
+  }
+  slot->announce();
+  return 0;
+}
+
+int SharedSequencer::next(uint64_t log_id, uint64_t epoch, uint64_t count, uint64_t* first) {
+  Slot* slot = find(log_id);
+  if (slot == nullptr) return -ESTALE;
+  {
+    const Lock lock(&slot->mutex, &slot->broken);
+    if (const int error = slot->check(lock, log_id, epoch)) return error;
+    if (count > limits::position_max - slot->tail) return -EOVERFLOW;
+    *first = slot->tail;
+    slot->tail += count;
+  }
+  slot->announce();
+  return 0;
+}
+
+int SharedSequencer::tail(uint64_t log_id, uint64_t epoch, uint64_t* tail) {
+  Slot* slot = find(log_id);
+  if (slot == nullptr) return -ESTALE;
+  const Lock lock(&slot->mutex, &slot->broken);
+  if (const int error = slot->check(lock, log_id, epoch)) return error;
+  *tail = slot->tail;
+  return 0;
+}
+
+int SharedSequencer::wait(uint64_t log_id, uint64_t epoch, uint64_t position, int timeout_ms,
+                          uint64_t* tail) {
+  using Clock = std::chrono::steady_clock;
+  Slot* slot = find(log_id);
+  if (slot == nullptr) return -ESTALE;
+  const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
+  for (;;) {
+    const uint32_t seen = slot->changes.load();
+    if (const int error = this->tail(log_id, epoch, tail)) return error;
+    if (*tail > position) return 0;
+    const auto left = deadline - Clock::now();
+    if (left <= Clock::duration::zero()) return -EAGAIN;
+    slot->wait(seen, left);
+  }
+}
+
+int SharedSequencer::release(uint64_t log_id) {
+  Slot* slot = find(log_id);
+  if (slot == nullptr) return 0;
+  {
+    const Lock lock(&slot->mutex, &slot->broken);
+    if (lock.error()) return lock.error();
+    if (!slot->holds(log_id)) return 0;
+    slot->used = 0;
+  }
+  slot->announce();
+  return 0;
+}
+
+void SharedSequencer::announce(uint32_t key) { region_->slots[key % kSlots].announce(); }
+
+uint32_t SharedSequencer::changes(uint32_t key) const {
+  return region_->slots[key % kSlots].changes;
+}
+
+bool SharedSequencer::wait_for_change(uint32_t key, std::chrono::milliseconds timeout,
+                                      uint32_t* seen) {
+  Slot& slot = region_->slots[key % kSlots];
+  const uint32_t before = std::exchange(*seen, slot.changes.load());
+  if (*seen == before) {
+    slot.wait(before, timeout);
+    *seen = slot.changes;
+  }
+  return *seen != before;
+}
+
+bool SharedSequencer::belongs_to(std::string_view incarnation, uint64_t transactions) const {
+  const uint64_t noted = region_->transactions;
+  return noted == 0 || (noted <= transactions &&
+                        incarnation == std::string_view(region_->incarnation, kIncarnationBytes));
+}
+
+void SharedSequencer::note(std::string_view incarnation, uint64_t transactions) {
+  uint64_t noted = region_->transactions;
+  if (noted == 0) incarnation.copy(region_->incarnation, kIncarnationBytes);
+  while (noted < transactions &&
+         !region_->transactions.compare_exchange_weak(noted, transactions)) {
+  }
+}
+
+void SharedSequencer::forget() { region_->transactions = 0; }
+
+// The slot of a log, or nullptr. Without locks, so that a caller that locks the slot must ask
+// holds() again. A log's search begins at a place of its own, and passes over free slots, since
+// others may have been freed.
+SharedSequencer::Slot* SharedSequencer::find(uint64_t log_id) const {
+  for (uint32_t i = 0; i < kSlots; i++) {
+    Slot& slot = region_->slots[(log_id + i) % kSlots];
+    if (slot.holds(log_id)) return &slot;
+  }
+  return nullptr;
+}
+
+// Finds the log's slot or gives it a free one.
+int SharedSequencer::claim(uint64_t log_id, Slot** slot) {
+  uint32_t half_claimed = 0;  // harmless: a slot counts from the moment when `used` is set
+  const Lock claiming(&region_->claiming, &half_claimed);
+  if (claiming.error()) return claiming.error();
+  *slot = find(log_id);
+  for (uint32_t i = 0; *slot == nullptr && i < kSlots; i++) {
+    Slot& candidate = region_->slots[(log_id + i) % kSlots];
+    if (candidate.used == 0) *slot = &candidate;
+  }
+  if (*slot == nullptr) return -ENOSPC;
+  const Lock lock(&(*slot)->mutex, &(*slot)->broken);
+  if (lock.error()) return lock.error();
+  if ((*slot)->used == 0) {
+    (*slot)->epoch = 0;
+    (*slot)->tail = 0;
+    (*slot)->broken = 0;
+    (*slot)->log_id = log_id;
+    (*slot)->used = 1;  // last: the search sees whole slots only
+  }
+  return 0;
+}
+
+}  // namespace zlog

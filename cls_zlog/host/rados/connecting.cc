@@ -1,0 +1,92 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <mutex>
+#include <string>
+
+#include "cls_zlog/host/rados/fork_mutex.h"
+#include "cls_zlog/host/rados/rados_host.h"
+#include "cls_zlog/host/signal_masked_thread.h"
+
+namespace zlog {
+namespace {
+
+// An I/O context, with a share of the cluster that it is of.
+RadosHandle own(rados_ioctx_t io, const RadosHandle& cluster) {
+  return {io, [cluster](void* old) { librados().ioctx_destroy(old); }};
+}
+
+// What the configuration says; empty where it says nothing.
+std::string setting(rados_t cluster, const char* option) {
+  std::string value(256, '\0');
+  int error;
+  while ((error = librados().conf_get(cluster, option, value.data(), value.size())) ==
+         -ENAMETOOLONG) {
+    value.resize(2 * value.size());
+  }
+  return error == 0 ? value.c_str() : "";
+}
+
+// Creates a handle, and leaves stderr as it is: librados makes it non-blocking if it is a pipe, and
+// with it every descriptor of the same end, as stdout is after `2>&1`. What the program writes there
+// would be cut short where its reader is slow.
+int create(rados_t* cluster, const char* client) {
+  // One at a time, or one would restore what another's librados has set.
+  const std::lock_guard<std::mutex> lock(fork_mutex<RadosConnecting>());
+  const int flags = ::fcntl(STDERR_FILENO, F_GETFL);
+  const int error = librados().create(cluster, client);
+  if (flags >= 0) ::fcntl(STDERR_FILENO, F_SETFL, flags);
+  return error;
+}
+
+}  // namespace
+
+std::shared_ptr<RadosConnecting> RadosConnecting::start(const RadosTarget& target) {
+  auto connecting = std::make_shared<RadosConnecting>();
+  start_quiet_thread([connecting, target] {
+    const Done finish = Pending::completer(connecting->finished_);
+    std::string step;
+    const int error = connecting->connect(target, &step);
+    finish(error, Buffer::of(step));
+  }).detach();
+  return connecting;
+}
+
+int RadosConnecting::connect(const RadosTarget& target, std::string* step) {
+  const char* client = target.client.empty() ? nullptr : target.client.c_str();
+  rados_t created = nullptr;
+  *step = "set up librados";
+  if (const int error = create(&created, client)) return error;
+  const RadosHandle cluster(created, librados().shutdown);
+  *step = target.conf.empty() ? "find a ceph.conf" : "read the configuration file " + target.conf;
+  const char* conf = target.conf.empty() ? nullptr : target.conf.c_str();
+  if (const int error = librados().conf_read_file(created, conf)) return error;
+  *step = "read CEPH_ARGS";
+  if (const int error = librados().conf_parse_env(created, nullptr)) return error;
+  keyring_ = setting(created, "keyring");
+  monitors_ = setting(created, "mon_host");
+  *step = "set the timeouts";
+  const std::string seconds = std::to_string(target.timeout_s);
+  for (const char* option : {"client_mount_timeout", "rados_mon_op_timeout"}) {
+    if (const int error = librados().conf_set(created, option, seconds.c_str())) return error;
+  }
+  // By default librados holds up the caller that starts one operation above 1024, for as long as it
+  // takes until one ends: an event loop, or a caller whose time is long over. 0 is no limit. (Its
+  // limit of bytes in flight does not count what calls of a class carry.)
+  *step = "set the number of operations in flight";
+  if (const int error = librados().conf_set(created, "objecter_inflight_ops", "0")) return error;
+  *step = "connect to the cluster";
+  if (const int error = librados().connect(created)) return error;
+  *step = "open the pool";
+  rados_ioctx_t io = nullptr;
+  if (const int error = librados().ioctx_create(created, target.pool.c_str(), &io)) return error;
+  librados().ioctx_set_namespace(io, target.nspace.c_str());
+  std::unique_ptr<RadosHost> host(new RadosHost(own(io, cluster), target.class_use));
+  *step = "check the OSDs' release";
+  const int error = host->check_release();
+  if (error == 0) host_ = std::move(host);
+  return error;
+}
+
+}  // namespace zlog

@@ -1,0 +1,57 @@
+#include "cls_zlog/host/rados/librados.h"
+
+#include <dlfcn.h>
+
+#include <cerrno>
+#include <mutex>
+
+#include "cls_zlog/host/rados/fork_mutex.h"
+
+namespace zlog {
+namespace {
+
+Librados table;
+
+// Where a function is that only librados has.
+std::string file_of(const void* function) {
+  Dl_info info;
+  return ::dladdr(function, &info) != 0 ? info.dli_fname : "librados.so.2";
+}
+
+// Fills the table; the names of the functions that are not there.
+std::string look_up(void* library) {
+  std::string missing;
+  const auto find = [&](const char* name) {
+    void* const function = ::dlsym(library, name);
+    if (function == nullptr) missing.append(missing.empty() ? "" : ", ").append(name);
+    return function;
+  };
+#define ZLOG_FIND(name, ...) \
+  table.name = reinterpret_cast<decltype(table.name)>(find("rados_" #name));
+  ZLOG_LIBRADOS(ZLOG_FIND)
+#undef ZLOG_FIND
+  return missing;
+}
+
+}  // namespace
+
+int load_librados(std::string* what) {
+  static std::string file;
+  const std::lock_guard<std::mutex> lock(fork_mutex<Librados>());
+  if (file.empty()) {
+    void* const library = ::dlopen("librados.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      *what = ::dlerror();
+      return -ENOENT;
+    }
+    *what = look_up(library);
+    if (!what->empty()) return -ENOSYS;
+    file = file_of(reinterpret_cast<const void*>(table.create));
+  }
+  *what = file;
+  return 0;
+}
+
+const Librados& librados() { return table; }
+
+}  // namespace zlog

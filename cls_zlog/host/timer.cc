@@ -1,0 +1,57 @@
+#include "cls_zlog/host/timer.h"
+
+#include <system_error>
+#include <utility>
+
+#include "cls_zlog/host/signal_masked_thread.h"
+
+namespace zlog {
+
+void Alarm::after(std::chrono::microseconds pause, std::function<void()> due) {
+  if (pause.count() == 0) {
+    due();
+    return;
+  }
+  std::unique_lock<std::mutex> lock(state_->mutex);
+  if (state_->stopping) return;
+  if (!state_->running) {
+    try {
+      start_quiet_thread([state = state_] { loop(state); }).detach();
+    } catch (const std::system_error&) {
+      lock.unlock();
+      due();  // early: the caller is a thread of librados, which no exception may reach
+      return;
+    }
+  }
+  state_->running = true;
+  state_->waiting.emplace(Clock::now() + pause, std::move(due));
+  state_->changed.notify_one();
+}
+
+void Alarm::stop() {
+  std::multimap<Clock::time_point, std::function<void()>> dropped;  // dies without the mutex
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  state_->stopping = true;
+  state_->waiting.swap(dropped);
+  state_->changed.notify_one();
+}
+
+void Alarm::loop(const std::shared_ptr<State>& state) {
+  std::unique_lock<std::mutex> lock(state->mutex);
+  while (!state->stopping) {
+    if (state->waiting.empty()) {
+      state->changed.wait(lock);
+    } else if (const auto next = state->waiting.begin(); Clock::now() < next->first) {
+      const auto until = next->first;
+      state->changed.wait_until(lock, until);
+    } else {
+      const std::function<void()> due = std::move(next->second);
+      state->waiting.erase(next);
+      lock.unlock();
+      due();
+      lock.lock();
+    }
+  }
+}
+
+}  // namespace zlog
