@@ -6,9 +6,9 @@ import importlib
 
 import click
 
+from zlog.cli.command import global_options
 from zlog.cli.main import Zlog
 from zlog.cli.output import hold_descriptors
-from zlog.cli.verb import global_options
 
 _COMMANDS = ("append", "read", "tail", "sequencer", "failover")
 

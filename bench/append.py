@@ -20,9 +20,9 @@ from bench.options import (
 from bench.results import Report
 from bench.testbed import Testbed
 from bench.writers import Traffic, Workload, Writers
+from zlog.cli.command import Command
 from zlog.cli.output import note
 from zlog.cli.units import human_bytes
-from zlog.cli.verb import Verb
 
 _KEY_BYTES_MAX = 32 << 10
 """Below this an operation's bytes are written as a key, from it on as data: what RADOS does best,
@@ -33,7 +33,7 @@ _ONE_BY_ONE_DEPTH = 64
 
 
 @click.command(
-    cls=Verb,
+    cls=Command,
     examples="""
     python -m bench append                              # one entry after the other
     python -m bench append --batch 1024                 # batches

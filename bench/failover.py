@@ -18,12 +18,12 @@ from bench.options import count_option, width_option
 from bench.servers import ServerProcess, start_sequencer
 from bench.testbed import NO_SEQUENCER, Testbed, new_testbed
 from zlog.admin import sequencer_status
+from zlog.cli.command import Command
 from zlog.cli.output import Output, note
 from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import table
-from zlog.cli.verb import Verb
 from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT, LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
 
 _FAULTS = {
@@ -41,7 +41,7 @@ _ENTRY = b"x" * 100
 
 @click.command(
     "failover",
-    cls=Verb,
+    cls=Command,
     examples="""
     python -m bench --store ceph://logs failover
     python -m bench --store ceph://logs failover --fault freeze --lease 5

@@ -160,26 +160,26 @@ class Bench:
         return Report(benchmark, f"{title}, on {self.session.url}", workload, measured)
 
 
-def bench_options(verb: Callable[..., Report]) -> Callable[..., None]:
+def bench_options(command: Callable[..., Report]) -> Callable[..., None]:
     """Give a benchmark the options that all have; it gets them as a :class:`Bench`."""
-    return _seconds_option(_shown(verb))
+    return _seconds_option(_shown(command))
 
 
-def log_options(verb: Callable[..., Report]) -> Callable[..., None]:
+def log_options(command: Callable[..., Report]) -> Callable[..., None]:
     """Give a benchmark of a log those, ``--width``, ``--unit``, and who its clients work with."""
-    shown = _class_option(_shown(verb))
+    shown = _class_option(_shown(command))
     return width_option(_unit_option(_seconds_option(_sequencer_option(shown))))
 
 
-def _shown(verb: Callable[..., Report]) -> Callable[..., None]:
+def _shown(command: Callable[..., Report]) -> Callable[..., None]:
     def with_bench(session: Session, /, *, as_json: bool, seconds: float, **others: Any) -> None:
         chosen = {"sequencer": others.pop("sequencer")} if "sequencer" in others else {}
         if use := others.pop("object_class", None):
             session = _with_class(session, use)
-        report = verb(Bench(session, seconds, **chosen), **others)
+        report = command(Bench(session, seconds, **chosen), **others)
         show([report], as_json=as_json)
 
-    named = update_wrapper(with_bench, verb)
+    named = update_wrapper(with_bench, command)
     return json_option("Print one JSON object.")(pass_session(named))
 
 

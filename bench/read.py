@@ -27,9 +27,9 @@ from bench.options import (
 from bench.results import Report
 from bench.testbed import Testbed
 from zlog import aio
+from zlog.cli.command import Command
 from zlog.cli.output import note
 from zlog.cli.units import human_bytes
-from zlog.cli.verb import Verb
 
 _STEP = 1024
 """Entries that a range reader takes between two looks at the clock: one call, as it is counted."""
@@ -39,7 +39,7 @@ _RAW_READS_PER_OBJECT = 2
 
 
 @click.command(
-    cls=Verb,
+    cls=Command,
     examples="""
     python -m bench read                                # a range, from its beginning to its end
     python -m bench read --order random --depth 64

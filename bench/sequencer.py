@@ -15,7 +15,7 @@ from bench.results import Report
 from bench.servers import ServerProcess, start_sequencer
 from bench.testbed import NO_SEQUENCER, OWN, new_testbed
 from bench.usage import Processes
-from zlog.cli.verb import Verb
+from zlog.cli.command import Command
 
 _ECHOES = {
     "echo": "a bare asyncio Protocol that sends the same bytes back",
@@ -24,7 +24,7 @@ _ECHOES = {
 
 
 @click.command(
-    cls=Verb,
+    cls=Command,
     examples="""
     python -m bench sequencer
     python -m bench --store ceph://logs sequencer --connections 8 --depth 256

@@ -24,8 +24,8 @@ import zlog
 from bench.measure import ROUNDS, Contender, Ratio, Slice, contest, repeat
 from bench.results import Report, show
 from bench.testbed import Testbed, new_testbed
+from zlog.cli.commands.spark.session import spark_session
 from zlog.cli.session import Session
-from zlog.cli.verbs.spark.session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

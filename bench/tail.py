@@ -18,8 +18,8 @@ from bench.results import Report
 from bench.testbed import Testbed
 from bench.usage import own_cpu_seconds, own_memory_peak
 from bench.workers import Begin, Worker
+from zlog.cli.command import Command
 from zlog.cli.units import human_bytes
-from zlog.cli.verb import Verb
 
 _SETTLE_SECONDS = 0.05
 """Time for the follower to reach the tail and wait there, before anything is appended."""
@@ -29,7 +29,7 @@ _ENTRIES = 10_000
 
 
 @click.command(
-    cls=Verb,
+    cls=Command,
     examples="""
     python -m bench tail
     python -m bench --store ceph://logs tail --rate 1000 --size 1K

@@ -1,4 +1,4 @@
-"""The command ``zlog``: its verbs are in ``verbs``, imported when they are used.
+"""The command ``zlog``: its commands are in ``commands``, imported when they are used.
 
 Data goes to stdout and nothing else does; everything for people goes to stderr.
 """

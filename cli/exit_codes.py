@@ -49,7 +49,7 @@ class ExitCode(enum.IntEnum):
 
 
 class Failure(ZlogError):
-    """A failure of a verb that has its own exit code.
+    """A failure of a command that has its own exit code.
 
     Attributes:
         code: what the command tells the shell.
@@ -90,7 +90,7 @@ def exit_code_of(error: BaseException) -> ExitCode:
 
 
 def exit_code_of_reading(log: str, *, intact: bool) -> ExitCode:
-    """Return the exit code of a verb that printed a log; tells on stderr when entries are lost."""
+    """Return the exit code of a command that printed a log, and warn if entries are lost."""
     if intact:
         return ExitCode.OK
     say(f"some entries are lost or forged; `zlog check {log}` shows which")

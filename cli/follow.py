@@ -1,4 +1,4 @@
-"""Printing what comes: the part of the verb tail that never ends by itself."""
+"""Printing what comes: the part of the command tail that never ends by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command itself: finds the verb, runs it, and turns failures into exit codes."""
+"""The program: finds the command, runs it, and turns failures into exit codes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import click
 
 import zlog
 from zlog import ZlogError
+from zlog.cli.command import Group, ceph_options, global_options, write_examples
 from zlog.cli.exit_codes import ExitCode, exit_code_of
 from zlog.cli.hints import hint_of
 from zlog.cli.output import (
@@ -28,9 +29,8 @@ from zlog.cli.output import (
 )
 from zlog.cli.session import Session
 from zlog.cli.signals import Terminated
-from zlog.cli.verb import Verbs, ceph_options, global_options, write_examples
 
-_VERBS = (
+_COMMANDS = (
     "create",
     "ls",
     "info",
@@ -66,7 +66,7 @@ _VERBS = (
     "completion",
     "help",
 )
-"""In the order of ``zlog --help``. Each has a module of its name in ``zlog.cli.verbs``."""
+"""In the order of ``zlog --help``. Each has a module of its name in ``zlog.cli.commands``."""
 
 _EXAMPLES = """
 zlog create orders
@@ -76,25 +76,25 @@ zlog --store ceph://logs tail orders --follow
 """
 
 
-class Zlog(Verbs):
-    """The command ``zlog``. A verb's module is imported when it is used."""
+class Zlog(Group):
+    """The command ``zlog``. The module of a command is imported when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's
-        """Return the verbs, in the order of the help."""
-        return list(_VERBS)
+        """Return the commands, in the order of the help."""
+        return list(_COMMANDS)
 
     def get_command(  # click's signature
         self,
         ctx: click.Context,  # noqa: ARG002
         cmd_name: str,
     ) -> click.Command | None:
-        """Return a verb."""
-        if cmd_name not in _VERBS:
+        """Return a command."""
+        if cmd_name not in _COMMANDS:
             return None
         name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name.replace("-", "_")
-        module = importlib.import_module(f"zlog.cli.verbs.{name}")
-        verb: click.Command = getattr(module, name)
-        return verb
+        module = importlib.import_module(f"zlog.cli.commands.{name}")
+        command: click.Command = getattr(module, name)
+        return command
 
     def format_epilog(  # click's signature
         self,

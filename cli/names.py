@@ -99,9 +99,9 @@ SOURCE_NAME = _Name("source", check_source_name, _sources)
 OBJECT_NAME = _Name("object", str, _objects)
 
 
-def log_argument(verb: F) -> F:
-    """Give a verb its LOG."""
-    return click.argument("log", metavar="LOG", type=LOG_NAME, callback=_note_log)(verb)
+def log_argument(command: F) -> F:
+    """Give a command its LOG."""
+    return click.argument("log", metavar="LOG", type=LOG_NAME, callback=_note_log)(command)
 
 
 def _note_log(ctx: click.Context, _param: click.Parameter, name: str) -> str:

@@ -92,12 +92,12 @@ POSITION = _Position(min=0, max=POSITION_MAX)
 
 
 def json_option(text: str) -> Callable[[F], F]:
-    """Give a verb ``--json``."""
+    """Give a command ``--json``."""
     return click.option("--json", "as_json", is_flag=True, help=text)
 
 
 def width_option(text: str) -> Callable[[F], F]:
-    """Give a verb that may make a log ``--width``, with no default of its own."""
+    """Give a command that may make a log ``--width``, with no default of its own."""
     return click.option("--width", type=click.IntRange(1, WIDTH_MAX), help=text)
 
 
@@ -133,8 +133,8 @@ def _some_bytes(word: str | int) -> int:
     return found
 
 
-def stripe_options(verb: F) -> F:
-    """Give a verb the options that say when a stripe is full, and how data is compressed."""
+def stripe_options(command: F) -> F:
+    """Give a command the options that say when a stripe is full, and how data is compressed."""
     compression = click.option(
         "--compression",
         type=click.Choice(COMPRESSIONS),
@@ -155,11 +155,11 @@ def stripe_options(verb: F) -> F:
         help="Start the next stripe when an object of the live one holds this many bytes: 64M"
         " [default: 96M].",
     )
-    return size_(records(compression(verb)))
+    return size_(records(compression(command)))
 
 
-def hole_timeout_option(verb: F) -> F:
-    """Give a verb that reads ``--hole-timeout``."""
+def hole_timeout_option(command: F) -> F:
+    """Give a command that reads ``--hole-timeout``."""
     return click.option(
         "--hole-timeout",
         type=seconds,
@@ -168,4 +168,4 @@ def hole_timeout_option(verb: F) -> F:
         metavar="SECONDS",
         help="How long to wait for an unwritten position below the tail before filling it; 'never'"
         " leaves it unwritten.",
-    )(verb)
+    )(command)

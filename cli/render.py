@@ -167,10 +167,10 @@ def _template(word: str) -> Template:
     return template
 
 
-def style_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a verb the options that say how entries are printed, as one argument ``style``."""
+def style_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that say how entries are printed, as one argument ``style``."""
 
-    @functools.wraps(verb)
+    @functools.wraps(command)
     def with_style(
         *args: Any,
         as_json: bool,
@@ -181,7 +181,7 @@ def style_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         if sum((as_json, template is not None, null, raw)) > 1:
             raise click.UsageError("--json, --format, --null and --raw exclude each other")
-        return verb(*args, style=Style(as_json, template, null, raw), **others)
+        return command(*args, style=Style(as_json, template, null, raw), **others)
 
     options = (
         click.option("--json", "as_json", is_flag=True, help="Print JSON lines."),

@@ -1,4 +1,4 @@
-"""What every verb needs: which store, how long to wait, and the log opened in it."""
+"""What every command needs: which store, how long to wait, and the log opened in it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Session:
         timeout: seconds for each call to the store or the sequencer; None for no limit.
         debug: show the traceback of errors.
         mac_key_file: has the key of the log's MACs; None: the one that the environment names.
-        log: that the verb is about; None where it takes none, or several.
+        log: that the command is about; None where it takes none, or several.
     """
 
     store: str | None = None
@@ -93,8 +93,8 @@ class Session:
         """Open the store for the length of a ``with`` block.
 
         Args:
-            create: make an embedded store where there is none. Only verbs that make logs do, lest a
-                typing error makes one.
+            create: make an embedded store if it does not exist. Only commands that make logs do,
+                lest a typing error makes one.
 
         Raises:
             click.UsageError: the URL is invalid.

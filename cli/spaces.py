@@ -1,4 +1,4 @@
-"""What the verbs of objects share: a space of a log, opened, and its errors in their words."""
+"""What the commands of objects share: a space of a log, opened, and its errors in their words."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ import click
 
 import zlog
 import zlog.metrics
+from zlog.cli.commands.exporter import Exporter
 from zlog.cli.main import command as zlog_command
-from zlog.cli.verbs.exporter import Exporter
 from zlog.cli.watch import Watch
 from zlog.seqr.metrics import Lag, metrics_of
 
@@ -31,26 +31,26 @@ _WIDTH = 100
 _MARKED = re.compile(r"<!-- begin (?P<name>[a-z -]+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
-def verbs(
+def commands(
     command: click.Command = zlog_command, name: str = "zlog"
 ) -> Iterator[tuple[str, click.Command]]:
-    """Go through the command and all its verbs, each with the words that call it."""
+    """Go through the command and all commands in it, each with the words that call it."""
     yield name, command
     if isinstance(command, click.Group):
         context = click.Context(command)
         for word in command.list_commands(context):
-            verb = command.get_command(context, word)
-            assert verb is not None
-            yield from verbs(verb, f"{name} {word}")
+            inner = command.get_command(context, word)
+            assert inner is not None
+            yield from commands(inner, f"{name} {word}")
 
 
 def render(text: str) -> str:
     """Return a page with every marked part written anew.
 
     Raises:
-        KeyError: a mark names no verb.
+        KeyError: a mark names no command.
     """
-    known = dict(verbs())
+    known = dict(commands())
     return _MARKED.sub(lambda mark: _section(mark["name"], known[mark["name"]]), text)
 
 

@@ -49,25 +49,25 @@ def _parser() -> argparse.ArgumentParser:
         help="the cluster's own folder ($ZLOG_CEPH_DIR, else %(default)s)",
     )
     common.add_argument("--json", action="store_true", help="print one JSON object")
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    up = verbs.add_parser("up", parents=[common], help="make and start a cluster, print its URL")
+    up = commands.add_parser("up", parents=[common], help="make and start a cluster, print its URL")
     _add_up_options(up)
-    down = verbs.add_parser("down", parents=[common], help="end it and remove its folder")
+    down = commands.add_parser("down", parents=[common], help="end it and remove its folder")
     down.add_argument("--keep", action="store_true", help="stop cleanly and keep the data")
-    verbs.add_parser("status", parents=[common], help=f"show it; exit code {UNHEALTHY} if ill")
-    verbs.add_parser("restart", parents=[common], help="stop all daemons and start them again")
+    commands.add_parser("status", parents=[common], help=f"show it; exit code {UNHEALTHY} if ill")
+    commands.add_parser("restart", parents=[common], help="stop all daemons and start them again")
 
-    build = verbs.add_parser("build-class", help="build the object class, print its path")
+    build = commands.add_parser("build-class", help="build the object class, print its path")
     build.add_argument("tree", type=Path, help="the folder to build it in")
 
-    osd = verbs.add_parser("osd", parents=[common], help="make one OSD fail, or heal it")
+    osd = commands.add_parser("osd", parents=[common], help="make one OSD fail, or heal it")
     osd.add_argument("action", choices=ACTIONS)
     osd.add_argument("number", type=int, help="which OSD, from 0")
     osd.add_argument(
         "--wait", type=float, metavar="SECONDS", help="wait until the monitor has noticed"
     )
-    mon = verbs.add_parser("mon", parents=[common], help="make a monitor fail, or heal it")
+    mon = commands.add_parser("mon", parents=[common], help="make a monitor fail, or heal it")
     mon.add_argument("action", choices=ACTIONS)
     mon.add_argument("name", nargs="?", default="a", help="which monitor (%(default)s)")
     return parser
@@ -215,7 +215,7 @@ ACTIONS: dict[str, Callable[[Daemon], object]] = {
 def _act(cluster: Cluster, arguments: argparse.Namespace) -> int:
     """Do an action to one daemon. Acting on one that does not run is an error, except `start`."""
     cluster.settings()
-    if arguments.verb == "osd":
+    if arguments.command == "osd":
         daemon = cluster.osd(arguments.number)
     else:
         daemon = cluster.monitor(arguments.name)
@@ -223,7 +223,7 @@ def _act(cluster: Cluster, arguments: argparse.Namespace) -> int:
         if arguments.action != "start" and daemon.state() is State.STOPPED:
             raise ClusterError(f"{daemon.name} does not run\n{daemon.log_tail()}".rstrip())
         ACTIONS[arguments.action](daemon)
-        if arguments.verb == "osd" and arguments.wait is not None:
+        if arguments.command == "osd" and arguments.wait is not None:
             up = arguments.action in ("start", "thaw")
             cluster.wait_up(arguments.number, up=up, timeout=arguments.wait)
     return 0
@@ -248,17 +248,24 @@ def _render_status(status: Status) -> str:
     return "\n".join(lines)
 
 
-VERBS = {"up": _up, "down": _down, "status": _status, "restart": _restart, "osd": _act, "mon": _act}
+COMMANDS = {
+    "up": _up,
+    "down": _down,
+    "status": _status,
+    "restart": _restart,
+    "osd": _act,
+    "mon": _act,
+}
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code: 0 done, 1 failed, 2 usage, 3 not healthy."""
     arguments = _parser().parse_args(words)
     try:
-        if arguments.verb == "build-class":
+        if arguments.command == "build-class":
             _print(str(object_class.build(arguments.tree.resolve())))
             return 0
-        return VERBS[arguments.verb](Cluster(arguments.dir), arguments)
+        return COMMANDS[arguments.command](Cluster(arguments.dir), arguments)
     except (ClusterError, OSError) as error:
         say(f"cluster: {error}")
         return 1

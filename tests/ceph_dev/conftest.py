@@ -25,9 +25,9 @@ class FolderOfCluster:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def run(self, verb: str, *words: str) -> str:
-        """Run `cluster VERB --dir PATH ...`; returns its stdout."""
-        return run_cluster_program(verb, "--dir", str(self.path), *words)
+    def run(self, command: str, *words: str) -> str:
+        """Run `cluster COMMAND --dir PATH ...`; returns its stdout."""
+        return run_cluster_program(command, "--dir", str(self.path), *words)
 
     def up(self, *words: str) -> dict[str, Any]:
         """Start a cluster without the object class, which most tests here can do without."""

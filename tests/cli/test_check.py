@@ -1,4 +1,4 @@
-"""The verb check: what it prints of what an audit finds."""
+"""The command check: what it prints of what an audit finds."""
 
 from __future__ import annotations
 

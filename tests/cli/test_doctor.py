@@ -22,9 +22,9 @@ from zlog._layout.views import take_over
 from zlog._native.core import CompletionQueue
 from zlog._sequencer.credentials import Credentials
 from zlog.cli.ceph import Target, new_client
+from zlog.cli.commands.doctor import credentials, directory, installation, pool, service
+from zlog.cli.commands.doctor.diagnosis import Diagnosis, Level, failed, worst
 from zlog.cli.exit_codes import ExitCode
-from zlog.cli.verbs.doctor import credentials, directory, installation, pool, service
-from zlog.cli.verbs.doctor.diagnosis import Diagnosis, Level, failed, worst
 from zlog.errors import StoreUnavailable
 
 from ..support.ceph import CephCluster
@@ -58,7 +58,7 @@ def test_a_store_that_is_not_there_yet_is_not_made(inside: Inside, tmp_path: Pat
     assert not path.parent.exists()
 
 
-def test_what_every_verb_refuses_is_no_store_that_is_not_there_yet(inside: Inside) -> None:
+def test_what_every_command_refuses_is_no_store_that_is_not_there_yet(inside: Inside) -> None:
     result = inside("--store", "logs", "doctor")
     assert (result.code, b"directory" in result.out) == (2, False)
     assert "'logs' is no store URL" in result.err

@@ -8,8 +8,8 @@ import pytest
 
 import zlog
 from zlog.admin import Osds, own_version
-from zlog.cli.verbs.doctor import versions
-from zlog.cli.verbs.doctor.diagnosis import Level
+from zlog.cli.commands.doctor import versions
+from zlog.cli.commands.doctor.diagnosis import Level
 
 
 def test_osds_whose_classes_differ() -> None:

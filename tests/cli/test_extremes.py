@@ -60,13 +60,13 @@ ROOT = click.Context(command, info_name="zlog")
 LEAVES = dict(leaves(command, ROOT))
 
 
-def accepted(path: str, verb: click.Command) -> Iterator[tuple[click.Parameter, str]]:
+def accepted(path: str, command: click.Command) -> Iterator[tuple[click.Parameter, str]]:
     """Go through the words that the type of a parameter takes, each value once.
 
     Of the words that are not numbers or times, only some are worth a run.
     """
-    for param in verb.params:
-        ctx = click.Context(verb, parent=ROOT, info_name=path)
+    for param in command.params:
+        ctx = click.Context(command, parent=ROOT, info_name=path)
         seen: set[str] = set()
         for word in () if getattr(param, "is_flag", False) else WORDS:
             try:
@@ -82,10 +82,10 @@ def accepted(path: str, verb: click.Command) -> Iterator[tuple[click.Parameter, 
                 yield param, word
 
 
-def words_of(path: str, verb: click.Command, extreme: click.Parameter, word: str) -> list[str]:
+def words_of(path: str, command: click.Command, extreme: click.Parameter, word: str) -> list[str]:
     """Return a command line in which one parameter has an extreme value."""
     options, arguments = [], []
-    for param in verb.params:
+    for param in command.params:
         given = word if param is extreme else GIVEN.get(str(param.name))
         if param is not extreme and not param.required:
             continue

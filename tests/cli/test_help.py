@@ -11,7 +11,7 @@ from zlog.cli.main import command
 
 from .conftest import Cli, Inside
 
-VERBS = [
+COMMANDS = [
     *("create", "ls", "info", "views", "reconfigure", "rm"),
     *("append", "read", "tail", "fill", "trim", "retention"),
     *("writer", "fence", "read-only", "cursor"),
@@ -31,62 +31,49 @@ VERBS = [
 ]
 
 
-def test_the_verbs_are_those_of_the_design() -> None:
-    assert command.list_commands(click.Context(command)) == VERBS
+def test_the_commands_are_those_of_the_design() -> None:
+    assert command.list_commands(click.Context(command)) == COMMANDS
 
 
 @pytest.mark.parametrize(
     "words",
-    [*([verb] for verb in VERBS), ["bench", "append"], ["seqr", "status"], ["objects", "lock"]],
+    [*([name] for name in COMMANDS), ["bench", "append"], ["seqr", "status"], ["objects", "lock"]],
 )
-def test_each_verb_has_an_example_that_begins_with_it(words: list[str]) -> None:
+def test_each_command_has_an_example_that_begins_with_it(words: list[str]) -> None:
     result = CliRunner().invoke(command, [*words, "--help"])
     assert result.exit_code == 0
     _, _, examples = result.stdout.partition("\nExamples:\n")
     assert f"zlog {' '.join(words)}" in examples
 
 
-def test_the_short_help_of_each_verb_fits_its_line() -> None:
+def test_the_short_help_of_each_command_fits_its_line() -> None:
     shown = CliRunner().invoke(command, ["--help"]).stdout
-    lines, _, _ = shown.partition("\nVerbs:\n")[2].partition("\n\n")
-    assert len(lines.splitlines()) == len(VERBS)
+    lines, _, _ = shown.partition("\nCommands:\n")[2].partition("\n\n")
+    assert len(lines.splitlines()) == len(COMMANDS)
 
 
 def test_a_word_that_is_no_position(inside: Inside) -> None:
-    for verb in ("fill", "trim"):
-        assert "'abc' is not a valid position." in inside(verb, "orders", "abc").err
-
-
-@pytest.mark.parametrize(
-    "words",
-    [[], ["cursor"], ["delivery"], ["objects"], ["spark"], ["seqr"], ["bench"]],
-)
-def test_help_speaks_of_verbs_as_the_docs_do(words: list[str]) -> None:
-    shown = CliRunner().invoke(command, [*words, "--help"]).stdout
-    usage = "[VERB] [ARGS]..." if words == ["seqr"] else "VERB [ARGS]..."
-    assert shown.startswith(f"Usage: zlog {' '.join([*words, '[OPTIONS]', usage])}\n")
-    assert "\nVerbs:\n" in shown
-    assert "COMMAND" not in shown
-    assert "Commands" not in shown
+    for name in ("fill", "trim"):
+        assert "'abc' is not a valid position." in inside(name, "orders", "abc").err
 
 
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        (["frobnicate"], "No such verb 'frobnicate'."),
-        (["trial"], "No such verb 'trial'. Did you mean trim or tail?"),
-        (["cursor", "st"], "No such verb 'st'. Did you mean set?"),
-        (["delete", "orders"], "No such verb 'delete'. Did you mean rm or trim?"),
-        (["objects", "set"], "No such verb 'set'. Did you mean put?"),
+        (["frobnicate"], "No such command 'frobnicate'."),
+        (["trial"], "No such command 'trial'. Did you mean trim or tail?"),
+        (["cursor", "st"], "No such command 'st'. Did you mean set?"),
+        (["delete", "orders"], "No such command 'delete'. Did you mean rm or trim?"),
+        (["objects", "set"], "No such command 'set'. Did you mean put?"),
         (["tail", "--since", "1h"], "No such option '--since'. Did you mean --from?"),
         (["read", "--limit=9"], "No such option '--limit'. Did you mean a RANGE such as @5m:"),
         (["read", "-f", "%s"], "No such option '-f'. Did you mean --format?"),
-        (["--timeout", "5"], "Missing verb."),
-        (["cursor", "--timeout", "5"], "Missing verb."),
+        (["--timeout", "5"], "Missing command."),
+        (["cursor", "--timeout", "5"], "Missing command."),
         (["--frob"], "No such option"),
     ],
 )
-def test_a_verb_that_is_none(words: list[str], answer: str) -> None:
+def test_a_command_that_is_none(words: list[str], answer: str) -> None:
     result = CliRunner().invoke(command, words)
     assert result.exit_code == 2
     assert f"Error: {answer}" in result.stderr
@@ -95,13 +82,13 @@ def test_a_verb_that_is_none(words: list[str], answer: str) -> None:
 @pytest.mark.parametrize(
     "words", [[], ["cursor"], ["delivery"], ["objects"], ["seqr"], ["spark"], ["bench"]]
 )
-def test_no_help_of_a_verb_is_cut(words: list[str]) -> None:
+def test_no_help_of_a_command_is_cut(words: list[str]) -> None:
     shown = CliRunner().invoke(command, [*words, "--help"]).stdout
-    assert "..." not in shown.partition("\nVerbs:\n")[2]
+    assert "..." not in shown.partition("\nCommands:\n")[2]
 
 
 @pytest.mark.parametrize("words", [[], ["read"], ["cursor"], ["cursor", "set"], ["help"]])
-def test_help_is_a_verb_too(words: list[str]) -> None:
+def test_help_is_a_command_too(words: list[str]) -> None:
     shown = CliRunner().invoke(command, ["help", *words])
     assert shown.exit_code == 0
     assert shown.stdout == CliRunner().invoke(command, [*words, "--help"]).stdout
@@ -110,18 +97,18 @@ def test_help_is_a_verb_too(words: list[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        (["trial"], "No such verb 'trial'. Did you mean trim or tail?"),
-        (["cursor", "st"], "No such verb 'st'. Did you mean set?"),
-        (["read", "orders"], "'zlog read' has no verbs of its own."),
+        (["trial"], "No such command 'trial'. Did you mean trim or tail?"),
+        (["cursor", "st"], "No such command 'st'. Did you mean set?"),
+        (["read", "orders"], "'zlog read' has no commands of its own."),
     ],
 )
-def test_help_of_no_verb(words: list[str], answer: str) -> None:
+def test_help_of_no_command(words: list[str], answer: str) -> None:
     result = CliRunner().invoke(command, ["help", *words])
     assert (result.exit_code, result.stdout) == (2, "")
     assert f"Error: {answer}" in result.stderr
 
 
-def test_global_options_stand_before_or_behind_the_verb(cli: Cli, url: str) -> None:
+def test_global_options_stand_before_or_behind_the_command(cli: Cli, url: str) -> None:
     del cli.environment["ZLOG_STORE"]
     assert cli.ok("--store", url, "ls") == b"orders\n"
     assert cli.ok("ls", "--timeout", "5", "--store", url) == b"orders\n"
@@ -196,7 +183,7 @@ def complete(cli: Cli, line: str) -> list[str]:
     return [each.partition(",")[2] for each in cli.ok().decode().split()]
 
 
-def test_verbs_options_and_logs_are_completed(cli: Cli) -> None:
+def test_commands_options_and_logs_are_completed(cli: Cli) -> None:
     with zlog.connect(cli.url) as store:
         zlog.Log.create(store, "others").close()
     assert complete(cli, "zlog t") == ["tail", "trim", "top"]

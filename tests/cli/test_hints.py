@@ -15,7 +15,7 @@ from ..client.faulty import Refusing
 from .conftest import Inside
 
 
-def test_hints_name_options_and_verbs_only(inside: Inside, orders: zlog.Log) -> None:
+def test_hints_name_options_and_commands_only(inside: Inside, orders: zlog.Log) -> None:
     orders.append(b"x")
     orders.trim(0)
     assert "zlog read orders P:" in inside("read", "orders", "0").err
@@ -58,9 +58,9 @@ def test_what_ails_the_files_of_a_store_is_not_taken_for_slowness(tmp_path: Path
     assert hint == "zlog: hint: `zlog doctor` examines the store's directory."
 
 
-@pytest.mark.parametrize("verb", ["trim", "fill"])
-def test_a_negative_position_is_no_option(inside: Inside, verb: str) -> None:
-    result = inside(verb, "orders", "-5")
+@pytest.mark.parametrize("command", ["trim", "fill"])
+def test_a_negative_position_is_no_option(inside: Inside, command: str) -> None:
+    result = inside(command, "orders", "-5")
     assert (result.code, "-5 is not in the range" in result.err) == (2, True)
 
 

@@ -107,8 +107,8 @@ def test_a_name_takes_one_line_and_does_not_control_the_terminal(inside: Inside)
 
 def test_a_space_that_is_not_there(inside: Inside, orders: zlog.Log) -> None:
     for words in (["ls"], ["get", "limits"], ["watch", "limits"], ["checkpoint"]):
-        verb, *others = words
-        refused(inside("objects", verb, "orders", *others), 3, "no space", "hint: ")
+        command, *others = words
+        refused(inside("objects", command, "orders", *others), 3, "no space", "hint: ")
     assert orders.cursors() == []
 
 

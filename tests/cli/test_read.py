@@ -200,9 +200,9 @@ def test_what_lies_before_a_hole_is_printed_while_it_is_waited_for(
         assert process.stdout.read() == b"c\nd\n"
 
 
-@pytest.mark.parametrize("verb", ["read", "tail"])
+@pytest.mark.parametrize("command", ["read", "tail"])
 def test_lost_entries_are_shown_and_are_a_failure(
-    inside: Inside, monkeypatch: pytest.MonkeyPatch, ten: zlog.Log, verb: str
+    inside: Inside, monkeypatch: pytest.MonkeyPatch, ten: zlog.Log, command: str
 ) -> None:
     entry = ten.read(0)
 
@@ -212,7 +212,7 @@ def test_lost_entries_are_shown_and_are_a_failure(
         yield entry._replace(position=2)
 
     monkeypatch.setattr(zlog.Log, "read_range", damaged)
-    result = inside(verb, "orders")
+    result = inside(command, "orders")
     assert result.code == 1
     assert result.out == b"0\n"
     assert result.err.splitlines() == [

@@ -139,7 +139,7 @@ def test_what_a_limit_of_age_waits_for_is_told(
 
 
 def test_clocks_that_disagree_are_told_of(inside: Inside, orders: zlog.Log) -> None:
-    """By the verb, and by the doctor."""
+    """By the command, and by the doctor."""
     limit(inside, "--age", "1d")
     orders._client.io.wall_clock_us = lambda: 4_000_000_000_000_000  # type: ignore[method-assign]
     orders.append(b"of a writer that is ahead")

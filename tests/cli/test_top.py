@@ -19,7 +19,7 @@ import pytest
 
 import zlog
 from zlog._base.names import head_object
-from zlog.cli.verbs.top.rows import HEAD, look, rows_of, summary
+from zlog.cli.commands.top.rows import HEAD, look, rows_of, summary
 from zlog.overview import overview, rates
 
 from ..client.planted import flip

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 import zlog
 from zlog import Entry
 from zlog.cli.batches import Splitter, from_json
+from zlog.cli.commands.append import moved_back
 from zlog.cli.parameters import NEVER, or_none, seconds
 from zlog.cli.ranges import Range, parse, position_spec
 from zlog.cli.render import printable, to_json
 from zlog.cli.template import Template
 from zlog.cli.units import count, human_bytes, size, span_words, time_span
-from zlog.cli.verbs.append import moved_back
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ async def test_errors_are_the_same(store: zlog.Store, log: aio.Log) -> None:
         await log.trim_to(1)
 
 
-async def test_the_other_verbs(store: zlog.Store, log: aio.Log) -> None:
+async def test_the_other_commands(store: zlog.Store, log: aio.Log) -> None:
     await log.append_many([b"%d" % i for i in range(8)])
     await log.trim(5)
     await log.trim_to(2)

@@ -192,7 +192,7 @@ def test_a_log_that_can_not_be_read_hides_no_other(
 
 def test_the_page_asks_for_all_its_modules_at_once(shop_console: ConsoleProcess) -> None:
     page = shop_console.ask("/").body.decode()
-    modules = files("zlog.cli.verbs.console").joinpath("static").iterdir()
+    modules = files("zlog.cli.commands.console").joinpath("static").iterdir()
     for name in (module.name for module in modules if module.name.endswith(".js")):
         assert page.count(f'"/static/{name}"') == 1
 

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import zlog
+from zlog.cli.commands.console.access import Access
+from zlog.cli.commands.console.app import make_app
 from zlog.cli.session import Session
-from zlog.cli.verbs.console.access import Access
-from zlog.cli.verbs.console.app import make_app
 
 from ..client.planted import flip
 from ..support.logs import leave_hole

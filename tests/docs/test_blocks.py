@@ -91,9 +91,9 @@ def parse(words: list[str]) -> None:
     context = zlog_command.make_context("zlog", [*words])
     while isinstance(context.command, click.Group) and context._protected_args:
         rest = [*context._protected_args, *context.args]
-        name, verb, rest = context.command.resolve_command(context, rest)
-        assert verb is not None
-        context = verb.make_context(name, rest, parent=context)
+        name, command, rest = context.command.resolve_command(context, rest)
+        assert command is not None
+        context = command.make_context(name, rest, parent=context)
 
 
 LINES = [(page, words) for page in PAGES for line in typed(page) for words in commands(line)]

@@ -130,9 +130,9 @@ def test_the_tables_of_metrics_are_the_help_texts(generate: Any) -> None:
         assert words[-1].endswith(".")
 
 
-def test_every_verb_is_in_the_command_reference(generate: Any) -> None:
+def test_every_command_is_in_the_command_reference(generate: Any) -> None:
     text = CLI.read_text()
-    for name, _ in generate.verbs():
+    for name, _ in generate.commands():
         assert f"<!-- begin {name} -->" in text
 
 

@@ -12,8 +12,8 @@ import pytest
 import zlog
 from zlog import StoreUnavailable
 from zlog.admin import room_inside
-from zlog.cli.verbs.doctor.diagnosis import Level
-from zlog.cli.verbs.doctor.directory import examine_disk
+from zlog.cli.commands.doctor.diagnosis import Level
+from zlog.cli.commands.doctor.directory import examine_disk
 
 from .support import run
 

@@ -34,14 +34,14 @@ class Counters(Replicated):
         self.registers: dict[str, int] = {}
 
     def apply(self, command: Any) -> int:
-        verb, name, number = command
+        action, name, number = command
         old = self.registers.get(name, 0)
-        if verb == "add":
+        if action == "add":
             self.registers[name] = old + number
-        elif verb == "set":
+        elif action == "set":
             self.registers[name] = number
         else:
-            raise Rejected(f"{verb!r} is no command")
+            raise Rejected(f"{action!r} is no command")
         return old
 
     def snapshot(self) -> Any:
@@ -58,8 +58,8 @@ class Tree(Replicated):
         self.nodes: dict[str, list[Any]] = {"/": [None, 0]}
 
     def apply(self, command: Any) -> Any:
-        verb, path, *arguments = command
-        if verb == "create":
+        action, path, *arguments = command
+        if action == "create":
             parent = path.rpartition("/")[0] or "/"
             if path in self.nodes or parent not in self.nodes:
                 raise Rejected(f"{path} is there, or has no parent")
@@ -68,7 +68,7 @@ class Tree(Replicated):
         if path not in self.nodes:
             raise Rejected(f"there is no {path}")
         node = self.nodes[path]
-        if verb == "set":
+        if action == "set":
             value, version = arguments
             if node[1] != version:
                 raise Rejected(f"{path} has version {node[1]}, not {version}")

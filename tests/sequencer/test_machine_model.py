@@ -173,8 +173,8 @@ def _waited_for(answers):
 def test_every_mixture_in_every_chunking_is_answered_as_the_model_does(steps, tails):
     """In the end every request has its answer."""
     both = Both(tails)
-    for verb, *words in steps:
-        getattr(both, verb)(*words)
+    for command, *words in steps:
+        getattr(both, command)(*words)
     for who in range(len(OPENED)):
         both.send(who, [], 0, True)
     both.take_over(0, "unavailable")

@@ -27,24 +27,24 @@ def play(text: str) -> History:
     writers: set[str] = set()
     for step in text.split(";"):
         process, _, said = step.strip().rpartition(": ")
-        verb, *words = said.split()
-        if verb == "heal":
+        word, *words = said.split()
+        if word == "heal":
             history.heal()
-        elif verb in ("told", "pass"):
-            select(history, process or verb, verb, *words)
-        elif verb == "skip":
+        elif word in ("told", "pass"):
+            select(history, process or word, word, *words)
+        elif word == "skip":
             history.skips.append("after position 3 came 5")
-        elif verb == "log":
+        elif word == "log":
             log_is(history, words[0])
-        elif verb == "attempt":
+        elif word == "attempt":
             attempt(history, *words)
-        elif verb == "begin":
+        elif word == "begin":
             begun[process] = invoke(history, process, *words)
             belong(begun[process], writers)
-        elif verb == "end":
+        elif word == "end":
             end(history, begun.pop(process), words)
         else:
-            operation = invoke(history, process or verb, verb, words[0])
+            operation = invoke(history, process or word, word, words[0])
             belong(operation, writers)
             end(history, operation, words[1:])
     return history
@@ -58,9 +58,9 @@ def belong(operation: Operation, writers: set[str]) -> None:
         operation.writer = operation.process
 
 
-def invoke(history: History, process: str, verb: str, what: str) -> Operation:
+def invoke(history: History, process: str, word: str, what: str) -> Operation:
     """Begin to append or deliver an entry, or to do something at a position."""
-    action = Action(verb)
+    action = Action(word)
     if action is Action.APPEND:
         data, *tags = what.split("#")
         return history.invoke(process, action, entry=data.encode(), tags=tags)
@@ -91,10 +91,10 @@ def end(history: History, operation: Operation, words: list[str]) -> None:
     history.returns([operation], result)
 
 
-def select(history: History, process: str, verb: str, where: str, *words: str) -> None:
+def select(history: History, process: str, word: str, where: str, *words: str) -> None:
     """Have a reader by tags be told of an entry, or pass some positions."""
     start, _, stop = where.partition("-")
-    action = Action.READ if verb == "told" else Action.SKIP
+    action = Action.READ if word == "told" else Action.SKIP
     operation = history.invoke(process, action, position=int(start))
     operation.wanted = Wanted((words[-1],), every=False)
     operation.end = int(stop) if stop else None

@@ -10,7 +10,7 @@ from typing import Any
 import click
 import pytest
 
-from zlog.cli.verbs.spark import session
+from zlog.cli.commands.spark import session
 
 REQUIRED = ["pyspark<=4.2.0,>=4.0.1", "importlib_metadata<=8.7.1,>=1.0.0"]
 """As delta-spark 4.4 has it."""

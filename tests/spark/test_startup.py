@@ -12,7 +12,7 @@ SECONDS = 60
 
 PROGRAM = """
 import subprocess, sys
-from zlog.cli.verbs.spark.startup import quiet_startup
+from zlog.cli.commands.spark.startup import quiet_startup
 
 with quiet_startup():
     subprocess.run(["/bin/sh", "-c", "echo early >&2"], check=True)

@@ -61,9 +61,9 @@ class ClusterSpec:
 
 
 class Control(Protocol):
-    """Runs `ceph-dev/cluster VERB ...` for one cluster, wherever that lives; returns its stdout."""
+    """Runs `ceph-dev/cluster COMMAND ...` for one cluster, and returns its stdout."""
 
-    def __call__(self, verb: str, *words: str) -> str: ...
+    def __call__(self, command: str, *words: str) -> str: ...
 
 
 class CephCluster:
@@ -171,8 +171,8 @@ class Clusters:
             self._library = run_cluster_program("build-class", str(self._new_folder())).strip()
         folder = self._new_folder()
 
-        def control(verb: str, *words: str) -> str:
-            return run_cluster_program(verb, "--dir", str(folder), *words)
+        def control(command: str, *words: str) -> str:
+            return run_cluster_program(command, "--dir", str(folder), *words)
 
         undo.append(lambda: control("down"))
         up = control("up", "--json", "--class", self._library, *spec.arguments())

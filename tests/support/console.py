@@ -45,9 +45,9 @@ class ConsoleProcess:
     Args:
         url: of the store.
         folder: for what it says.
-        options: of the verb.
+        options: of the command.
         listen: the host it listens on.
-        globals_: options before the verb.
+        globals_: options before the command.
 
     Attributes:
         address: such as `http://127.0.0.1:7462`.

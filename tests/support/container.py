@@ -79,8 +79,8 @@ def start_container(
     container.start()
     undo.append(lambda: _stop(container))
 
-    def control(verb: str, *words: str) -> str:
-        return _execute(container, verb, "--dir", str(folder), *words)
+    def control(command: str, *words: str) -> str:
+        return _execute(container, command, "--dir", str(folder), *words)
 
     _wait_up(container, folder)
     return CephCluster(spec, control, json.loads(control("status", "--json")))

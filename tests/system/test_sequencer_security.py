@@ -110,8 +110,8 @@ def test_no_secret_shows_in_processes_logs_or_reprs(place: Place, log: zlog.Log)
         assert SECRET.encode() not in Path(f"/proc/{sequencer.process.pid}/environ").read_bytes()
         for shown in (log, log.view, log.store, log.store.url):
             assert SECRET not in repr(shown)
-        for verb in (["info", "orders"], ["doctor"], ["append", "orders", "--debug"]):
-            command = [ZLOG, "--store", place.url, *verb]
+        for words in (["info", "orders"], ["doctor"], ["append", "orders", "--debug"]):
+            command = [ZLOG, "--store", place.url, *words]
             done = subprocess.run(
                 command, capture_output=True, text=True, check=True, timeout=_SECONDS, input="x\n"
             )

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import zlog
-from zlog.cli.verbs.doctor import service, versions
-from zlog.cli.verbs.doctor.diagnosis import Level
+from zlog.cli.commands.doctor import service, versions
+from zlog.cli.commands.doctor.diagnosis import Level
 
 from ..conformance.objects import Stripe
 from ..conformance.replies import Answer, Code, State

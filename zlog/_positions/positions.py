@@ -198,16 +198,16 @@ class Positions:
                 self._handed_out = max(self._handed_out, end)
                 return range(first, end)
 
-    async def check_handed_out(self, verb: str, position: int, deadline: Deadline) -> None:
+    async def check_handed_out(self, action: str, position: int, deadline: Deadline) -> None:
         """Raise BeyondTail if a position has not been handed out, as far as the tail tells."""
         check_position(position)
-        await self.check_reached(verb, position, position + 1, deadline)
+        await self.check_reached(action, position, position + 1, deadline)
 
-    async def check_reached(self, verb: str, position: int, end: int, deadline: Deadline) -> None:
+    async def check_reached(self, action: str, position: int, end: int, deadline: Deadline) -> None:
         """Raise BeyondTail if the tail has not reached ``end``. Asks for it when it must."""
         if end > self._handed_out and end > (tail := await self.tail(deadline)):
             raise BeyondTail(
-                f"can't {verb} {position}: the tail of log {self.layout.view.log!r} is {tail}"
+                f"can't {action} {position}: the tail of log {self.layout.view.log!r} is {tail}"
             )
 
     async def resolve(self, spec: PositionSpec, deadline: Deadline) -> int:

@@ -45,8 +45,8 @@ class LockState(State):
         self.waiting: dict[int, Holder] = {}
 
     def apply(self, position: int, command: Any) -> Any:
-        verb, *arguments = command
-        return getattr(self, _VERBS[verb])(position, *arguments)
+        name, *arguments = command
+        return getattr(self, _COMMANDS[name])(position, *arguments)
 
     def version_of(self, key: str | None) -> int:
         """With a key: the token of the holder."""
@@ -104,4 +104,4 @@ class LockState(State):
 
 _lock = msgspec.msgpack.Decoder(tuple[Holder | None, list[Holder]])
 
-_VERBS = {"acquire": "_acquire", "renew": "_renew", "release": "_release", "expire": "_expire"}
+_COMMANDS = {"acquire": "_acquire", "renew": "_renew", "release": "_release", "expire": "_expire"}

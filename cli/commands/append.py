@@ -1,0 +1,308 @@
+"""The command append: entries from stdin, files or JSON lines into a log."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, closing
+from functools import partial
+
+import click
+
+from zlog import Log, ZlogError
+from zlog.cli import signals
+from zlog.cli.batches import Batches, Limits, Splitter, as_is, from_json, tags_each
+from zlog.cli.command import Command
+from zlog.cli.exclusive import ExclusiveAppends
+from zlog.cli.input import BadInput, Input, check_readable
+from zlog.cli.names import log_argument
+from zlog.cli.output import Output, note, say
+from zlog.cli.parameters import entry_size
+from zlog.cli.progress import Progress
+from zlog.cli.session import Session, pass_session
+from zlog.cli.tags import tag_option
+from zlog.cli.tally import Tally
+from zlog.limits import ENTRY_BYTES_MAX_DEFAULT
+
+_BATCH_BYTES = 4 << 20
+_JSON_OVERHEAD = 8
+"""A line of JSON may be this many times as long as its entry: an escape takes six bytes for one."""
+
+
+@click.command(
+    cls=Command,
+    examples=r"""
+    zlog append orders -m 'first' -m 'second'
+    echo third | zlog append orders
+    zlog append orders orders.txt more.txt       # one entry per line
+    zlog append photos --whole *.jpg             # one entry per file
+    tail -F app.log | zlog append app --positions
+    zlog read old --json | zlog append new --json
+    zlog append orders --tag eu --tag paid -m 'fourth'
+    zlog append ledger --exclusive < moves.txt   # as its only writer
+    """,
+)
+@log_argument
+@click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path(allow_dash=True))
+@click.option(
+    "-m",
+    "--message",
+    "messages",
+    multiple=True,
+    metavar="TEXT",
+    help="Append this text as an entry, and read no input; may be repeated.",
+)
+@click.option("-z", "--null", is_flag=True, help="Entries end with NUL instead of newline.")
+@click.option("-k", "--keep-newline", is_flag=True, help="Keep the newline (or NUL) in the entry.")
+@click.option("--whole", is_flag=True, help="Append each file as one entry.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help='Lines are {"data": …} or {"data_b64": …}, and may have "tags": […].',
+)
+@tag_option("Give each entry this tag; may be repeated.")
+@click.option("--positions", is_flag=True, help="Print the position of each entry.")
+@click.option(
+    "--batch",
+    type=click.IntRange(1, 16384),
+    default=4096,
+    show_default=True,
+    metavar="N",
+    help="Append up to N entries at a time; with 1, they never change places.",
+)
+@click.option(
+    "--exclusive",
+    is_flag=True,
+    help="Take the log first, so that no other client appends meanwhile; give it back at the end.",
+)
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="What this exclusive writer calls itself, for those that find the log taken."
+    "  [default: host and process]",
+)
+@click.option(
+    "--keep", is_flag=True, help="Do not give the log back: it stays exclusive until it is taken."
+)
+@click.option(
+    "--max-bytes",
+    type=entry_size,
+    default=ENTRY_BYTES_MAX_DEFAULT,
+    metavar="SIZE",
+    help="Size limit of one entry, up to 16M.  [default: 1M]",
+)
+@pass_session
+def append(
+    session: Session,
+    log: str,
+    files: tuple[str, ...],
+    messages: tuple[str, ...],
+    null: bool,
+    keep_newline: bool,
+    whole: bool,
+    as_json: bool,
+    tags: tuple[str, ...],
+    positions: bool,
+    batch: int,
+    max_bytes: int,
+    exclusive: bool,
+    name: str | None,
+    keep: bool,
+) -> None:
+    """Append lines of files or stdin, or texts, as entries.
+
+    Each line is an entry, without its newline unless --keep-newline is given. An acknowledged entry
+    is durable. Lines of a slow pipe are appended as they arrive, lines of a fast one in batches.
+    With --json, gaps in the input are skipped, so that the output of `read --json` can be appended.
+    An entry has the tags of its line, and those that --tag gives to all.
+
+    With --exclusive, this command is the log's only writer until it ends. A writer that had the log
+    is fenced. Entries are in the log in the order of the input, and batches follow each other
+    without waiting.
+
+    If the command fails or is stopped, it reports how many entries from the beginning of the input
+    are in the log, and how many more may be.
+    """
+    if not exclusive and (name is not None or keep):
+        raise click.UsageError("--name and --keep are for --exclusive")
+    if whole and (null or keep_newline or as_json):
+        raise click.UsageError("--whole excludes --null, --keep-newline and --json")
+    if as_json and (null or keep_newline):
+        raise click.UsageError("--json excludes --null and --keep-newline")
+    if messages and (files or whole or null or keep_newline or as_json):
+        raise click.UsageError("--message excludes files, and options on how to read them")
+    texts = _texts(messages, max_bytes)
+    limits = Limits(
+        entries=batch,
+        bytes=_BATCH_BYTES,
+        entry_bytes=max_bytes,
+        line_bytes=_JSON_OVERHEAD * max_bytes + 4096 if as_json else max_bytes,
+    )
+
+    def batches_of(stream: Input) -> Batches:
+        splitter = Splitter(b"\0" if null else b"\n", keep=keep_newline)
+        return Batches(stream, splitter, from_json if as_json else as_is, limits)
+
+    # The log is opened first: without one there is nothing to tell of.
+    with (
+        signals.terminable(),
+        Output() as out,
+        session.open_log(log, entry_bytes_max=max_bytes) as opened,
+        Tally() as tally,
+    ):
+        if positions:
+            out.check()
+        paths = () if texts else files or ("-",)
+        _check_readable(paths, log)
+        show = partial(_print, out) if positions else None
+        with (
+            ExclusiveAppends(opened, name, tags, tally, show, keep=keep)
+            if exclusive
+            else _Appends(opened, tags, tally, show)
+        ) as appends:
+            for start in range(0, len(texts), batch):
+                appends.append(texts[start : start + batch])
+            for path in paths:
+                with closing(Input(path)) as stream:
+                    if stream.is_terminal:
+                        note("type entries, one per line; Ctrl-D ends the input")
+                    if whole:
+                        appends.append([stream.read_all(max_bytes)])
+                    else:
+                        hidden = positions and out.is_terminal
+                        _append_all(stream, batches_of(stream), appends, hidden=hidden)
+            appends.settle()
+        note(tally.summary())
+
+
+def _texts(messages: Sequence[str], bytes_max: int) -> list[bytes]:
+    """Return the entries that were given on the command line.
+
+    Raises:
+        BadInput: one is too long.
+    """
+    texts = [os.fsencode(message) for message in messages]
+    for number, text in enumerate(texts, start=1):
+        if len(text) > bytes_max:
+            raise BadInput(
+                f"message {number}: entry of {len(text)} bytes exceeds --max-bytes ({bytes_max})"
+            )
+    return texts
+
+
+def _check_readable(paths: Iterable[str], log: str) -> None:
+    """Raise an error if a file is not readable, before anything is appended."""
+    for path in paths:
+        try:
+            check_readable(path)
+        except FileNotFoundError as error:
+            raise ZlogError(
+                f"{path or repr(path)}: {error.strerror}",
+                hint="FILE names a file of lines. To append a text:"
+                f" zlog append {log} -m {shlex.quote(path)}",
+            ) from error
+
+
+def _append_all(
+    stream: Input, batches: Batches, appends: _Appends | ExclusiveAppends, *, hidden: bool
+) -> None:
+    """Append all entries of a stream."""
+    shown = 0
+    with Progress(stream.size, f"appending {stream.name}", hidden=hidden) as progress:
+        for batch in batches:
+            appends.append(batch)
+            progress.advance(batches.consumed - shown)
+            shown = batches.consumed
+            if not stream.ready(0):  # now there is time to tell what became of them
+                appends.settle()
+
+
+def _print(out: Output, positions: Sequence[int]) -> None:
+    for position in positions:
+        out.line(str(position))
+    out.flush()
+
+
+class _Appends(AbstractContextManager["_Appends", None]):
+    """Appends batches beside other clients, and keeps the tally of them.
+
+    Args:
+        log: where to.
+        tags: of all entries.
+        tally: of what is in the log.
+        show: prints positions; None: they are not printed.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        tags: tuple[str, ...],
+        tally: Tally,
+        show: Callable[[Sequence[int]], None] | None,
+    ) -> None:
+        self._log = log
+        self._tags = tags
+        self._tally = tally
+        self._show = show
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing: no batch is on its way."""
+
+    def settle(self) -> None:
+        """Do nothing: each batch was waited for."""
+
+    def append(self, batch: Sequence[bytes]) -> None:
+        """Append some entries in one go.
+
+        Raises:
+            ZlogError: as the log does; what is in the log all the same was noted.
+        """
+        self._tally.sent(len(batch))
+        before = self._tally.count
+        try:
+            positions = self._log.append_many(batch, tags_each=tags_each(batch, self._tags))
+        except ZlogError as error:
+            self._tally.sent(0)
+            self._tell(self._tally.failed(error))
+            raise
+        self._tally.acknowledged(positions)
+        for run, ahead in moved_back(positions):
+            say(_moved(positions, run, ahead, before + 1))
+        self._tell(positions)
+
+    def _tell(self, positions: Sequence[int]) -> None:
+        if self._show is not None:
+            self._show(positions)
+
+
+def moved_back(positions: Sequence[int]) -> list[tuple[range, int]]:
+    """Return runs of entries that have higher positions than later entries, and than how many.
+
+    Each run has the indexes of consecutive such entries, and the largest number of later entries
+    that one of them is above. This happens when the entry's first position was filled or taken. As
+    long as few entries moved, the time it takes is in proportion to the number of positions.
+    """
+    moved: list[tuple[range, int]] = []
+    later: list[int] = []  # negated, so that what is in order goes to the end of this list
+    for index in range(len(positions) - 1, -1, -1):
+        place = bisect_left(later, -positions[index])
+        if ahead := len(later) - place:
+            run, most = moved.pop() if moved and moved[-1][0].start == index + 1 else (None, 0)
+            moved.append((range(index, run.stop if run else index + 1), max(ahead, most)))
+        later.insert(place, -positions[index])
+    moved.reverse()
+    return moved
+
+
+def _moved(positions: Sequence[int], run: range, ahead: int, first: int) -> str:
+    """Say where a run of entries is now; ``first`` is the number of the batch's first entry."""
+    taken = positions[run.start : run.stop]
+    entries, where = f"entry {first + run.start}", f"position {taken[0]}"
+    if len(run) > 1:
+        entries = f"entries {first + run.start} to {first + run.stop - 1}"
+        where = f"positions {min(taken)} to {max(taken)}"
+    later = "1 later entry" if ahead == 1 else f"{ahead:,} later entries"
+    return f"{entries} moved to {where}, above {later} (--batch 1 avoids this)"

@@ -1,0 +1,134 @@
+"""The command check: an audit of a log."""
+
+from __future__ import annotations
+
+import click
+
+from zlog import CheckSummary, Finding
+from zlog.cli.command import Command
+from zlog.cli.exit_codes import ExitCode
+from zlog.cli.names import log_argument
+from zlog.cli.output import Output, note, say
+from zlog.cli.parameters import json_option
+from zlog.cli.progress import Progress
+from zlog.cli.render import entries_of, to_json
+from zlog.cli.session import Session, pass_session
+from zlog.cli.units import human_bytes
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    zlog check orders
+    zlog check orders --json | jq 'select(.serious)'
+    zlog check orders --heal --copies 8
+    zlog check orders --rebuild-index
+    """,
+)
+@log_argument
+@click.option(
+    "--no-orphans",
+    is_flag=True,
+    help="Do not look for objects that belong to no view; on Ceph this lists the whole namespace.",
+)
+@click.option(
+    "--heal",
+    is_flag=True,
+    help="Put right what one copy of an object has damaged and another copy has (Ceph).",
+)
+@click.option(
+    "--copies",
+    type=click.IntRange(0, 1000),
+    default=0,
+    metavar="N",
+    help="Go through the log N times more, at copies chosen at random: the primary ones are what"
+    " is looked at else.",
+)
+@click.option(
+    "--rebuild-index",
+    is_flag=True,
+    help="Make the index of tags anew where it is not what the entries have.",
+)
+@json_option("Print a JSON object per finding, and a summary at the end.")
+@pass_session
+def check(
+    session: Session,
+    log: str,
+    no_orphans: bool,
+    heal: bool,
+    copies: int,
+    rebuild_index: bool,
+    as_json: bool,
+) -> int:
+    """Audit a log while it is in use.
+
+    Verifies the checksum of every entry (where it is stored: no data travels), looks for entries
+    that were appended twice, and compares every object with the log's head, and its index of tags
+    with its entries. Of a log with MACs, and with its key, every entry is read and checked. Prints
+    what is wrong, and nothing if all is well.
+
+    The exit code is 1 if data is lost or a guarantee is broken. Holes that are older than readers
+    wait, orphaned objects, and unfinished trims and layout changes are reported too, and are no
+    failure: clients complete them or pass over them. What was healed is reported, and no failure.
+    """
+    found = serious = 0
+    with session.open_log(log) as opened, Output() as out:
+        with Progress(None, "checking") as progress:
+            audit = opened.check(
+                orphans=not no_orphans,
+                heal=heal,
+                copies=copies,
+                rebuild_index=rebuild_index,
+                progress=progress.reach,
+            )
+            for finding in audit:
+                found += 1
+                serious += finding.serious
+                progress.give_way()
+                out.line(to_json(finding_fields(finding)) if as_json else _line(finding))
+                out.flush()
+        if as_json:
+            out.line(to_json({"summary": audit.summary._asdict()}))
+    if not (no_orphans or audit.summary.listed):
+        say("orphaned objects were not looked for: this client may not list objects")
+    if audit.summary.forged is None:
+        say("MACs were not checked: that takes the key of the log (--mac-key-file)")
+    note(f"{_verdict(found, serious)}: {_seen(audit.summary)}")
+    return ExitCode.FAILURE if serious else ExitCode.OK
+
+
+def finding_fields(finding: Finding) -> dict[str, object]:
+    """Return a finding for JSON."""
+    return {**finding._asdict(), "kind": finding.kind.value, "serious": finding.serious}
+
+
+def _line(finding: Finding) -> str:
+    return f"{finding.kind.value}: {_where(finding)}{finding.object}: {finding.detail}"
+
+
+def _where(finding: Finding) -> str:
+    positions = finding.positions
+    if positions is None:
+        return ""
+    if len(positions) == 1:
+        return f"position {positions[0]} in "
+    every = "" if positions.step == 1 else f", every {_ordinal(positions.step)},"
+    return f"positions {positions[0]} to {positions[-1]}{every} in "
+
+
+def _ordinal(number: int) -> str:
+    teen = number % 100 in (11, 12, 13)
+    ending = "th" if teen else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def _verdict(found: int, serious: int) -> str:
+    if not found:
+        return "all is well"
+    findings = "1 finding" if found == 1 else f"{found:,} findings"
+    return f"{findings}, {f'{serious:,}' if serious else 'none'} of them serious"
+
+
+def _seen(summary: CheckSummary) -> str:
+    objects = "1 object" if summary.objects == 1 else f"{summary.objects:,} objects"
+    return f"{entries_of(summary.entries)}, {human_bytes(summary.bytes)}, in {objects}"

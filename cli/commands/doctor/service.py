@@ -1,0 +1,258 @@
+"""Whether the store runs the object class, and whether the sequencers that it names answer."""
+
+from __future__ import annotations
+
+import errno
+import shlex
+from collections.abc import Iterator
+from contextlib import suppress
+from urllib.parse import parse_qs, urlsplit
+
+from zlog import (
+    Log,
+    SequencerRefused,
+    SequencerUnavailable,
+    Store,
+    StoreTimeout,
+    StoreUnavailable,
+    View,
+    ZlogError,
+    connect,
+)
+from zlog.admin import (
+    RETENTION_DOUBT_HINT,
+    ClassRefusal,
+    OtherProtocol,
+    announced_sequencer,
+    ask_monitors,
+    check_class,
+    is_plain,
+    retention_doubts,
+    sequencer_status,
+    unfinished_removals,
+    views_of,
+)
+from zlog.cli.ceph import Target, new_client, with_class
+from zlog.cli.commands.doctor import versions
+from zlog.cli.commands.doctor.diagnosis import FIND_OSD, Diagnosis, Level, failed, ok, some
+from zlog.cli.exit_codes import ExitCode
+
+_LOGS_MAX = 200
+"""Logs whose views are looked at."""
+
+_SEQUENCER_SECONDS = 2.0
+_ASK_SECONDS = 2.0
+
+_LOAD_LIST = "osd_class_load_list"
+_ALLOW_CLASS = (
+    f'ceph config set osd {_LOAD_LIST} "$(ceph config get osd {_LOAD_LIST}) zlog"'
+    " && ceph config set osd osd_class_default_list"
+    ' "$(ceph config get osd osd_class_default_list) zlog"; then restart the OSDs. A ceph.conf on'
+    " their hosts that sets these options takes precedence: append zlog there"
+)
+_ALLOWED_CLASS = (
+    f"the monitors' {_LOAD_LIST} has zlog already, so restart the OSDs; if that does not help, a"
+    " ceph.conf on their hosts takes precedence: append zlog to osd_class_load_list and"
+    f" osd_class_default_list there. ceph tell osd.0 config get {_LOAD_LIST} prints an OSD's own"
+)
+_INSTALL_CLASS = (
+    "install libcls_zlog.so in rados-classes on every OSD host; the OSDs look for it at each call"
+)
+_REBUILD_CLASS = (
+    "build libcls_zlog.so for the release that the OSDs are of (ceph versions), and install it on"
+    " every OSD host; an OSD's log says why: grep _load_class /var/log/ceph/ceph-osd.*.log"
+)
+_FIND_DAMAGE = "ceph health detail   # shows scrub errors; ceph pg repair PG mends them"
+_IN_CLIENT = (
+    "methods run in this client: safe, slower where writers meet, and who may write to the pool can"
+    " overwrite logs"
+)
+
+
+def examine_class(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
+    """Run one method that reads and, if the store may be written, one that does so, in vain.
+
+    Args:
+        store: that runs them.
+        url: of the store, as its user names it.
+        seconds: how long each answer may take.
+    """
+    refusal = check_class(store, timeout=seconds)
+    if refusal is not None:
+        yield _refused(store, refusal, url)
+    elif never_asks(url):
+        yield ok("object class", f"not asked for, {_IN_CLIENT}")
+    elif is_plain(store):
+        yield _not_used(url, seconds)
+    else:
+        purposes = "reading" if store.read_only else "reading and for writing"
+        yield ok("object class", f"answers, for {purposes}")
+
+
+def never_asks(url: str) -> bool:
+    """Return whether a URL says that the class is not to be used."""
+    return _class_use(url) == "never"
+
+
+def _class_use(url: str) -> str:
+    return parse_qs(urlsplit(url).query).get("class", ["auto"])[0]
+
+
+def _not_used(url: str, seconds: float) -> Diagnosis:
+    """Tell why the methods run in the client, and what that means."""
+    part = "object class"
+    url = with_class(url, "require")
+    with connect(url) as store:
+        refusal = check_class(store, timeout=seconds)
+        if refusal is None:  # by now it is there
+            return Diagnosis(part, Level.NOTE, f"not used: {_IN_CLIENT}")
+        why = _refused(store, refusal, url)
+    return Diagnosis(part, Level.NOTE, f"{why.text}, so {_IN_CLIENT}", why.mend)
+
+
+def _how_to_allow(store: Store) -> str:
+    """Return how to have the OSDs load the class; the monitors may have been told already."""
+    with suppress(StoreUnavailable):
+        for option in ask_monitors(store, "config dump", timeout=_ASK_SECONDS):
+            if option["name"] == _LOAD_LIST and {"zlog", "*"} & {*option["value"].split()}:
+                return _ALLOWED_CLASS
+    return _ALLOW_CLASS
+
+
+def _refused(store: Store, refusal: ClassRefusal, url: str) -> Diagnosis:
+    part = "object class"
+    purpose, where, code, loaded = refusal
+    if isinstance(refusal.error, StoreTimeout):
+        return failed(part, refusal.error, FIND_OSD)
+    if code == -errno.EIO and loaded:
+        text = f"{where} is damaged, or the disk that it is on (EIO)"
+        return Diagnosis(part, Level.FAILURE, text, _FIND_DAMAGE)
+    if code == -errno.EPERM and never_asks(url):
+        text = f"this client's caps don't allow it to {purpose} in the pool (EPERM)"
+        mend = new_client(Target.parse(url), plain=True)
+    elif code == -errno.EPERM and _class_use(url) == "auto":  # which tried both
+        neither = "neither with the class nor without"
+        text = f"this client's caps allow it to {purpose} {neither} (EPERM)"
+        mend = new_client(Target.parse(url), plain=not loaded)
+    elif code == -errno.EPERM and loaded:
+        text = f"this client's caps don't allow it to {purpose} with the class (EPERM)"
+        mend = new_client(Target.parse(url))
+    elif code == -errno.EPERM:
+        text, mend = "the OSDs are not allowed to load it (EPERM)", _how_to_allow(store)
+    elif code == -errno.EOPNOTSUPP:
+        text, mend = "the OSDs don't have it (EOPNOTSUPP)", _INSTALL_CLASS
+    elif code == -errno.EIO:
+        text, mend = "the OSDs have it and can't load it (EIO)", _REBUILD_CLASS
+    else:
+        return failed(part, refusal.error)
+    return Diagnosis(part, Level.FAILURE, text, mend, ExitCode.CLASS_NOT_LOADED)
+
+
+def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
+    """Count the logs, look at their retention, and ask every sequencer that they or the store name.
+
+    Args:
+        store: that holds them.
+        url: of the store, as its user names it.
+        seconds: how long each answer may take.
+    """
+    try:
+        names = Log.list(store, timeout=seconds)
+        views = views_of(store, names[:_LOGS_MAX], timeout=seconds)
+        offered = announced_sequencer(store, timeout=seconds)
+    except ZlogError as error:
+        yield failed("logs", error)
+        return
+    looked = f"; looked at {_LOGS_MAX} of them" if len(names) > _LOGS_MAX else ""
+    yield ok("logs", f"{len(names)}{looked}")
+    yield from versions.examine_formats(store, names[:_LOGS_MAX], seconds)
+    yield from _removals(store, [name for name in names[:_LOGS_MAX] if name not in views], seconds)
+    yield from _writers(views)
+    yield from _retention(store, names[:_LOGS_MAX], seconds)
+    led = False
+    served: dict[str, list[str]] = {}
+    for name, view in views.items():
+        if view.sequencer not in ("", "store:"):
+            served.setdefault(view.sequencer, []).append(name)
+    if offered:
+        found = _sequencer(offered, served.pop(offered, []), url, offered=True)
+        led = found.level is Level.OK
+        yield found
+    for address, logs in sorted(served.items()):
+        yield _sequencer(address, logs, url, led=led)
+    if not (served or offered) and store.sequencer() is not None:
+        yield ok("sequencer", "shared through the store; none needs to run")
+    elif not (served or offered or store.read_only):
+        yield Diagnosis(
+            "sequencer",
+            Level.NOTE,
+            "none: writers find the tail themselves, which is slower",
+            f"zlog --store {shlex.quote(url)} seqr",
+        )
+
+
+def _writers(views: dict[str, View]) -> Iterator[Diagnosis]:
+    """Tell which logs take no appends of all clients."""
+    taken = [name for name, view in views.items() if view.writer is not None]
+    if taken:
+        yield ok("exclusive", f"{some(taken)}; `zlog writer LOG` shows who appends")
+    closed = [name for name, view in views.items() if view.read_only]
+    if closed:
+        yield ok("read-only", some(closed))
+
+
+def _removals(store: Store, names: list[str], seconds: float) -> Iterator[Diagnosis]:
+    """Report logs whose removal has begun, and which still have objects and their name."""
+    removals = unfinished_removals(store, names, timeout=seconds)
+    if removals:
+        error = next(iter(removals.values()))
+        text = f"the removal of {some([*removals])} is not finished"
+        yield Diagnosis("removal", Level.WARNING, text, error.hint)
+
+
+def _retention(store: Store, names: list[str], seconds: float) -> Iterator[Diagnosis]:
+    try:
+        doubts = retention_doubts(store, names, timeout=seconds)
+    except ZlogError as error:  # who only reads need not be allowed to
+        yield Diagnosis("retention", Level.NOTE, f"not looked at: {error}")
+        return
+    for name, doubt in doubts.items():
+        text = f"clocks disagree about log {name}: {doubt}"
+        yield Diagnosis("retention", Level.WARNING, text, RETENTION_DOUBT_HINT)
+
+
+def _sequencer(
+    address: str, logs: list[str], url: str, *, offered: bool = False, led: bool = False
+) -> Diagnosis:
+    whose = " and ".join(
+        part
+        for part in (
+            "announced in the store" if offered else "",
+            f"named by {some(logs)}" if logs else "",
+        )
+        if part
+    )
+    try:
+        status = sequencer_status(address, url=url, timeout=_SEQUENCER_SECONDS)
+    except SequencerRefused as error:
+        return failed("sequencer", error)
+    except OtherProtocol as error:
+        text = f"{error}; this client appends without it, and slowly while others use it"
+        return Diagnosis("sequencer", Level.WARNING, text, error.hint)
+    except SequencerUnavailable as error:
+        text = f"{address}, {whose}, does not answer: {error}"
+        if led:  # what no client had open when it was lost
+            text += "; the announced one takes such a log over once a client asks"
+            return Diagnosis("sequencer", Level.NOTE, text)
+        port = address.rpartition(":")[2]
+        return Diagnosis(
+            "sequencer",
+            Level.FAILURE if offered else Level.WARNING,  # the next append to such a log mends it
+            text,
+            f"start it again there (zlog seqr --listen HOST:{port}); or, if it is gone for good,"
+            f" zlog --store {shlex.quote(url)} seqr forget {address}. Else the next append to each"
+            " log waits some seconds for it, and goes on without it",
+            ExitCode.UNREACHABLE,
+        )
+    version, role = status.get("version"), status.get("role")
+    return ok("sequencer", f"{address}, {whose}, answers (version {version}, {role})")

@@ -1,0 +1,79 @@
+"""The command export: a log as a file, with its positions and times."""
+
+from __future__ import annotations
+
+import click
+
+import zlog
+from zlog.cli import ranges
+from zlog.cli.command import Command
+from zlog.cli.names import log_argument
+from zlog.cli.output import Output, note
+from zlog.cli.progress import Progress
+from zlog.cli.ranges import PositionSpec
+from zlog.cli.render import entries_of
+from zlog.cli.session import Session, pass_session
+
+_POSITIONS = "A position, earliest, latest, or a time such as @5m, as for `zlog read`."
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    zlog export orders > orders.zlog
+    zlog export orders | zstd > orders.zlog.zst
+    zlog export orders --from 1000000 > more.zlog        # what came since the last export
+    zlog export orders | zlog --store ceph://logs import orders
+    """,
+)
+@log_argument
+@click.option(
+    "--from",
+    "begin",
+    type=ranges.position_spec,
+    metavar="POSITION",
+    default="earliest",
+    help=f"Where to begin. {_POSITIONS}  [default: earliest]",
+)
+@click.option(
+    "--to",
+    "end",
+    type=ranges.position_spec,
+    metavar="POSITION",
+    default="latest",
+    help="Where to end: one past the last.  [default: latest]",
+)
+@click.option("--cursors", is_flag=True, help="Write the log's cursors too.")
+@pass_session
+def export(
+    session: Session, log: str, begin: PositionSpec, end: PositionSpec, cursors: bool
+) -> None:
+    """Write a log to stdout, for `zlog import`.
+
+    Each entry keeps its position, its time and who appended it; gaps are kept as they are. Equal
+    logs give equal bytes. Holes are waited for and filled, as readers do. What a log knows of
+    deliveries is not written.
+    """
+    with Output() as out, session.open_log(log) as opened:
+        if out.is_terminal:
+            raise click.UsageError("an export is no text: redirect stdout to a file or a pipe")
+        tail = opened.tail()
+        start, stop = (ranges.resolve(opened, spec, tail) for spec in (begin, end))
+        if start > tail:
+            raise click.UsageError(
+                f"nothing to export: it begins at {start}, beyond the tail ({tail})"
+            )
+        if stop < start:
+            raise click.UsageError(f"nothing to export: it begins at {start} and ends at {stop}")
+        with Progress(None, "exporting") as progress:
+            done = zlog.export_log(
+                opened, out, start=start, end=stop, cursors=cursors, progress=progress.reach
+            )
+        out.flush()
+    note(f"exported {_positions(done)}, {entries_of(done.entries)}")
+
+
+def _positions(done: zlog.Copied) -> str:
+    if done.start == done.end:
+        return f"no position: the log ends at {done.end}"
+    return f"positions {done.start} to {done.end - 1}"

@@ -1,0 +1,191 @@
+"""The command exporter: what only the store knows of its logs, for Prometheus."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import click
+
+import zlog
+from zlog.cli.command import Command
+from zlog.cli.output import say
+from zlog.cli.parameters import FiniteRange
+from zlog.cli.session import Session, pass_session, usage_errors
+from zlog.cli.watch import Watch
+from zlog.metrics import serve
+from zlog.overview import LogContent, LogOverview
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
+
+LISTEN_DEFAULT = "127.0.0.1:7461"
+
+_CURSORS_MAX = 16
+"""Of one log, those that are furthest behind."""
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    zlog exporter
+    zlog --store ceph://logs exporter --listen 0.0.0.0:7461 --match 'orders-*'
+    """,
+)
+@click.option(
+    "--listen",
+    default=LISTEN_DEFAULT,
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Serve /metrics there, to all who can connect; port 0 takes a free port.",
+)
+@click.option(
+    "--match", default="*", metavar="PATTERN", help="Only logs with such names, as of files."
+)
+@click.option(
+    "--logs",
+    "logs_max",
+    type=click.IntRange(1, 100_000),
+    default=1000,
+    show_default=True,
+    help="Look at this many logs at most, in name order.",
+)
+@click.option(
+    "--interval",
+    type=FiniteRange(0.1),
+    default=15.0,
+    metavar="SECONDS",
+    show_default=True,
+    help="Look for logs, and at all of them, this often.",
+)
+@click.option(
+    "--contents",
+    type=click.IntRange(0, 100_000),
+    default=100,
+    show_default=True,
+    help="Ask the objects of this many logs each time, by turns.",
+)
+@pass_session
+def exporter(
+    session: Session, listen: str, match: str, logs_max: int, interval: float, contents: int
+) -> None:
+    """Serve metrics of all logs to Prometheus.
+
+    The store is looked at in the background; a scrape answers with what was found last, and says
+    how old it is. It serves until Ctrl-C or SIGTERM.
+    """
+    with session.connect() as store, usage_errors():
+        served = Exporter(Watch(store, match, logs_max, contents, session.timeout))
+        with serve(listen, [served]) as address:
+            say(f"metrics at http://{address}/metrics")
+            asyncio.run(served.run(interval))
+
+
+class Exporter:
+    """Prometheus' collector of what a watch has seen last."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._failures = 0
+
+    async def run(self, interval: float) -> None:
+        """Look at all logs, again and again, until SIGTERM or SIGINT."""
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        while not stop.is_set():
+            began = time.monotonic()
+            try:
+                await self._watch.look()
+            except zlog.ZlogError as error:
+                say(f"could not look at the logs: {error}")
+                self._failures += 1
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(stop.wait(), began + interval - time.monotonic())
+
+    def describe(self) -> Sequence[Metric]:
+        """Say nothing before the first look."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """Make the metrics of one scrape."""
+        from prometheus_client.core import CounterMetricFamily as Counter
+        from prometheus_client.core import GaugeMetricFamily as Gauge
+
+        seen = self._watch.last
+        logs = [*seen.logs.values()]
+        sound = [log for log in logs if not log.error]
+        for name, what, number in (
+            ("logs", "Logs that the exporter looks at.", len(logs)),
+            ("logs_left_out", "Logs above the limit --logs, which are left out.", seen.left_out),
+            ("log_errors", "Logs that could not be read.", len(logs) - len(sound)),
+            ("look_seconds", "Seconds that the last look at all logs took.", seen.seconds),
+            (
+                "looked_timestamp_seconds",
+                "Time at which the last look ended, in seconds since 1970.",
+                seen.at,
+            ),
+        ):
+            yield Gauge(f"zlog_store_{name}", what, value=number)
+        what = "Looks in which the names of the logs could not be read."
+        yield Counter("zlog_store_look_failures", what, value=self._failures)
+        for name, what, value in _OF_LOG:
+            gauge = Gauge(f"zlog_log_{name}", what, labels=["log"])
+            for log in sound:
+                gauge.add_metric([log.name], value(log))
+            yield gauge
+        what = f"Positions to the tail, for the {_CURSORS_MAX} cursors that are furthest behind."
+        lag = Gauge("zlog_log_cursor_lag", what, labels=["log", "cursor"])
+        for log in sound:
+            behind = sorted(log.cursors, key=lambda cursor: -cursor.lag)[:_CURSORS_MAX]
+            for cursor in behind:
+                lag.add_metric([log.name, cursor.name], cursor.lag)
+        yield lag
+        contents = [
+            (log.name, *seen.contents[log.name]) for log in sound if log.name in seen.contents
+        ]
+        for name, what, of in _OF_CONTENT:
+            gauge = Gauge(f"zlog_log_{name}", what, labels=["log"])
+            for log_name, _, content in contents:
+                gauge.add_metric([log_name], of(content))
+            yield gauge
+        what = "Time at which the log's objects were last asked, in seconds since 1970."
+        asked = Gauge("zlog_log_contents_timestamp_seconds", what, labels=["log"])
+        for log_name, when, _ in contents:
+            asked.add_metric([log_name], when)
+        yield asked
+
+
+_OF_LOG: tuple[tuple[str, str, Callable[[LogOverview], float]], ...] = (
+    ("tail", "Position after the highest one that is in use.", lambda log: log.tail),
+    ("trim_point", "Position below which the log is trimmed.", lambda log: log.trim_point),
+    ("epoch", "Epoch of the newest view.", lambda log: log.epoch),
+    ("stripes", "Stripes in the newest view.", lambda log: log.stripes),
+    ("width", "Stripe objects of the live stripe.", lambda log: log.width),
+    ("lag", "Positions from the cursor that is furthest behind to the tail.", lambda log: log.lag),
+)
+
+_OF_CONTENT: tuple[tuple[str, str, Callable[[LogContent], float]], ...] = (
+    ("entries", "Entries that are not trimmed.", lambda content: content.entries),
+    ("bytes", "Bytes of data in the entries that are not trimmed.", lambda content: content.bytes),
+    (
+        "stored_bytes",
+        "Bytes that the data takes in the objects, compressed or with MACs.",
+        lambda content: content.stored_bytes,
+    ),
+    ("objects", "Stripe objects of the log.", lambda content: content.objects),
+    (
+        "records",
+        "Records in the fullest object of the live stripe.",
+        lambda content: content.records,
+    ),
+    (
+        "fullness_ratio",
+        "How full the live stripe's fullest object is; at 1, a new stripe begins.",
+        lambda c: c.fullness,
+    ),
+)

@@ -1,0 +1,96 @@
+"""The command info: one log's tail, size and layout."""
+
+from __future__ import annotations
+
+import click
+
+from zlog import LogStat, View
+from zlog.cli.appenders import since, who_appends
+from zlog.cli.command import Command
+from zlog.cli.commands.ls import log_fields
+from zlog.cli.names import log_argument
+from zlog.cli.output import Output
+from zlog.cli.parameters import json_option
+from zlog.cli.render import to_json
+from zlog.cli.session import Session, pass_session
+from zlog.cli.tables import details
+from zlog.cli.units import human_bytes
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    zlog info orders
+    zlog info orders --json | jq .tail
+    """,
+)
+@log_argument
+@json_option("Print one JSON object.")
+@pass_session
+def info(session: Session, log: str, as_json: bool) -> None:
+    """Show a log's tail, size and layout."""
+    with session.open_log(log) as opened, Output() as out:
+        stat = opened.stat()
+        if as_json:
+            fields = {**log_fields(stat, opened.view), "options": dict(opened.view.options)}
+            fields["mac_key_id"] = None if opened.view.mac is None else opened.view.mac.key_id
+            out.line(to_json({**fields, "store": opened.store.url}))
+        else:
+            details(out, _rows(stat, opened.view, opened.store.url))
+
+
+def _rows(stat: LogStat, view: View, store: str) -> list[tuple[str, str]]:
+    return [
+        ("log", stat.name),
+        ("store", store),
+        ("tail", f"{stat.tail:,}"),
+        ("trim point", f"{stat.trim_point:,}"),
+        ("entries", f"{stat.entries:,}"),
+        ("bytes", f"{stat.bytes:,} ({human_bytes(stat.bytes)})"),
+        *_stored(stat),
+        ("sequencer", _sequencer(view)),
+        *_writer(view),
+        *_macs(view),
+        ("epoch", str(stat.epoch)),
+        ("layout", _layout(stat)),
+        ("id", f"{stat.log_id:016x}"),
+        *((f"option {key}", value) for key, value in sorted(view.options.items())),
+    ]
+
+
+def _stored(stat: LogStat) -> list[tuple[str, str]]:
+    if stat.stored_bytes == stat.bytes:
+        return []
+    if stat.stored_bytes > stat.bytes:  # by the MACs
+        return [("stored", f"{stat.stored_bytes:,} ({human_bytes(stat.stored_bytes)})")]
+    stored = f"{stat.stored_bytes:,} ({human_bytes(stat.stored_bytes)})"
+    ratio = stat.bytes / max(stat.stored_bytes, 1)
+    return [("stored", f"{stored}, compressed {ratio:.1f} times")]
+
+
+def _layout(stat: LogStat) -> str:
+    stripes = "1 stripe" if stat.stripes == 1 else f"{stat.stripes} stripes"
+    objects = "1 object" if stat.objects == 1 else f"{stat.objects} objects"
+    return f"{stripes}, {objects}, width {stat.width}, unit {stat.unit}"
+
+
+def _sequencer(view: View) -> str:
+    if view.mirror or view.read_only:
+        return who_appends(view)
+    if view.writer is not None:
+        return "none: its writer hands out positions"
+    if not view.sequencer:
+        return "none: writers find the tail themselves"
+    if view.sequencer == "store:":
+        return "shared through the store"
+    return view.sequencer
+
+
+def _writer(view: View) -> list[tuple[str, str]]:
+    if view.writer is None:
+        return []
+    return [("writer", f"{who_appends(view)}, since {since(view.writer)}")]
+
+
+def _macs(view: View) -> list[tuple[str, str]]:
+    return [] if view.mac is None else [("MACs", f"of the key {view.mac.key_id}")]

@@ -1,0 +1,84 @@
+"""The command ls: the logs of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+import zlog
+from zlog import LogStat, View
+from zlog.cli.appenders import appender_fields, position_source
+from zlog.cli.command import Command
+from zlog.cli.hints import hint_of
+from zlog.cli.output import Output, say
+from zlog.cli.parameters import json_option
+from zlog.cli.render import to_json
+from zlog.cli.session import Session, pass_session
+from zlog.cli.tables import table
+from zlog.cli.units import human_bytes
+
+_PAGE = 10_000
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    zlog ls
+    zlog ls --long
+    zlog --store ceph://logs/billing ls --json
+    """,
+)
+@click.option("-l", "--long", "long", is_flag=True, help="Also show the tail and size of each log.")
+@json_option("Print a JSON object per log.")
+@pass_session
+def ls(session: Session, long: bool, as_json: bool) -> None:
+    """List the logs of the store.
+
+    Without --long no log is looked at, so the list has those that are being made or removed. With
+    --long, stderr names each log whose removal is not finished, and how to finish it.
+    """
+    with session.connect() as store, Output() as out:
+        names = _names(session, store)
+        if not long:
+            for name in names:
+                out.line(to_json({"name": name}) if as_json else name)
+            return
+        found = (_stat(session, store, name) for name in names)
+        seen = (each for each in found if each is not None)
+        if as_json:
+            for stat, view in seen:
+                out.line(to_json(log_fields(stat, view)))
+        else:
+            rows = (_row(stat, view) for stat, view in seen)
+            table(out, ("LOG", "TAIL", "ENTRIES", "BYTES", "SEQUENCER"), rows)
+
+
+def _names(session: Session, store: zlog.Store) -> Iterator[str]:
+    """Iterate over the logs' names in order, asked for in pages."""
+    after: str | None = ""
+    while after is not None:
+        page = zlog.Log.list(store, after=after, count=_PAGE, timeout=session.timeout)
+        yield from page
+        after = page[-1] if len(page) == _PAGE else None
+
+
+def _stat(session: Session, store: zlog.Store, name: str) -> tuple[LogStat, View] | None:
+    """Return a log at a glance and its view; None if it was removed since it was listed."""
+    try:
+        with zlog.Log.open(store, name, timeout=session.timeout) as opened:
+            return opened.stat(), opened.view
+    except zlog.LogNotFound as error:
+        if error.removing:
+            say(f"{error}. {hint_of(error, name)}")
+        return None
+
+
+def _row(stat: LogStat, view: View) -> tuple[str, ...]:
+    numbers = str(stat.tail), str(stat.entries), human_bytes(stat.bytes)
+    return (stat.name, *numbers, position_source(view))
+
+
+def log_fields(stat: LogStat, view: View) -> dict[str, object]:
+    """Return a log at a glance, as JSON has it."""
+    return {**stat._asdict(), "log_id": f"{stat.log_id:016x}", **appender_fields(view)}

@@ -1,0 +1,103 @@
+"""The command mirror: a copy of a log in another store, kept up to date."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import click
+
+import zlog
+from zlog import ZlogError
+from zlog.cli.command import Command
+from zlog.cli.names import LOG_NAME, log_argument
+from zlog.cli.output import note, say
+from zlog.cli.parameters import width_option
+from zlog.cli.session import Session, pass_session, read_key
+from zlog.cli.signals import terminable
+
+_RETRY_SECONDS = 1.0
+_RETRY_SECONDS_MAX = 30.0
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    zlog --store ceph://logs mirror orders --to ceph://logs?conf=/etc/ceph/other.conf --follow
+    zlog mirror orders --to file:///backup/store
+    zlog mirror orders --to ceph://logs --as orders-copy --follow --cursors
+    """,
+)
+@log_argument
+@click.option("--to", "target", metavar="URL", required=True, help="The store of the mirror.")
+@click.option(
+    "--as", "name", type=LOG_NAME, metavar="NAME", help="The mirror's name.  [default: the log's]"
+)
+@click.option("-f", "--follow", "on", is_flag=True, help="Go on at the tail, for ever.")
+@click.option("--cursors", is_flag=True, help="Copy the log's cursors too, again and again.")
+@click.option(
+    "--adopt", is_flag=True, help="Go on with an import though nothing tells that it is of LOG."
+)
+@click.option(
+    "--target-mac-key-file",
+    "target_key",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="The key of the mirror's MACs.  [default: the log's]",
+)
+@width_option("Of a new mirror, as for `zlog create`.  [default: as the log's]")
+@pass_session
+def mirror(
+    session: Session,
+    log: str,
+    target: str,
+    name: str | None,
+    on: bool,
+    cursors: bool,
+    adopt: bool,
+    target_key: str | None,
+    width: int | None,
+) -> None:
+    """Copy a log to another store, position by position.
+
+    The mirror is made, or goes on where it ends. Each entry has the same position and time there;
+    readers see all up to one position. It takes no appends until `zlog promote` makes it a log of
+    its own. What the log trims later stays in the mirror.
+
+    With --follow, failures of either store are told and outlasted.
+    """
+    failures = tail = 0
+    with terminable():
+        while True:
+            try:
+                with session.open_log(log) as source, _open(session, target) as store:
+                    for reached in zlog.mirror_log(
+                        source,
+                        store,
+                        name,
+                        width=width,
+                        follow=on,
+                        cursors=cursors,
+                        adopt=adopt,
+                        timeout=session.timeout,
+                        mac_key=session.mac_key if target_key is None else read_key(target_key),
+                    ):
+                        failures, tail = 0, reached
+                break
+            except ZlogError as error:
+                if not (on and error.retryable):
+                    raise
+                say(f"{error}; trying again")
+                time.sleep(min(_RETRY_SECONDS * 2**failures, _RETRY_SECONDS_MAX))
+                failures += 1
+    note(f"mirrored log {log!r} up to position {tail}")
+
+
+@contextmanager
+def _open(session: Session, url: str) -> Iterator[zlog.Store]:
+    """Open the target's store, which is made if it can be."""
+    there = replace(session, store=url, pool=None, namespace=None, conf=None, name=None)
+    with there.connect(create=True) as store:
+        yield store

@@ -1,0 +1,154 @@
+"""The command read: positions and ranges of a log, to stdout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from zlog import Entry, Gap, Log, Match, NotWritten, ZlogError
+from zlog.cli import ranges
+from zlog.cli.command import SignedCommand
+from zlog.cli.cursor_commit import flushing, open_cursor, print_items
+from zlog.cli.exit_codes import exit_code_of_reading
+from zlog.cli.names import CURSOR_NAME, log_argument
+from zlog.cli.output import Output
+from zlog.cli.parameters import hole_timeout_option, or_none
+from zlog.cli.progress import Progress
+from zlog.cli.render import Style, style_options
+from zlog.cli.session import Session, pass_session
+from zlog.cli.tags import Selected, selected, selecting_options
+
+
+@click.command(
+    cls=SignedCommand,
+    examples=r"""
+    zlog read orders                     # everything
+    zlog read orders 5                   # one entry; exit code 4 if there is none
+    zlog read orders 5:10 -10:           # positions 5 to 9, and the last ten
+    zlog read orders @10m:@5m            # what came from ten to five minutes ago
+    zlog read orders @yesterday:@today   # yesterday's entries
+    zlog read orders --cursor nightly --commit   # what came since the last time
+    zlog read orders --tag eu --tag paid --match all
+    zlog read orders --tag eu --reverse | head -1   # the newest one
+    zlog read orders --json | jq -r .data
+    zlog read orders --format '%p\t%t\t%s\n'
+    """,
+)
+@log_argument
+@click.argument("wanted", metavar="[RANGE]...", nargs=-1, type=ranges.parse)
+@selecting_options
+@click.option("--reverse", is_flag=True, help="Begin at the end of each range.")
+@style_options
+@click.option(
+    "--cursor", "name", type=CURSOR_NAME, metavar="NAME", help="Start at this cursor of the log."
+)
+@click.option(
+    "--commit",
+    is_flag=True,
+    help="Advance the cursor past what was printed; create it if there is none.",
+)
+@hole_timeout_option
+@pass_session
+def read(
+    session: Session,
+    log: str,
+    wanted: tuple[ranges.Range, ...],
+    tags: tuple[str, ...],
+    match: Match | None,
+    reverse: bool,
+    style: Style,
+    name: str | None,
+    commit: bool,
+    hole_timeout: float,
+) -> int:
+    r"""Print entries, each followed by a newline.
+
+    RANGE is a position (5) or positions as in a slice (5:10, 5:, :10); negative numbers count back
+    from the tail (-10: is the last ten). A bound can also be earliest (the first position that is
+    not trimmed), latest (the tail), or a time: @5m (five minutes ago; s, m, h, d, w), @10:00 or
+    @today, @yesterday, '@2026-11-20 10:00', in UTC unless an offset (+01:00) is given. A time alone
+    means from then on, by the clocks of the writers. Without RANGE, the whole log is printed.
+
+    With --cursor, the log is printed from the cursor to the tail. --commit advances the cursor
+    after the output is flushed, every second and at the end. If the command dies in between, the
+    next one prints some entries again: each is printed at least once.
+
+    Positions without an entry are reported on stderr, or as {"gap": ...} with --json. With --tag,
+    only those are that may hide an entry with the tag.
+
+    With --raw, no newline is added. `read` returns the lines that `append` took, and `read --raw`
+    what `append --keep-newline` took, byte for byte.
+    """
+    if name is not None and wanted:
+        raise click.UsageError("--cursor and RANGE exclude each other")
+    if commit and name is None:
+        raise click.UsageError("--commit needs --cursor")
+    if name is not None and reverse:
+        raise click.UsageError("--cursor and --reverse exclude each other")
+    select = selected(tags, match)
+    if tags and any(each.single for each in wanted):
+        raise click.UsageError("--tag needs ranges: a single position is printed whatever its tags")
+    with (
+        Output() as out,
+        session.open_log(log, hole_timeout=or_none(hole_timeout)) as opened,
+    ):
+        renderer = style.renderer(out)
+        cursor, end = None, 0
+        if name is not None:
+            cursor = open_cursor(opened, name, None) if commit else opened.cursor(name)
+            end = opened.tail()
+            wanted = (ranges.Range(cursor.position, end),)
+        items = (
+            item
+            for each in wanted or (ranges.EVERYTHING,)
+            for item in _items(opened, each, select, reverse, out, as_json=style.as_json)
+        )
+        intact = print_items(items, renderer, out, cursor if commit else None, end)
+    return exit_code_of_reading(log, intact=intact)
+
+
+def _items(
+    log: Log, wanted: ranges.Range, select: Selected, reverse: bool, out: Output, *, as_json: bool
+) -> Iterator[Entry | Gap]:
+    """Go through a range, and show how far it is."""
+    tail = log.tail()
+    if wanted.single and isinstance(wanted.start, int):
+        try:
+            yield _one(log, wanted.start, tail)
+        except ZlogError as error:
+            if as_json and (gap := getattr(error, "gap", None)):
+                yield gap
+            raise
+        return
+    start, end = wanted.resolve(log, tail)
+    with Progress(end - start, "reading", hidden=out.is_terminal) as progress:
+        for item in flushing(log.read_range(start, end, reverse=reverse, **select), out):
+            yield item
+            progress.reach(end - item.position if reverse else item.end - start, end - start)
+
+
+def _one(log: Log, position: int, tail: int) -> Entry:
+    """Return the entry at a position; a negative one counts back from the tail.
+
+    Raises:
+        NotWritten: it holds none so far, or the log does not reach there.
+    """
+    where = f"log {log.name!r}"
+    start = position + tail if position < 0 else position
+    if start < 0:
+        why = f"position {position} is before the start of {where}, whose tail is {tail}"
+        raise NotWritten(
+            why if tail else f"{where} is empty: it has no position {position}",
+            hint=f"`zlog info {log.name}` shows its tail.",
+        )
+    try:
+        return log.read(start)
+    except NotWritten as error:
+        if start < tail:
+            raise
+        why = f"position {start} of {where} is beyond the tail ({tail})"
+        raise NotWritten(
+            why if tail else f"{where} is empty: position {start} holds nothing yet",
+            hint=f"`zlog tail {log.name} --follow` waits for what comes.",
+        ) from error

@@ -1,0 +1,193 @@
+"""The command retention: how much of a log is kept."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from zlog import Log, Retention, RetentionReport, ZlogError
+from zlog.admin import RETENTION_DOUBT_HINT
+from zlog.cli.command import Command
+from zlog.cli.names import log_argument
+from zlog.cli.output import Output, note, say
+from zlog.cli.parameters import json_option
+from zlog.cli.render import to_json
+from zlog.cli.session import Session, pass_session
+from zlog.cli.units import count, human_bytes, size, span_words, time_span
+from zlog.limits import RETENTION_SKEW_SECONDS
+
+_OFF = "off"
+
+
+def _or_off(read: Callable[[str], float], *, zero: bool = False) -> Callable[[str], float | str]:
+    def limit(word: str) -> float | str:
+        if word == _OFF:
+            return _OFF
+        try:
+            found = read(word)
+        except click.BadParameter as error:
+            raise click.BadParameter(f"{error.message}; {_OFF!r} removes the limit") from error
+        if found == 0 and not zero:
+            raise click.BadParameter(
+                f"0 would keep nothing: {_OFF!r} removes the limit, `zlog trim` removes entries"
+            )
+        return found
+
+    return limit
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    zlog retention orders                        # what is set
+    zlog retention orders --age 7d --bytes 10G
+    zlog retention orders --age off --entries 1M
+    zlog retention carts --compact-after 1h      # keep the newest entry of each tag
+    zlog retention orders --apply                # trim now
+    """,
+)
+@log_argument
+@click.option(
+    "--age",
+    type=_or_off(time_span),
+    metavar="SPAN",
+    help="Keep entries younger than this: 90s, 36h, 7d.",
+)
+@click.option(
+    "--bytes",
+    "size_",
+    type=_or_off(size),
+    metavar="SIZE",
+    help="Keep this much of the newest data: 500M, 10G.",
+)
+@click.option(
+    "--entries",
+    type=_or_off(count),
+    metavar="N",
+    help="Keep this many of the newest entries: 5000, 1M.",
+)
+@click.option(
+    "--compact-after",
+    type=_or_off(time_span, zero=True),
+    metavar="SPAN",
+    help="Keep only the newest entry of each tag of what is older.",
+)
+@click.option(
+    "--skew",
+    type=time_span,
+    metavar="SPAN",
+    help="Tell of clocks that differ by more; 1h unless set.",
+)
+@click.option("--off", "off", is_flag=True, help="Remove all limits.")
+@click.option("--apply", "apply_", is_flag=True, help="Trim now.")
+@json_option("Print the limits as one JSON object.")
+@pass_session
+def retention(
+    session: Session,
+    log: str,
+    age: float | str | None,
+    size_: float | str | None,
+    entries: float | str | None,
+    compact_after: float | str | None,
+    skew: float | None,
+    off: bool,
+    apply_: bool,
+    as_json: bool,
+) -> None:
+    """Set how much of a log is kept, by age, size or tags.
+
+    Entries beyond any of the limits are trimmed. Compaction keeps the newest entry of each tag; it
+    trims those that have tags, and of each of them a newer entry. 'off' removes a limit; limits
+    that are not given stay. On Ceph the leading sequencer enforces them about once a minute; an
+    embedded store has none, so run --apply regularly, by cron for instance: ages count from the
+    first run that saw an entry. Retention never passes a cursor.
+    """
+    given = {
+        "age": age,
+        "bytes": size_,
+        "entries": entries,
+        "compact_after": compact_after,
+        "skew": skew,
+    }
+    changes: dict[str, Any] = {
+        key: None if each == _OFF else each for key, each in given.items() if each is not None
+    }
+    if off and changes:
+        raise click.UsageError(
+            "--off excludes --age, --bytes, --entries, --compact-after and --skew"
+        )
+    with session.open_log(log) as opened, Output() as out:
+        before = opened.retention
+        try:
+            wanted = Retention() if off else replace(before, **changes)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+        if wanted != before:
+            opened.set_retention(wanted)
+        if changes or off:
+            note(f"log {log!r}: {_in_words(wanted)}")
+        if apply_:
+            _apply(opened)
+        elif (changes or off) and not wanted.unlimited and not opened.store.url.startswith("ceph:"):
+            say(
+                "no sequencer enforces this on an embedded store: run"
+                f" `zlog retention {log} --apply` regularly"
+            )
+        if as_json:
+            out.line(
+                to_json(
+                    {
+                        "age_s": wanted.age,
+                        "bytes": wanted.bytes,
+                        "entries": wanted.entries,
+                        "compact_after_s": wanted.compact_after,
+                        "skew_s": wanted.skew,
+                    }
+                )
+            )
+        elif not (changes or off or apply_):
+            out.line(_in_words(wanted))
+
+
+def _apply(log: Log) -> None:
+    age, compact_after = log.retention.age, log.retention.compact_after
+    ages = [each for each in (age, compact_after) if each is not None]
+    point = log.apply_retention()
+    # A client that enforces no age may not be allowed to read what is known of ages.
+    while (report := log.retention_report() if ages else RetentionReport(0, "")).compacting:
+        note(f"compacted below {report.compacted}, and going on")
+        point = log.apply_retention()
+    note(f"every position below {point} is trimmed")
+    with contextlib.suppress(ZlogError):  # all is done, and a client may not be allowed to ask
+        holding = [repr(each.name) for each in log.cursors() if each.position == point]
+        if holding and point < log.tail():
+            say(f"retention goes no further than {point}, where cursor {', '.join(holding)} is")
+    if compact_after is not None:
+        note(f"below {report.compacted}, only the newest entries of each tag are left")
+    if report.doubt:
+        say(f"clocks disagree: {report.doubt}. {RETENTION_DOUBT_HINT}")
+    known_age = report.known_age
+    if age is not None and known_age < age:
+        note(
+            "nothing is trimmed by age yet: ages count from when retention first saw an entry,"
+            f" {span_words(round(known_age))} ago at most"
+        )
+
+
+def _in_words(wanted: Retention) -> str:
+    limits = []
+    if wanted.age is not None:
+        limits.append(f"age {span_words(wanted.age)}")
+    if wanted.bytes is not None:
+        limits.append(f"bytes {wanted.bytes:,} ({human_bytes(wanted.bytes)})")
+    if wanted.entries is not None:
+        limits.append(f"entries {wanted.entries:,}")
+    if wanted.compact_after is not None:
+        limits.append(f"compact after {span_words(wanted.compact_after)}")
+    if wanted.skew != RETENTION_SKEW_SECONDS:
+        limits.append(f"skew {span_words(wanted.skew)}")
+    return ", ".join(limits) or "everything is kept"

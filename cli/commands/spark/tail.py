@@ -1,0 +1,315 @@
+"""The command ``spark tail``: a log into a table."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import click
+
+import zlog
+from zlog.cli import ranges
+from zlog.cli.command import Command
+from zlog.cli.commands.spark.session import check_delta, check_spark, master_options, spark_session
+from zlog.cli.names import CURSOR_NAME, log_argument
+from zlog.cli.output import Output, note, stderr_is_terminal
+from zlog.cli.parameters import hole_timeout_option, json_option, or_none
+from zlog.cli.ranges import PositionSpec
+from zlog.cli.render import to_json
+from zlog.cli.session import Session, pass_session
+from zlog.cli.units import count, time_span
+
+if TYPE_CHECKING:
+    from zlog.spark.tail import Progress, Run, Tail
+
+_AVAILABLE_NOW = "available-now"
+_NONE = "none"
+_ENTRIES_MAX = 1_000_000
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_CURSOR_OF_ITS_OWN = "spark-TABLE-…"
+
+
+def _trigger(word: str) -> str:
+    if word != _AVAILABLE_NOW:
+        time_span(word)
+    return word
+
+
+def _cursor(word: str) -> str:
+    return word if word == _NONE else CURSOR_NAME.convert(word, None, None)
+
+
+@click.command(
+    cls=Command,
+    examples=r"""
+    zlog spark tail orders --to /tables/orders
+    zlog spark tail orders --to /tables/orders --trigger available-now    # as far as the tail
+    zlog spark tail nova --to nova --parse '^(?P<time>\S+ \S+) (?P<level>[A-Z]+) (?P<message>.*)'
+    zlog spark tail orders --to orders --parse json --schema 'id long, price decimal(9,2)'
+    """,
+)
+@log_argument
+@click.option("--to", "table", required=True, metavar="PATH", help="Path or URL of the table.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["parquet", "json", "delta"]),
+    default="parquet",
+    show_default=True,
+    help="Format of the table. Delta needs the package delta-spark.",
+)
+@click.option(
+    "--checkpoint",
+    metavar="PATH",
+    help="Where the query records how far it has come.  [default: beside the table,"
+    " PATH.checkpoint]",
+)
+@click.option(
+    "--parse",
+    metavar="HOW",
+    help="Make columns of entries: a pattern with named groups, as for Python's re, to be found in"
+    " the line; json; or FILE.py, whose function parse(entries) takes a DataFrame and returns one.",
+)
+@click.option(
+    "--schema",
+    metavar="COLUMNS",
+    help="Names and types, as SQL declares them: of the fields of JSON, or of those groups of the"
+    " pattern that are not to be strings.",
+)
+@click.option("--drop-raw", is_flag=True, help="Leave out the column data, the bytes of the entry.")
+@click.option(
+    "--partition-by",
+    "partitions",
+    metavar="COLUMN,…",
+    help="Columns to partition the table by, or none.  [default: date, the day of the append in"
+    " UTC]",
+)
+@click.option(
+    "--cursor",
+    type=_cursor,
+    shell_complete=CURSOR_NAME.shell_complete,
+    metavar="NAME",
+    help="Cursor of the log that follows the table, so that no trim takes what was not copied; or"
+    " none."
+    f"  [default: {_CURSOR_OF_ITS_OWN}, of the checkpoint's path]",
+)
+@click.option(
+    "--from",
+    "begin",
+    type=ranges.position_spec,
+    metavar="POSITION",
+    help="Where a new query starts, as for `zlog read`; one with a checkpoint resumes there."
+    "  [default: earliest]",
+)
+@click.option(
+    "--trigger",
+    type=_trigger,
+    default="5s",
+    show_default=True,
+    metavar="SPAN",
+    help="How often to look for new entries, such as 1m; or available-now: copy up to the present"
+    " tail, and end.",
+)
+@click.option(
+    "--max-entries",
+    "entries_max",
+    type=count,
+    default=_ENTRIES_MAX,
+    show_default=True,
+    metavar="N",
+    help="Limit of entries in one batch.",
+)
+@click.option(
+    "--allow-data-loss",
+    is_flag=True,
+    help="Continue where entries were trimmed before they were read, or are lost.",
+)
+@hole_timeout_option
+@master_options
+@json_option("Print a JSON object for each batch.")
+@pass_session
+def tail(
+    session: Session,
+    /,
+    log: str,
+    begin: PositionSpec | None,
+    hole_timeout: float,
+    master: str | None,
+    settings: dict[str, str],
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Copy a log into a table, and follow it.
+
+    As many tasks as the log's widest stripe has objects read it. The table has the columns
+    position, stripe, timestamp and data, those of --parse, and date. Each position is in it once,
+    even if the command is killed and started again. Lines that do not match stay, with null in the
+    parsed columns.
+
+    SIGINT and SIGTERM end the command after the batch under way, and a second signal amid it: the
+    next run completes it. The exit code is then 0.
+    """
+    check_spark()
+    if given["format_"] == "delta":
+        check_delta()
+    seconds = or_none(hole_timeout)
+    if not seconds:
+        raise click.UsageError("--hole-timeout must be above 0, and not 'never', for a table")
+    if urlsplit(session.url).scheme == "mem":
+        raise click.UsageError("mem:// belongs to one process, and Spark has several")
+    with session.open_log(log) as opened, Output() as out, _Stopping() as stopping:
+        options = {
+            "holeTimeout": str(seconds),
+            "maxEntriesPerTrigger": str(given["entries_max"]),
+            "failOnDataLoss": str(not given["allow_data_loss"]).lower(),
+            **_start(opened, begin),
+        }
+        if session.mac_key_path is not None:
+            options["macKeyFile"] = str(Path(session.mac_key_path).absolute())
+        job = _job(opened, options, **given)
+        quiet = not session.debug  # the error that ends the query is told in a line
+        if quiet:
+            settings = {"spark.log.level": "FATAL", **settings}
+        delta = job.format == "delta"
+        with spark_session(f"zlog tail {log}", master, settings, delta=delta, quiet=quiet) as at:
+            stopping.take_over()
+            if stopping.asked:
+                return
+            try:
+                query = job.start(at)
+            except ValueError as error:
+                raise click.UsageError(str(error)) from error
+            from zlog.spark.tail import Run
+
+            run = Run(query, opened, job.cursor)
+            stopping.have_stopped(run)
+            _show(run, job, out if as_json else None)
+
+
+def _start(log: zlog.Log, begin: PositionSpec | None) -> dict[str, str]:
+    """Return the options of a read that say where a new query begins."""
+    if begin is None or begin == "earliest":
+        return {}
+    if begin == "latest":
+        return {"startingPosition": "latest"}
+    if isinstance(begin, datetime):
+        return {"startingTimestamp": begin.isoformat()}
+    return {"startingPosition": str(ranges.resolve(log, begin, log.tail()))}
+
+
+def _job(
+    log: zlog.Log,
+    options: dict[str, str],
+    *,
+    table: str,
+    format_: str,
+    checkpoint: str | None,
+    parse: str | None,
+    schema: str | None,
+    drop_raw: bool,
+    partitions: str | None,
+    cursor: str | None,
+    trigger: str,
+    **_others: Any,
+) -> Tail:
+    """Put together what is to be done.
+
+    Raises:
+        click.UsageError: an option is invalid.
+    """
+    from zlog.spark.parse import parser_of
+    from zlog.spark.tail import Tail, cursor_name_of
+
+    table = _absolute(table)
+    checkpoint = f"{table}.checkpoint" if checkpoint is None else _absolute(checkpoint)
+    try:
+        parser = parser_of(parse, schema)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    columns = None if partitions is None else [each.strip() for each in partitions.split(",")]
+    name = cursor_name_of(table, checkpoint) if cursor is None else cursor
+    return Tail(
+        store=log.store.url,
+        log=log.name,
+        table=table,
+        format=format_,
+        checkpoint=checkpoint,
+        parser=parser,
+        partition_by=[] if columns == [_NONE] else columns,
+        drop_raw=drop_raw,
+        cursor=None if name == _NONE else name,
+        trigger={"availableNow": True}
+        if trigger == _AVAILABLE_NOW
+        else {"processingTime": f"{round(1000 * time_span(trigger))} milliseconds"},
+        options=options,
+    )
+
+
+def _absolute(path: str) -> str:
+    """Return a path that stands for the same place wherever the query is started; URLs do."""
+    if urlsplit(path).scheme:
+        return path.rstrip("/")
+    return str(Path(path).absolute())
+
+
+def _show(run: Run, job: Tail, out: Output | None) -> None:
+    """Tell of the query's progress until it ends: to a person, and as JSON if wanted."""
+    rows, last = 0, None
+    watched = stderr_is_terminal()
+    for last in run.progress():
+        rows += last.rows
+        if out is not None and last.rows:
+            out.line(to_json({**asdict(last), "lag": last.lag}))
+            out.flush()
+        if watched:
+            click.echo(f"\r\x1b[K{_line(rows, last)}", err=True, nl=False)
+    if watched and last is not None:
+        click.echo("\r\x1b[K", err=True, nl=False)
+    if last is None:
+        note(f"nothing is new; {job.table} stays as it is")
+    else:
+        note(f"{rows:,} rows came to {job.table}, which has all below position {last.position:,}")
+
+
+def _line(rows: int, last: Progress) -> str:
+    pace = f"  {last.rows / last.seconds:,.0f} rows/s" if last.rows and last.seconds else ""
+    return f"zlog: {rows:,} rows  position {last.position:,}  lag {last.lag:,}{pace}"
+
+
+class _Stopping:
+    """SIGINT and SIGTERM, noted from the beginning and obeyed where that leaves things in order."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._run: Run | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> _Stopping:
+        self._before = {number: signal.getsignal(number) for number in _SIGNALS}
+        self.take_over()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def take_over(self) -> None:
+        """Handle the signals, again after PySpark has put its own handler in place."""
+        for number in _SIGNALS:
+            signal.signal(number, self._note)
+
+    def have_stopped(self, run: Run) -> None:
+        """Stop this at a signal, or now if one came before."""
+        self._run = run
+        if self.asked:
+            run.stop()
+
+    def _note(self, _number: int, _frame: FrameType | None) -> None:
+        self.asked = True
+        if self._run is not None:
+            self._run.stop()

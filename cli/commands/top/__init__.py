@@ -1,0 +1,91 @@
+"""The command top: the logs of a store, as they are used, on a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+
+import click
+
+import zlog
+from zlog.cli.command import Command
+from zlog.cli.commands.top.rows import HEAD, SORTS, Row, look, rows_of, sorted_rows, summary
+from zlog.cli.output import Output
+from zlog.cli.parameters import FiniteRange, json_option
+from zlog.cli.render import to_json
+from zlog.cli.session import Session, pass_session
+from zlog.cli.tables import table
+from zlog.overview import StoreOverview
+
+_ONCE_SECONDS = 1.0
+"""Between the two looks that tell of rates."""
+
+
+@click.command(
+    cls=Command,
+    examples="""
+    zlog --store ceph://logs top
+    zlog top --sort rate --match 'orders-*'
+    zlog top --once --json | jq '.logs[] | select(.lag > 1000)'
+    """,
+)
+@click.option(
+    "--interval",
+    type=FiniteRange(0.1),
+    default=2.0,
+    metavar="SECONDS",
+    show_default=True,
+    help="Look this often.",
+)
+@click.option(
+    "--sort", type=click.Choice(SORTS), default="rate", show_default=True, help="In this order."
+)
+@click.option("--match", default="*", metavar="PATTERN", help="Only such names, as of files.")
+@click.option("--once", is_flag=True, help="Print a table and end, after a second.")
+@json_option("With --once: print one JSON object.")
+@pass_session
+def top(
+    session: Session, interval: float, sort: str, match: str, once: bool, as_json: bool
+) -> None:
+    """Watch the logs of the store: rates, cursors' lag, sequencers.
+
+    In the view: s and r sort, / filters, Enter shows one log, p pauses, q or Ctrl-C ends. To look
+    changes nothing and takes no log over.
+    """
+    if as_json and not once:
+        raise click.UsageError("--json goes with --once")
+    with session.connect() as store:
+        if once:
+            _print(asyncio.run(_twice(store, match, session.timeout)), sort, as_json=as_json)
+            return
+        from zlog.cli.commands.top.view import run_view
+
+        run_view(store, match, interval, sort, session.timeout)
+
+
+async def _twice(
+    store: zlog.Store, match: str, timeout: float | None
+) -> tuple[StoreOverview, StoreOverview]:
+    before = await look(store, match, timeout)
+    await asyncio.sleep(_ONCE_SECONDS)
+    return before, await look(store, match, timeout)
+
+
+def _print(seen: tuple[StoreOverview, StoreOverview], sort: str, *, as_json: bool) -> None:
+    rows = sorted_rows(rows_of(*seen), sort)
+    now = seen[1]
+    with Output() as out:
+        if as_json:
+            out.line(to_json({**asdict(now), "logs": [_fields(row) for row in rows]}))
+            return
+        out.line(f"{now.url}   {summary(now, rows)}")
+        table(out, HEAD, (row.cells() for row in rows), head_always=True)
+
+
+def _fields(row: Row) -> dict[str, object]:
+    return {
+        **asdict(row.log),
+        "lag": row.log.lag,
+        "positions_per_second": round(row.rate or 0.0, 3),
+        "bytes_per_second": round(row.bytes_rate, 3),
+    }

@@ -1,1 +1,0 @@
-"""The verbs: one module or package for each, named as the verb. What they share lies above."""
