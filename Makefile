@@ -44,6 +44,8 @@ CPP_FOLDERS := bench cls_zlog zlog seqr tests
 MODULES := build/modules
 $(shell mkdir -p build; find zlog seqr cli pyspark_zlog zlog_command -name '*.py' | sort > $(MODULES).new; \
 	cmp -s $(MODULES).new $(MODULES) || cp $(MODULES).new $(MODULES))
+# The API for threads, which git ignores.
+SYNC := build/sync
 NATIVE := CMakeLists.txt $(shell find cls_zlog zlog seqr bench \
 	-name '*.cc' -o -name '*.h' -o -name '*.py[xd]' -o -name '*.pxi' -o -name CMakeLists.txt)
 
@@ -110,7 +112,7 @@ fuzz: $(TESTING) ## run each fuzzer for FUZZ_RUNS inputs; those in C++ under the
 	$(BIN)/python -m tests.fuzz --inputs $(FUZZ_RUNS)
 
 .PHONY: build
-build: $(DONE)/package $(DONE)/ceph ## build the package and the object class
+build: $(DONE)/package $(DONE)/ceph $(SYNC) ## build the package and the object class
 	ceph-dev/cluster build-class build/class
 
 # With Python 3.10 to 3.14, and Ceph 17.2, 16.2, 19.2, 18.2 and 20.2.
@@ -199,7 +201,7 @@ chaos-faults: $(TESTING) $(DONE)/ceph ## MINUTES=10 of faults on a Ceph cluster 
 	$(BIN)/python -m tests.faults --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 .PHONY: lint
-lint: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package $(DONE)/ceph ## ruff, mypy, clang-format and clang-tidy, and that what is generated is current
+lint: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package $(DONE)/ceph $(SYNC) ## ruff, mypy, clang-format and clang-tidy, and that what is generated is current
 	$(BIN)/python -m tools.messages --check
 	find $(CPP_FOLDERS) -name '*.cc' -o -name '*.h' | xargs $(BIN)/clang-format --dry-run --Werror
 	find $(CPP_FOLDERS) -name '*.cc' | xargs --max-procs=$$(nproc) --max-args=1 $(BIN)/clang-tidy --quiet
@@ -224,8 +226,12 @@ docs: docs-check $(DONE)/docs-tools ## the documentation as a site, in build/sit
 
 .PHONY: clean
 clean: ## remove all that was built; installed Debian packages stay
-	rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv build dist zlog/sync zlog/objects/sync .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(SYNC): tools/sync_facade.py $(wildcard zlog/aio/*.py zlog/objects/aio/*.py)
+	$(PYTHON) tools/sync_facade.py
+	@mkdir -p build && touch $@
 
 # -- Steps; each leaves a file in .venv/done, and is not done again until what it depends on changes.
 

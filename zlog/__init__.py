@@ -30,8 +30,6 @@ from zlog._read.columns import Columns
 from zlog._read.cursors import CursorState
 from zlog._read.select import Match
 from zlog._trim.retention import Retention, RetentionReport
-from zlog.check import Check
-from zlog.cursor import Cursor
 from zlog.entry import Entry, Fill, FillReason, Gap, GapKind, Loss, LossReason
 from zlog.errors import (
     AlreadyWritten,
@@ -73,13 +71,15 @@ from zlog.errors import (
     WrongKey,
     ZlogError,
 )
-from zlog.log import Log
 from zlog.read_only import ReadOnlyStore
 from zlog.store import ObjectClassUse, Store, connect, default_url
-from zlog.stream import Stream
+from zlog.sync.check import Check
+from zlog.sync.cursor import Cursor
+from zlog.sync.log import Log
+from zlog.sync.stream import Stream
+from zlog.sync.writer import Writer
 from zlog.transfer import Copied, export_log, import_log, mirror_log
 from zlog.view import EntryMac, ExclusiveWriter, ObjectRef, Stripe, View
-from zlog.writer import Writer
 
 __all__ = [
     "AlreadyWritten",

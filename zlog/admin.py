@@ -30,8 +30,8 @@ from zlog._sequencer.session import LinkLost
 from zlog._trim.retention import DOUBT_HINT
 from zlog.errors import LogNotFound, SequencerRefused, SequencerUnavailable, ZlogError
 from zlog.limits import TIMEOUT_SECONDS
-from zlog.log import Log
 from zlog.store import Store, is_plain
+from zlog.sync.log import Log
 from zlog.view import View
 
 __all__ = [

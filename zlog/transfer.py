@@ -12,8 +12,8 @@ from zlog._transfer import copy
 from zlog._transfer.copy import Copied, Mirroring
 from zlog._transfer.export_file import Readable, Writable
 from zlog.limits import TIMEOUT_SECONDS
-from zlog.log import Log
 from zlog.store import Store
+from zlog.sync.log import Log
 
 __all__ = ["Copied", "Readable", "Writable", "export_log", "import_log", "mirror_log"]
 

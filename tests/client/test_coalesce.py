@@ -131,7 +131,7 @@ async def test_who_comes_when_much_is_waiting_waits_too(
         data = bytes(1000)
         tasks = [asyncio.create_task(log.append(data)) for _ in range(100)]
         await asyncio.sleep(0)
-        assert log._coalescer.waiting_bytes == 10_000
+        assert log._shared.waiting_bytes == 10_000
         assert await asyncio.gather(*tasks) == list(range(100))
 
 

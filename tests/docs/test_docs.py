@@ -201,15 +201,6 @@ def test_settings_have_the_documented_defaults(face: Any) -> None:
         assert {*parameters} - {*documented} <= {"store", "name", *of_the_log}
 
 
-@pytest.mark.parametrize("name", [name for name in vars(zlog.Log) if not name.startswith("_")])
-def test_both_faces_of_a_log_have_the_same_calls(name: str) -> None:
-    sync, asynchronous = getattr(zlog.Log, name), getattr(zlog.aio.Log, name)
-    if callable(sync):
-        assert [*inspect.signature(sync).parameters] == [
-            *inspect.signature(asynchronous).parameters
-        ]
-
-
 def test_the_certificates_of_the_page_on_operating_are_strictly_valid(tmp_path: Path) -> None:
     (recipe,) = [each for each in blocks(DOCS / "operating.md") if "openssl" in each.text]
     subprocess.run(["sh", "-euc", recipe.text], cwd=tmp_path, check=True, capture_output=True)

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tools import sync_facade
+
 from .files import ROOT, described, tracked
 
 LAYERS: tuple[tuple[str, ...], ...] = (
@@ -29,7 +31,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("_audit",),
     ("_client",),
     ("_transfer",),
-    ("_log", "log", "aio", "cursor", "check", "stream", "writer"),
+    ("_log", "aio", "sync"),
     ("transfer", "admin", "overview", "metrics"),
     ("objects",),
     ("zlog",),
@@ -56,7 +58,10 @@ class Import(NamedTuple):
 def modules() -> dict[str, Path]:
     """All modules of the package, by their names when it is installed."""
     found = {}
-    for file in tracked(".py", ".pyx", ".pxi", below=("zlog", "seqr", "cli")):
+    for file in (
+        *tracked(".py", ".pyx", ".pxi", below=("zlog", "seqr", "cli")),
+        *sync_facade.generated(),
+    ):
         parts = file.relative_to(ROOT).with_suffix("").parts
         name = ".".join(parts if parts[0] == "zlog" else ("zlog", *parts))
         found[name.removesuffix(".__init__")] = file

@@ -44,12 +44,13 @@ class Room:
     """What one writer has left of its limits.
 
     Attributes:
+        window_bytes: data that may be submitted and not confirmed.
         capacity: data that the log may hold, what is not confirmed included; None: any.
     """
 
     def __init__(self, appends: Exclusive, limits: Limits) -> None:
         self._appends = appends
-        self._window_bytes = limits.window_bytes
+        self.window_bytes = limits.window_bytes
         self.capacity = limits.capacity
         self._raises = limits.when_full == "raise"
         self._held = 0  # by the log, when it was last counted
@@ -78,7 +79,7 @@ class Room:
                 hint="Append less at once, or give the writer a larger `capacity`.",
             )
         unconfirmed = self._appends.unconfirmed_bytes
-        if unconfirmed and unconfirmed + size > self._window_bytes:
+        if unconfirmed and unconfirmed + size > self.window_bytes:
             return False
         return not self.at_capacity(size)
 
@@ -114,7 +115,7 @@ class Room:
             return not_sent(self._shortage(size), _TRIM)
         return not_sent(
             f"{self._appends.unconfirmed_bytes} bytes of the entries before it are not confirmed,"
-            f" and the writer's `window_bytes` is {self._window_bytes}"
+            f" and the writer's `window_bytes` is {self.window_bytes}"
         )
 
     def _shortage(self, size: int) -> str:

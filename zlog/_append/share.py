@@ -53,6 +53,9 @@ class SharedAppends:
         self._patience = 0.0  # seconds that a leader waits for all of them
         self.append = self._rounds.append
 
+    def drain(self) -> None:
+        """Do nothing: each append is waited for by the thread that called it."""
+
     def _lead(self, gathering: SharedRound, deadline: float) -> None:
         """Send what gathers, when it is its turn."""
         left = max(0.0, deadline - self._io.monotonic())

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, TypeVar
 
 from zlog._base.environment import world_of
 from zlog._base.io import Started
-from zlog._io.base import Driver
+from zlog._io.base import Batches, Driver
 from zlog._io.completions import Completions
 from zlog._sequencer import AsyncioSequencer, AsyncioSharedSequencer
 from zlog.store import Start, Store
+
+T = TypeVar("T")
 
 
 class AsyncioIo(Driver):
@@ -41,3 +45,19 @@ class AsyncioIo(Driver):
             self._completions.leave(self)
             del self._completions  # with its descriptor, if this was the last handle
         await super().close()
+
+
+def drive(work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+    """Return a coroutine for the caller to await.
+
+    The facade for threads, which is generated from that for asyncio, has `blocking.drive` in its
+    place, and no await.
+    """
+    return work
+
+
+async def iterate(reader: Batches[T]) -> AsyncIterator[T]:
+    """Yield the items of a reader."""
+    while (items := await reader.next()) is not None:
+        for item in items:
+            yield item

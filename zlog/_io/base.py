@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 from zlog._base.deadline import Deadline
 from zlog._base.environment import REAL, SteadyTime, World
@@ -15,6 +16,16 @@ from zlog._native.core import Mutex, SharedSequencer
 from zlog._sequencer import Credentials
 from zlog.errors import SequencerUnavailable, StoreUnavailable
 from zlog.store import Start, Store
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Batches(Protocol[T_co]):
+    """A reader of items."""
+
+    async def next(self) -> Sequence[T_co] | None:
+        """Return the next items, in order; None at the end."""
+        ...
 
 
 class Driver(ProcessBound, ABC):

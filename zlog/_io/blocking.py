@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any, TypeVar
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import TIMED_OUT, Call, Reply, Started
-from zlog._io.base import Driver
-from zlog._native.core import CompletionQueue, begin_call
+from zlog._io.base import Batches, Driver
+from zlog._native.core import CompletionQueue, Items, begin_call
 from zlog._sequencer import BlockingSequencer, SharedSequencerClient
 from zlog.store import Start, Store
 
@@ -30,6 +30,11 @@ def drive(coroutine: Coroutine[Any, Any, T]) -> T:
         return result
     coroutine.close()
     raise AssertionError("a coroutine driven without an event loop suspended")
+
+
+def iterate(reader: Batches[T]) -> Iterator[T]:
+    """Return an iterator over the items of a reader."""
+    return Items(lambda: drive(reader.next()))
 
 
 class BlockingIo(Driver):

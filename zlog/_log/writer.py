@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from zlog._append.exclusive import Exclusive
 from zlog._append.place import open_to_all
 from zlog._append.room import Room
@@ -9,10 +11,33 @@ from zlog._base.deadline import Timeout
 from zlog._base.process import ProcessBound
 from zlog._client import LogClient
 from zlog._read.iterate import RangeReader
+from zlog.entry import Entry, Gap
 from zlog.errors import Fenced
 
 WINDOW_BYTES = 64 << 20
 """Data that may be handed in and not confirmed, unless a writer is told otherwise."""
+
+
+class Recovery:
+    """Reads a log as it was when a writer took it, from the trim point on.
+
+    Args:
+        client: of the log.
+        end: where its entries ended.
+    """
+
+    def __init__(self, client: LogClient, end: int) -> None:
+        self._client = client
+        self._end = end
+        self._reader: RangeReader | None = None
+
+    async def next(self) -> Sequence[Entry | Gap] | None:
+        """Return the next items, in order; None at the end."""
+        if self._reader is None:
+            client, end = self._client, self._end
+            start = await client.positions.resolve("earliest", client.deadline())
+            self._reader = RangeReader(client.reader, client.budget, min(start, end), end)
+        return await self._reader.next()
 
 
 class WriterHandle(ProcessBound):
@@ -58,12 +83,6 @@ class WriterHandle(ProcessBound):
     def fenced(self) -> Fenced | None:
         """Why this writer is not the log's any more, as far as it has noticed; None: it is."""
         return self._appends.fenced
-
-    async def _recovery(self) -> RangeReader:
-        """Return what reads the log as it was when this writer took it."""
-        client = self._client
-        start = await client.positions.resolve("earliest", client.deadline())
-        return RangeReader(client.reader, client.budget, min(start, self.start), self.start)
 
     async def _trim(self, position: int, timeout: Timeout) -> None:
         deadline = self._deadline(timeout)

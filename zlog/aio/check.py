@@ -1,4 +1,4 @@
-"""An audit under way, for asyncio: what :meth:`zlog.aio.Log.check` returns."""
+"""An audit under way: what :meth:`zlog.aio.Log.check` returns."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import AsyncIterator
 from zlog._audit.check import Checker
 from zlog._audit.findings import CheckSummary, Finding
 from zlog._base.process import ProcessBound
+from zlog._io.aio import drive
 
 
 class Check(ProcessBound, AsyncIterator[Finding]):
-    """An audit under way: iterate over it with ``async for`` for its findings."""
+    """An audit under way: iterate over it for its findings."""
 
     def __init__(self, checker: Checker) -> None:
         """Wrap an audit; programs call :meth:`zlog.aio.Log.check`."""
@@ -25,7 +26,7 @@ class Check(ProcessBound, AsyncIterator[Finding]):
 
     async def __anext__(self) -> Finding:
         while not self._ready:
-            findings = await self._checker.next()
+            findings = await drive(self._checker.next())
             if findings is None:
                 raise StopAsyncIteration
             self._ready.extend(findings)

@@ -1,35 +1,67 @@
-"""Where a reader is in a log, for asyncio: what :meth:`zlog.aio.Log.cursor` returns."""
+"""Where a reader is in a log, kept by the log: what :meth:`zlog.aio.Log.cursor` returns."""
 
 from __future__ import annotations
 
 from zlog._base.deadline import Timeout
+from zlog._io.aio import drive
 from zlog._log.handle import CursorHandle
 from zlog._positions.positions import PositionSpec
 from zlog._read.cursors import CursorState
 
 
 class Cursor(CursorHandle):
-    """A handle on one named cursor of a log. See :class:`zlog.Cursor` for what each call does."""
+    """A handle on one named cursor of a log.
+
+    The position is the next one to read. A reader that commits after it has worked on an entry
+    sees each entry at least once, also when it dies; one that commits before, at most once.
+
+        cursor = await log.cursor("billing", create="earliest")
+        async for item in log.follow(cursor.position):
+            ...
+            await cursor.commit(item.end)
+
+    No trim passes a cursor unless it says so. Remove the cursor of a reader that is given up.
+
+    Raises, from every method: CursorNotFound when the cursor was removed, and what every call on
+    the log raises.
+    """
 
     async def state(self, *, timeout: Timeout = ...) -> CursorState:
         """Return the cursor as the log keeps it now."""
-        return await self._client.state(timeout)
+        return await drive(self._client.state(timeout))
 
     async def commit(self, position: int, *, timeout: Timeout = ...) -> None:
-        """Record that everything below ``position`` is done; see :meth:`zlog.Cursor.commit`."""
-        await self._client.commit(position, timeout)
+        """Record that everything below ``position`` is done: after an item, its ``end``.
+
+        Durable when it returns. Of several readers that use one cursor, the one that is ahead
+        wins, and the others learn of it.
+
+        Raises:
+            CursorAhead: it is at a later position already, and stays there.
+            BeyondTail: no reader can have read as far.
+        """
+        await drive(self._client.commit(position, timeout))
 
     async def reset(self, position: PositionSpec, *, timeout: Timeout = ...) -> None:
-        """Put the cursor anywhere; see :meth:`zlog.Cursor.reset`."""
-        await self._client.reset(position, timeout)
+        """Put the cursor anywhere, back too; make it again if it was removed.
+
+        Args:
+            position: a number, ``"earliest"`` or ``"latest"``.
+            timeout: budget of the call.
+
+        Raises:
+            Invalidated: below the trim point nothing is left to read.
+            BeyondTail: it has not been handed out yet.
+        """
+        await drive(self._client.reset(position, timeout))
 
     async def lag(self, *, timeout: Timeout = ...) -> int:
-        """Return how many positions are between the cursor and the tail."""
-        return await self._client.lag(timeout)
+        """Return how many positions are between the cursor and the tail: what is left to read."""
+        return await drive(self._client.lag(timeout))
 
     async def remove(self, *, timeout: Timeout = ...) -> None:
         """Remove the cursor from its log. It holds no trim back any more."""
-        await self._client.remove(timeout)
+        await drive(self._client.remove(timeout))
 
     def __repr__(self) -> str:
         return f"<zlog.aio.Cursor {self.name!r} at {self.position}>"

@@ -1,52 +1,36 @@
-"""A log for asyncio: what :mod:`zlog.log` is for threads."""
+"""The log: what most programs use."""
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Coroutine,
-    Iterable,
-    Mapping,
-)
-from datetime import datetime
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
-from zlog._append.coalesce import Coalescer
-from zlog._append.delivery_records import DeliveryKey, DeliverySource
 from zlog._append.place import open_to_all, set_read_only
 from zlog._append.room import Limits
 from zlog._audit.check import Progress
-from zlog._audit.position_map import PositionMap, map_of
 from zlog._base.deadline import Timeout
 from zlog._base.io import Io, deadline_of
 from zlog._base.mac import MacKeySource, key_of
 from zlog._base.options import merged_options
 from zlog._base.settings import Settings
-from zlog._client import LogClient, Tags, entry_stream, new_entries, new_entry, new_log
-from zlog._io import AsyncioIo
+from zlog._client import LogClient, new_log
+from zlog._io.aio import AsyncioIo, drive
 from zlog._layout.reconfigure import reconfigure, roll
 from zlog._lifecycle import NewLog, list_logs, remove_log
-from zlog._log.handle import LogHandle
 from zlog._log.writer import WINDOW_BYTES
 from zlog._native.core import tags_checked
-from zlog._positions.positions import PositionSpec
-from zlog._positions.stat import LogStat, stat
-from zlog._read.columns import Columns
-from zlog._read.cursors import CursorState
-from zlog._read.select import Match
 from zlog._transfer.promote import promote
 from zlog._trim.retention import Retention, RetentionReport, enforce, report, set_retention
+from zlog.aio._inspection import Inspection
+from zlog.aio._reading import Reading
+from zlog.aio._writing import Writing
 from zlog.aio.check import Check
-from zlog.aio.cursor import Cursor
 from zlog.aio.opening import Opening
 from zlog.aio.stream import Stream
 from zlog.aio.writer import Writer, open_writer
-from zlog.entry import Entry, Gap
 from zlog.limits import (
     ENTRY_BYTES_MAX_DEFAULT,
     HOLE_TIMEOUT_SECONDS,
@@ -55,24 +39,27 @@ from zlog.limits import (
     WIDTH_DEFAULT,
 )
 from zlog.store import Store
-from zlog.view import Stripe, View
+from zlog.view import View
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from zlog._native.core import NewEntry
 
+class Log(Writing, Reading, Inspection):
+    """A handle on one log. Make it with :meth:`create` or :meth:`open`.
 
-class Log(LogHandle):
-    """A handle on one log, for one event loop. See :class:`zlog.Log` for what each call does."""
+    It belongs to one event loop. Handles are cheap, and independent of each other; opening one
+    disturbs no writer.
+
+    Every call takes ``timeout=``: one budget in seconds for all that the call does, retries
+    included. None is no limit; where it is not given (``...``) the handle's own counts, 30 seconds
+    unless set when opening. A time-out of a write leaves open whether it took effect.
+
+    Raises, from every method: LogNotFound when the log was removed, StoreTimeout when the budget
+    ran out, and StoreUnavailable or ClassNotLoaded when the store refuses.
+    """
 
     _kind = "zlog.aio.Log"
-
-    def __init__(self, client: LogClient) -> None:
-        """Wrap a client; programs call :meth:`open` or :meth:`create`."""
-        super().__init__(client)
-        self._coalescer = Coalescer(client.appender, client.io, client.settings.timeout)
-        self._append = self._coalescer.append
 
     @classmethod
     def create(
@@ -92,12 +79,35 @@ class Log(LogHandle):
         entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT,
         mac_key: MacKeySource | None = None,
     ) -> Opening[Self]:
-        """Make a log and open it; see :meth:`zlog.Log.create`, and :meth:`open` how to wait."""
+        """Make a log and open it.
+
+        Args:
+            store: where; see :func:`zlog.connect`.
+            name: 1 to 128 letters, digits, ``_``, ``.`` or ``-``.
+            width: stripe objects over which positions are spread, 1 to 1024. More objects take
+                more writes at the same time, and cost more operations per range read.
+            unit: positions in a row that lie in one of them, a power of two up to 65,536. A larger
+                one makes fewer operations of small batches, and has single appends at the same
+                time meet in one object. None: 256, or 1 where clients run the class's methods.
+            stripe_bytes: when one of its objects holds this many bytes, a stripe is ended and the
+                next one started; 96 MiB if None.
+            stripe_records: the same for the records (omap keys) of an object; 100,000 if None.
+            compression: ``zstd``, ``lz4`` or ``none``, which None is: how writers compress what
+                goes to one object at once, where that pays. Readers need no setting.
+            options: settings that travel with the log, for its users: names of up to 128 bytes,
+                values of up to 4096.
+            timeout, hole_timeout, sequencer_timeout, entry_bytes_max: see :meth:`open`.
+            mac_key: authenticate entries with this key: see :meth:`open`. For the log's whole life.
+
+        Raises:
+            LogExists: there is one of this name.
+            ValueError: the name, the width, the unit, an option or a setting is invalid.
+        """
         key = key_of(mac_key)
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max, key)
         new = NewLog.of(width, unit, stripe_bytes, stripe_records, compression, options)
-        opened = cls._open(store, name, lambda io: LogClient.create(io, name, new, settings))
-        return Opening(opened, cls.close)
+        begin = partial(LogClient.create, name=name, new=new, settings=settings)
+        return Opening(cls._open(store, name, begin), cls.close)
 
     @classmethod
     def open(
@@ -118,25 +128,49 @@ class Log(LogHandle):
         entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT,
         mac_key: MacKeySource | None = None,
     ) -> Opening[Self]:
-        """Open a log; see :meth:`zlog.Log.open`.
+        """Open a log.
 
-        Await it, and close the log in the end; or enter it with ``async with``, which does that.
+        Args:
+            store: where; see :func:`zlog.connect`. It must stay open as long as the log.
+            name: the log's name.
+            create: make the log if there is none. Of several clients that do so at the same time
+                one makes it, and all open the same log.
+            width, unit, stripe_bytes, stripe_records, compression, options: with ``create``, how to
+                make it; see :meth:`create`. A log that is there stays as it is.
+            timeout: budget of each call in seconds; None for no limit.
+            hole_timeout: seconds that range reads and followers wait for an unwritten position
+                before they fill it; None to never fill, and see such positions as gaps.
+            sequencer_timeout: seconds that a sequencer may be out of reach before appends go on
+                without it.
+            entry_bytes_max: bytes of one entry that ``append`` accepts, at most 16 MiB.
+            mac_key: the key that the log was made with, 16 to 4,096 bytes: as bytes, as the path
+                of a file that has them and nothing else, or as a function that returns them, which
+                is called once. Each entry that is appended gets a MAC, and each that is read is
+                checked: one that the store's owner has changed, moved or made is a gap of kind
+                FORGED. Without the key such a log can be trimmed and looked after, and neither
+                read nor appended to (KeyNeeded).
+
+        Raises:
+            LogNotFound: no such log, and ``create`` is not given.
+            WrongKey: the log was made with another ``mac_key``.
+            MacsMissing: it was made without one, or its store's owner has made it look so.
+            ValueError: a setting is invalid, such as a negative time-out.
         """
         key = key_of(mac_key)
         settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max, key)
         new = new_log(create, width, unit, stripe_bytes, stripe_records, compression, options)
-        opened = cls._open(store, name, lambda io: LogClient.open(io, name, settings, new))
-        return Opening(opened, cls.close)
+        begin = partial(LogClient.open, name=name, new=new, settings=settings)
+        return Opening(cls._open(store, name, begin), cls.close)
 
     @classmethod
     async def _open(
-        cls, store: Store, name: str, begin: Callable[[Io], Awaitable[LogClient]]
+        cls, store: Store, name: str, begin: Callable[[Io], Coroutine[Any, Any, LogClient]]
     ) -> Self:
         io = AsyncioIo(store, f"the log {name!r}")
         try:
-            return cls(await begin(io))
+            return cls(await drive(begin(io)))
         except BaseException:
-            await io.close()
+            await drive(io.close())
             raise
 
     @staticmethod
@@ -147,167 +181,92 @@ class Log(LogHandle):
         count: int | None = None,
         timeout: float | None = TIMEOUT_SECONDS,
     ) -> builtins.list[str]:
-        """Return the names of the store's logs, in order; see :meth:`zlog.Log.list`."""
+        """Return the names of the store's logs, in order.
+
+        No log is looked at. One that is being made or removed just now, or whose maker or remover
+        died, may be listed, and opening it raise `LogNotFound`.
+
+        Args:
+            store: see :func:`zlog.connect`.
+            after: names above it only, for a listing in pages.
+            count: as many names at most; None: all.
+            timeout: budget of the call.
+        """
         io = AsyncioIo(store)
         try:
-            return await list_logs(io, deadline_of(io, timeout), after=after, count=count)
+            return await drive(list_logs(io, deadline_of(io, timeout), after=after, count=count))
         finally:
-            await io.close()
+            await drive(io.close())
 
     @staticmethod
     async def remove(store: Store, name: str, *, timeout: float | None = TIMEOUT_SECONDS) -> None:
-        """Remove a log with all its entries; see :meth:`zlog.Log.remove`."""
+        """Remove a log with all its entries. An interrupted removal is finished by the next.
+
+        Raises:
+            LogNotFound: no such log.
+        """
         io = AsyncioIo(store)
         try:
-            await remove_log(io, name, deadline_of(io, timeout))
+            await drive(remove_log(io, name, deadline_of(io, timeout)))
         finally:
-            await io.close()
-
-    def append(
-        self, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
-    ) -> Coroutine[Any, Any, int]:
-        """Append one entry and return its position; see :meth:`zlog.Log.append`.
-
-        Appends that wait at the same time travel together, in the order of the calls, unless they
-        come with a ``timeout`` of their own. A quiet log's append leaves at once. When more than
-        64 MiB wait to be sent, further appends wait before they are handed in.
-        """
-        entry = data if tags == () else new_entry(data, tags)
-        return self._append(entry) if timeout is ... else self._append_alone(entry, timeout)
-
-    async def _append_alone(self, entry: NewEntry, timeout: float | None) -> int:
-        return (await self._client.appender.append([entry], self._deadline(timeout)))[0]
-
-    async def append_many(
-        self,
-        entries: Iterable[bytes],
-        *,
-        tags: Tags = (),
-        tags_each: Iterable[Tags] | None = None,
-        timeout: Timeout = ...,
-    ) -> builtins.list[int]:
-        """Append entries in one go; see :meth:`zlog.Log.append_many`."""
-        items = new_entries(entries, tags, tags_each)
-        return await self._client.appender.append(items, self._deadline(timeout))
-
-    async def reserve(self, count: int = 1, *, timeout: Timeout = ...) -> range:
-        """Take positions without writing to them yet; see :meth:`zlog.Log.reserve`."""
-        return await self._client.reserved.reserve(count, self._deadline(timeout))
-
-    async def write(
-        self, position: int, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
-    ) -> None:
-        """Write an entry at a position that was reserved; see :meth:`zlog.Log.write`."""
-        entry = new_entry(data, tags)
-        await self._client.reserved.write(position, entry, self._deadline(timeout))
-
-    async def deliver(
-        self,
-        entries: Iterable[bytes],
-        *,
-        source: str,
-        batch: int,
-        part: int = 0,
-        tags: Tags = (),
-        tags_each: Iterable[Tags] | None = None,
-        timeout: Timeout = ...,
-    ) -> int:
-        """Append entries exactly once; see :meth:`zlog.Log.deliver`."""
-        key = DeliveryKey(source, batch, part)
-        stream = entry_stream(entries, tags, tags_each)
-        return await self._client.deliveries.deliver(stream, key, timeout)
-
-    async def deliveries_done(self, source: str, *, before: int, timeout: Timeout = ...) -> None:
-        """Say which batches of a source are delivered; see :meth:`zlog.Log.deliveries_done`."""
-        await self._client.deliveries.records.done(source, before, self._deadline(timeout))
-
-    async def forget_source(self, source: str, *, timeout: Timeout = ...) -> None:
-        """Forget a source of deliveries that is gone; see :meth:`zlog.Log.forget_source`."""
-        await self._client.deliveries.records.forget(source, self._deadline(timeout))
-
-    async def sources(self, *, timeout: Timeout = ...) -> builtins.list[DeliverySource]:
-        """Return all sources of deliveries; see :meth:`zlog.Log.sources`."""
-        return await self._client.deliveries.records.sources(self._deadline(timeout))
-
-    async def read(self, position: int, *, timeout: Timeout = ...) -> Entry:
-        """Read one entry as it is now; see :meth:`zlog.Log.read`."""
-        return await self._client.read(position, self._deadline(timeout))
-
-    async def read_range(
-        self,
-        start: int = 0,
-        end: int | None = None,
-        *,
-        tags: Collection[str] | None = None,
-        match: Match = "any",
-        reverse: bool = False,
-        hole_timeout: Timeout = ...,
-    ) -> AsyncIterator[Entry | Gap]:
-        """Iterate over ``[start, end)`` in order; see :meth:`zlog.Log.read_range`."""
-        reader = self._client.range_reader(start, end, tags, match, reverse, hole_timeout)
-        while (items := await reader.next()) is not None:
-            for item in items:
-                yield item
-
-    async def read_columns(
-        self,
-        start: int = 0,
-        end: int | None = None,
-        *,
-        indexes: Collection[int] | None = None,
-        window_bytes: int | None = None,
-        with_tags: bool = False,
-        tags: Collection[str] | None = None,
-        match: Match = "any",
-        hole_timeout: Timeout = ...,
-    ) -> AsyncIterator[Columns]:
-        """Iterate over ``[start, end)`` as columns; see :meth:`zlog.Log.read_columns`."""
-        reader = self._client.columns_reader(
-            start, end, indexes, window_bytes, with_tags, tags, match, hole_timeout
-        )
-        while (windows := await reader.next()) is not None:
-            for columns in windows:
-                yield columns
-
-    async def follow(
-        self,
-        start: int = 0,
-        *,
-        tags: Collection[str] | None = None,
-        match: Match = "any",
-        hole_timeout: Timeout = ...,
-    ) -> AsyncIterator[Entry | Gap]:
-        """Iterate from ``start`` on, for ever; see :meth:`zlog.Log.follow`."""
-        follower = self._client.follower(start, tags, match, hole_timeout)
-        while True:
-            for item in await follower.next():
-                yield item
+            await drive(io.close())
 
     async def fill(self, position: int, *, timeout: Timeout = ...) -> None:
-        """Fill an unwritten position; see :meth:`zlog.Log.fill`."""
-        await self._client.fill(position, self._deadline(timeout))
+        """Fill an unwritten position, so that readers can pass. Safe to repeat.
+
+        Raises:
+            AlreadyWritten: it holds an entry.
+            CorruptEntry: what was stored there is lost.
+            BeyondTail: it has not been handed out yet.
+        """
+        await drive(self._client.fill(position, self._deadline(timeout)))
 
     async def trim(self, position: int, *, timeout: Timeout = ...) -> None:
-        """Trim one position; see :meth:`zlog.Log.trim`."""
-        await self._client.trim(position, self._deadline(timeout))
+        """Mark one position as no longer needed and free its space. Safe to repeat.
+
+        Raises:
+            BeyondTail: it has not been handed out yet.
+        """
+        await drive(self._client.trim(position, self._deadline(timeout)))
 
     async def trim_to(
         self, position: int, *, past_cursors: bool = False, timeout: Timeout = ...
     ) -> None:
-        """Trim every position below ``position``; see :meth:`zlog.Log.trim_to`."""
-        await self._client.trim_to(position, self._deadline(timeout), past_cursors=past_cursors)
+        """Trim every position below ``position``. Safe to repeat.
+
+        Args:
+            position: the first one that stays.
+            past_cursors: trim also what readers with a named :meth:`cursor` have not read.
+            timeout: budget of the call; when it runs out, what was trimmed stays so.
+
+        Raises:
+            BeyondTail: some of them have not been handed out yet.
+            HeldByCursor: some of them have not been read yet. Nothing was trimmed.
+        """
+        await drive(
+            self._client.trim_to(position, self._deadline(timeout), past_cursors=past_cursors)
+        )
 
     async def set_retention(self, retention: Retention, *, timeout: Timeout = ...) -> None:
-        """Set what is kept of the log from now on; see :meth:`zlog.Log.set_retention`."""
-        await set_retention(self._client.layout, retention, self._deadline(timeout))
+        """Set what is kept of the log from now on: a new view, in which only options differ.
+
+        It trims nothing by itself: the sequencer that leads enforces it from time to time, and
+        :meth:`apply_retention` does at once.
+        """
+        await drive(set_retention(self._client.layout, retention, self._deadline(timeout)))
 
     async def apply_retention(self, *, timeout: Timeout = ...) -> int:
-        """Trim now what need not be kept; see :meth:`zlog.Log.apply_retention`."""
-        return await enforce(self._client.reader, self._deadline(timeout))
+        """Trim now what need not be kept, and return the first position that is left.
+
+        No cursor of a reader is passed. With nothing set, nothing is trimmed. An entry's age is
+        counted from the first call that saw it, by no wall clock, so that a limit of age takes
+        effect by calls from time to time.
+        """
+        return await drive(enforce(self._client.reader, self._deadline(timeout)))
 
     async def retention_report(self, *, timeout: Timeout = ...) -> RetentionReport:
-        """Return what is known for limits of age; see :meth:`zlog.Log.retention_report`."""
-        return await report(self._client.layout, self._deadline(timeout))
+        """Return how old entries are known to be, and whether clocks were doubted."""
+        return await drive(report(self._client.layout, self._deadline(timeout)))
 
     async def reconfigure(
         self,
@@ -320,13 +279,41 @@ class Log(LogHandle):
         options: Mapping[str, str | None] | None = None,
         timeout: Timeout = ...,
     ) -> View:
-        """Change the log's width or options while it is used; see the synchronous one."""
+        """Change the log's width or options while it is used, and return the view that does.
+
+        Appends wait for some milliseconds meanwhile; everything written stays where it is. What
+        is as wanted already stays as it is, so a call may be repeated.
+
+        Args:
+            width: stripe objects over which positions from now on are spread: the live stripe is
+                ended, and one of this width started.
+            unit: the same of the positions in a row that lie in one of them.
+            stripe_bytes, stripe_records, compression: see :meth:`create`.
+            options: to set, or to take away (None); others stay as they are.
+            timeout: budget of the call.
+
+        Raises:
+            ValueError: a width, a unit or an option is invalid.
+        """
         wanted = merged_options(options, stripe_bytes, stripe_records, compression)
-        return await reconfigure(self._client.layout, width, unit, wanted, self._deadline(timeout))
+        return await drive(
+            reconfigure(self._client.layout, width, unit, wanted, self._deadline(timeout))
+        )
 
     async def roll(self, *, rescue: bool = False, timeout: Timeout = ...) -> View:
-        """Start a new stripe of the same width; see :meth:`zlog.Log.roll`."""
-        return await roll(self._client.layout, self._deadline(timeout), rescue=rescue)
+        """End the live stripe, start the next one of the same kind, and return the new view.
+
+        Stripes roll by themselves when they are full. On purpose: so that what is in the live one
+        can be trimmed as a whole and its objects removed, or to go on in new objects. Appends wait
+        for some milliseconds meanwhile. Each call starts one more stripe; of several clients that
+        do so at once one does it for all.
+
+        Args:
+            rescue: start it where the log's entries end, if the tail was moved so far away from
+                them that the log is of no use. What lies further up is given up.
+            timeout: seconds; with ``rescue`` all of the live stripe is looked at.
+        """
+        return await drive(roll(self._client.layout, self._deadline(timeout), rescue=rescue))
 
     def writer(
         self,
@@ -337,82 +324,66 @@ class Log(LogHandle):
         when_full: Literal["wait", "raise"] = "wait",
         timeout: Timeout = ...,
     ) -> Opening[Writer]:
-        """Make this client the only one that appends; see :meth:`zlog.Log.writer`.
+        """Make this client the only one that appends to the log, and return its writer.
 
-        Await it, and close the writer in the end; or enter it with ``async with``.
+        The writer before it, if there is one, is fenced: it confirms nothing more. What it has
+        confirmed is in the log, and of what it had under way a part, from the front on, may be.
+        Appends of all other clients are refused, until the writer gives the log back. Readers are
+        not disturbed.
+
+        Args:
+            name: what it calls itself, for those that find the log taken; host and process if None.
+            window_bytes: data that may be handed in and not confirmed; more waits.
+            capacity: data in bytes that the log may hold; None: any. For a log that is trimmed as
+                its entries are done with, such as a write-ahead log.
+            when_full: whether an append above the capacity is to ``"wait"`` for a trim or to
+                ``"raise"`` LimitReached.
+            timeout: budget of the call.
+
+        Raises:
+            AppendRefused: the log is a mirror, or read-only.
+            Fenced: another writer took the log at the same time.
         """
-        taken = open_writer(self._client, name, Limits(window_bytes, capacity, when_full), timeout)
-        return Opening(taken, Writer.close)
+        limits = Limits(window_bytes, capacity, when_full)
+        return Opening(open_writer(self._client, name, limits, timeout), Writer.close)
 
     async def fence(self, *, timeout: Timeout = ...) -> View:
-        """Take the log from its exclusive writer; see :meth:`zlog.Log.fence`."""
-        return await open_to_all(self._client.layout, self._deadline(timeout))
+        """Take the log from its exclusive writer, if it has one: any client may append again."""
+        return await drive(open_to_all(self._client.layout, self._deadline(timeout)))
 
     async def read_only(self, *, timeout: Timeout = ...) -> View:
-        """Have the log take no appends; see :meth:`zlog.Log.read_only`."""
-        return await set_read_only(self._client.layout, True, self._deadline(timeout))
+        """Have the log take no appends, of any client. An exclusive writer is fenced.
+
+        All else goes on: reading, trimming, removing. Safe to repeat.
+
+        Raises:
+            AppendRefused: the log is a mirror.
+        """
+        return await drive(set_read_only(self._client.layout, True, self._deadline(timeout)))
 
     async def writable(self, *, timeout: Timeout = ...) -> View:
-        """Have the log take appends again; see :meth:`zlog.Log.writable`."""
-        return await set_read_only(self._client.layout, False, self._deadline(timeout))
+        """Have the log take appends again. Safe to repeat.
+
+        Raises:
+            AppendRefused: the log is a mirror.
+        """
+        return await drive(set_read_only(self._client.layout, False, self._deadline(timeout)))
 
     async def promote(self, *, timeout: Timeout = ...) -> None:
-        """Make a mirror a log of its own; see :meth:`zlog.Log.promote`."""
-        await promote(self._client.reader, self._deadline(timeout))
+        """Make a mirror a log of its own, which takes appends. Other logs are left as they are.
+
+        Copying to it ends, and can't go on. Positions that were being copied, which no reader has
+        seen, are trimmed: the log is a copy of its source up to one position.
+        """
+        await drive(promote(self._client.reader, self._deadline(timeout)))
 
     def stream(self, tag: str) -> Stream:
-        """Return the entries that have a tag as a log of its own; see :meth:`zlog.Log.stream`."""
+        """Return the entries that have a tag as a log of its own; nothing is read or made for it.
+
+        Raises:
+            InvalidTag, TypeError: it is no tag.
+        """
         return Stream(self, *tags_checked((tag,)))
-
-    async def last(self, *tags: str, match: Match = "any", timeout: Timeout = ...) -> Entry | None:
-        """Return the newest entry with some tags; see :meth:`zlog.Log.last`."""
-        return await self._client.last(tags, match, timeout)
-
-    async def tail(self, *, checked: bool = True, timeout: Timeout = ...) -> int:
-        """Return the next position that will be handed out; see :meth:`zlog.Log.tail`."""
-        return await self._client.positions.tail(self._deadline(timeout), checked=checked)
-
-    async def earliest(self, *, timeout: Timeout = ...) -> int:
-        """Return the first position that is not trimmed; see :meth:`zlog.Log.earliest`."""
-        return await self._client.positions.resolve("earliest", self._deadline(timeout))
-
-    async def find_time(self, when: datetime | float, *, timeout: Timeout = ...) -> int:
-        """Return the first position that is not older; see :meth:`zlog.Log.find_time`."""
-        return await self._client.find_time(when, self._deadline(timeout))
-
-    async def cursor(
-        self, name: str, *, create: PositionSpec | None = None, timeout: Timeout = ...
-    ) -> Cursor:
-        """Open a cursor; see :meth:`zlog.Log.cursor`."""
-        cursor = self._client.cursor(name)
-        await cursor.open(create, timeout)
-        return Cursor(cursor)
-
-    async def cursors(self, *, timeout: Timeout = ...) -> builtins.list[CursorState]:
-        """Return all cursors of the log, in the order of their names."""
-        return await self._client.cursors.list(self._deadline(timeout))
-
-    async def stripes(
-        self, start: int = 0, end: int | None = None, *, timeout: Timeout = ...
-    ) -> builtins.list[Stripe]:
-        """Return all stripes of a range of positions; see :meth:`zlog.Log.stripes`."""
-        return await self._client.stripes(start, end, self._deadline(timeout))
-
-    async def stat(
-        self, start: int = 0, end: int | None = None, *, timeout: Timeout = ...
-    ) -> LogStat:
-        """Return the log at a glance; see :meth:`zlog.Log.stat`."""
-        return await stat(self._client.positions, start, end, self._deadline(timeout))
-
-    async def position_map(
-        self, start: int = 0, end: int | None = None, *, cells: int = 512, timeout: Timeout = ...
-    ) -> PositionMap:
-        """Return what the positions of a range hold; see :meth:`zlog.Log.position_map`."""
-        return await map_of(self._client.positions, start, end, cells, self._deadline(timeout))
-
-    async def views(self, *, timeout: Timeout = ...) -> builtins.list[View]:
-        """Return every layout that the log had, oldest first."""
-        return await self._client.layout.head.views(self._deadline(timeout))
 
     def check(
         self,
@@ -423,7 +394,24 @@ class Log(LogHandle):
         rebuild_index: bool = False,
         progress: Progress | None = None,
     ) -> Check:
-        """Audit the log while it is used; see :meth:`zlog.Log.check`."""
+        """Audit the log while it is used; yields what is wrong, nothing if all is well.
+
+        Every object checks its entries' bytes itself, all of them at the same time, so that no
+        data travels. The log is left as it is, with one exception: asking for the tail may finish a
+        layout change whose author died.
+
+        Args:
+            orphans: look for objects that no view has, which takes a list of the store's objects.
+                On Ceph that goes through all objects of the namespace, other logs' too, and needs
+                the permission to read; without it the summary says that it was not done.
+            heal: put right what the primary copy of an object has damaged and another copy has.
+                Only a store on Ceph has several copies. What is sound is never changed.
+            copies: go through the log this many times more, at copies that are chosen at random,
+                and tell what one of them has lost that others have; with ``heal`` put it back.
+            rebuild_index: make anew what is wrong in the objects' indexes of tags.
+            progress: called now and then with how many positions were looked at, and how many
+                there are.
+        """
         checker = self._client.check(
             orphans=orphans,
             heal=heal,
@@ -434,9 +422,13 @@ class Log(LogHandle):
         return Check(checker)
 
     async def close(self) -> None:
-        """Wait for appends under way and close what this handle opened. Safe to call twice."""
-        await self._coalescer.drain()
-        await self._client.io.close()
+        """Wait for appends under way and close this handle; the store stays open.
+
+        Safe to call twice.
+        Every call on the handle afterwards raises StoreUnavailable.
+        """
+        await self._shared.drain()
+        await drive(self._client.io.close())
 
     async def __aenter__(self) -> Self:
         return self

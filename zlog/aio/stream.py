@@ -1,4 +1,4 @@
-"""The entries of a log that have one tag, for asyncio: what :mod:`zlog.stream` is for threads."""
+"""The entries of a log that have one tag: what :meth:`zlog.aio.Log.stream` returns."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, Protocol
 from zlog._base.deadline import Timeout
 from zlog._base.process import ProcessBound
 from zlog._client import Tags
+from zlog._log.stream import cursor_name, with_tag
 from zlog._positions.positions import PositionSpec
 from zlog.aio.cursor import Cursor
 from zlog.entry import Entry, Gap
-from zlog.stream import cursor_name, with_tag
 
 
 class _Log(Protocol):
@@ -42,7 +42,13 @@ class _Log(Protocol):
 
 
 class Stream(ProcessBound):
-    """The entries with one tag; see :class:`zlog.Stream` for what each call does."""
+    """The entries with one tag. Positions are those of the log, with others between them.
+
+    An entry that is appended with several tags is in all their streams at once, at one position.
+
+    Attributes:
+        tag: which.
+    """
 
     def __init__(self, log: _Log, tag: str) -> None:
         """Wrap a log; programs call :meth:`zlog.aio.Log.stream`."""
@@ -52,13 +58,16 @@ class Stream(ProcessBound):
     def append(
         self, data: bytes, *, tags: Collection[str] = (), timeout: Timeout = ...
     ) -> Coroutine[Any, Any, int]:
-        """Append an entry with this tag; see :meth:`zlog.Stream.append`."""
+        """Append an entry with this tag and other ``tags``; see :meth:`zlog.aio.Log.append`."""
         return self._log.append(data, tags=with_tag(self.tag, tags), timeout=timeout)
 
     async def append_many(
         self, entries: Iterable[bytes], *, tags: Collection[str] = (), timeout: Timeout = ...
     ) -> list[int]:
-        """Append entries with this tag; see :meth:`zlog.Stream.append_many`."""
+        """Append entries with this tag and other ``tags``.
+
+        See :meth:`zlog.aio.Log.append_many`.
+        """
         return await self._log.append_many(entries, tags=with_tag(self.tag, tags), timeout=timeout)
 
     def read_range(
@@ -69,13 +78,13 @@ class Stream(ProcessBound):
         reverse: bool = False,
         hole_timeout: Timeout = ...,
     ) -> AsyncIterator[Entry | Gap]:
-        """Iterate over the stream's entries; see :meth:`zlog.Stream.read_range`."""
+        """Iterate over its entries in ``[start, end)``; see :meth:`zlog.aio.Log.read_range`."""
         return self._log.read_range(
             start, end, tags=(self.tag,), reverse=reverse, hole_timeout=hole_timeout
         )
 
     def follow(self, start: int = 0, *, hole_timeout: Timeout = ...) -> AsyncIterator[Entry | Gap]:
-        """Iterate from ``start`` on, for ever; see :meth:`zlog.Stream.follow`."""
+        """Iterate from ``start`` on, for ever; see :meth:`zlog.aio.Log.follow`."""
         return self._log.follow(start, tags=(self.tag,), hole_timeout=hole_timeout)
 
     async def first(self) -> Entry | None:
@@ -97,7 +106,12 @@ class Stream(ProcessBound):
     async def cursor(
         self, name: str, *, create: PositionSpec | None = None, timeout: Timeout = ...
     ) -> Cursor:
-        """Open a cursor of this stream; see :meth:`zlog.Stream.cursor`."""
+        """Open a cursor of this stream, which no other stream's has the name of.
+
+        In the log it is called ``stream.TAG.NAME`` (:func:`cursor_name`), and holds trims back as
+        every cursor does: commit also while no entry comes, with the positions of a follower's
+        gaps or with the log's tail. See :meth:`zlog.aio.Log.cursor`.
+        """
         return await self._log.cursor(cursor_name(self.tag, name), create=create, timeout=timeout)
 
     def __repr__(self) -> str:

@@ -1,159 +1,71 @@
-"""The exclusive writer of a log, for asyncio: what :meth:`zlog.aio.Log.writer` returns."""
+"""The exclusive writer of a log: what :meth:`zlog.aio.Log.writer` returns."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from zlog._append.append import Appender
-from zlog._append.exclusive import Exclusive
-from zlog._append.outcomes import again, not_confirmed, not_sent
+from zlog._append.exclusive_aio import AsyncioAppends
 from zlog._append.place import take
-from zlog._append.room import RECOUNT_SECONDS, Limits, Room
-from zlog._append.rounds import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX, Handed
-from zlog._base.deadline import Deadline, Timeout
-from zlog._base.environment import world_of
+from zlog._append.room import Limits, Room
+from zlog._base.deadline import Timeout
 from zlog._client import LogClient, Tags, new_entries, new_entry
-from zlog._log.writer import WriterHandle
-from zlog._native import core
-from zlog._native.core import Append, Gathering
+from zlog._io.aio import drive, iterate
+from zlog._log.writer import Recovery, WriterHandle
 from zlog.entry import Entry, Gap
 from zlog.errors import ZlogError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from zlog._native.core import NewEntry
-
-
-class _Gathered:
-    """The outcome of appends that were handed in together."""
-
-    def __init__(self, gathering: Gathering, appends: list[Append]) -> None:
-        self._gathering = gathering
-        self._appends = appends
-
-    def done(self) -> bool:
-        return False
-
-    def set_result(self, positions: range) -> None:
-        self._gathering.complete(self._appends, positions)
-
-    def set_exception(self, error: BaseException) -> None:
-        self._gathering.complete(self._appends, [again(error) for _ in self._appends])
-
-
-class _Appends(Exclusive):
-    """Those of a writer on the running event loop.
-
-    Attributes:
-        append: returns the coroutine that appends one entry, as that of `zlog.aio.Log` does. Those
-            that begin in one turn of the loop are handed in together.
-    """
-
-    def prepare(self, appender: Appender, window_bytes: int) -> None:
-        """Get ready; no request is made."""
-        self._loop = loop = asyncio.get_running_loop()
-        self._window_bytes = window_bytes
-        self._gathering = Gathering(
-            loop,
-            self.hand_in_gathered,
-            appender.check,
-            appender.entry_bytes_max,
-            window_bytes,
-            self._timeout,
-            world_of(loop).clock,
-        )
-        self.append = self._gathering.append
-        self._failed: ZlogError | None = None  # what was handed in, since freed() was called
-        self._agents: set[asyncio.Task[None]] = set()
-        self._waiting_for_change: list[asyncio.Future[None]] = []
-
-    def _fail(self, error: ZlogError) -> None:
-        super()._fail(error)
-        self._failed = error if len(self._gathering) else None
-
-    def spawn(self) -> None:
-        agent = self._loop.create_task(self.run())
-        self._agents.add(agent)
-        agent.add_done_callback(self._agents.discard)
-
-    def hand_in_gathered(
-        self, failed: ZlogError | None = None, *, all_of_it: bool = False
-    ) -> ZlogError | None:
-        """Hand in what has gathered, as far as the window has room.
-
-        None of it comes behind an entry that is missing: where one fails, or its time is up before
-        there was room, so do all that gathered behind it.
-
-        Args:
-            failed: what entries before it failed with.
-            all_of_it: also beyond the window.
-
-        Returns:
-            What it failed with. What comes right behind it has to, too.
-        """
-        gathering = self._gathering
-        while len(gathering) and (
-            all_of_it or failed is not None or self.unconfirmed_bytes < self._window_bytes
-        ):
-            entries, appends, late = gathering.take(ROUND_ENTRIES_MAX, ROUND_BYTES_MAX)
-            gathering.complete(late, [not_sent() for _ in late])
-            if late and failed is None:
-                failed = not_sent()
-            if not entries:
-                continue
-            outcome = _Gathered(gathering, appends)
-            try:
-                handed = Handed(entries, outcome, awaited=True, many=True)
-                if failed is None and self.hand_in(handed):
-                    self.spawn()
-            except ZlogError as error:
-                failed = error
-            if failed is not None:
-                outcome.set_exception(failed)
-        gathering.alert = not len(gathering)
-        return failed
-
-    @property
-    def idle(self) -> bool:
-        return super().idle and not len(self._gathering)
-
-    def freed(self) -> None:
-        failed, self._failed = self._failed, None
-        self.hand_in_gathered(failed)
-        waiting, self._waiting_for_change = self._waiting_for_change, []
-        for each in waiting:
-            if not each.done():
-                each.set_result(None)
-
-    async def changed(self, deadline: Deadline) -> bool:
-        """Wait until there may be more room; returns whether that was in time."""
-        change = self._loop.create_future()
-        self._waiting_for_change.append(change)
-        try:
-            await asyncio.wait_for(change, deadline.remaining())
-        except (TimeoutError, asyncio.TimeoutError):
-            return False
-        return True
-
 
 class Writer(WriterHandle):
-    """The only client that appends to a log. See :class:`zlog.Writer` for what each call does."""
+    """The only client that appends to a log, made by :meth:`zlog.aio.Log.writer`.
 
-    _appends: _Appends
+    It belongs to one event loop.
+
+    Entries are in the log in the order in which they were handed in, always, and an entry is
+    confirmed once all before it are durable. Readers see it from then on at the latest.
+
+    The log stays this writer's, also when the program ends or dies, until another writer takes it,
+    or :meth:`release` gives it back. From then on every call that writes raises Fenced.
+
+    After any other error of an append, what was handed in and not confirmed has failed: it may be
+    in the log or not, from the front on, and in its order. The writer can go on. Where the futures
+    of :meth:`submit` have failed, the next call raises that first, whatever it is: so no entry
+    comes behind one that is missing without its sender's knowing.
+    """
+
+    _appends: AsyncioAppends
 
     def append(
         self, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
     ) -> Coroutine[Any, Any, int]:
-        """Append one entry and return its position; see :meth:`zlog.Writer.append`."""
+        """Append one entry and return its position, once it is confirmed.
+
+        Where nothing else is under way, this is one operation of the store.
+
+        Args:
+            data: the entry.
+            tags: as :meth:`zlog.aio.Log.append` takes them.
+            timeout: seconds to wait; the entry, once it was handed in, goes on its way after that.
+
+        Raises:
+            Fenced: the log is not this writer's any more.
+            EntryTooLarge, InvalidTag: nothing was sent.
+            LimitReached: the log is at the writer's capacity, which is not to wait.
+            StoreTimeout: the entry may be in the log or not.
+        """
         entry = data if tags == () else new_entry(data, tags)
         if timeout is ... and self._room.capacity is None:
             return self._appends.append(entry)
-        return self._append((entry,), timeout)
+        deadline = self._deadline(timeout)
+        own = timeout is not ...
+        position: Coroutine[Any, Any, int] = self._appends.append_all((entry,), deadline, own=own)
+        return position
 
     async def append_many(
         self,
@@ -163,22 +75,41 @@ class Writer(WriterHandle):
         tags_each: Iterable[Tags] | None = None,
         timeout: Timeout = ...,
     ) -> range:
-        """Append entries and return their positions; see :meth:`zlog.Writer.append_many`."""
+        """Append entries and return their positions, which follow each other, once confirmed.
+
+        Args:
+            entries, tags, tags_each: as :meth:`zlog.aio.Log.append_many` takes them.
+            timeout: see :meth:`append`.
+
+        Raises:
+            Fenced, EntryTooLarge, InvalidTag, LimitReached, StoreTimeout: see :meth:`append`. Of
+                entries that may be in the log, those come first that were first in the list.
+        """
         items = new_entries(entries, tags, tags_each)
         if not items:
             return range(0)
-        positions: range = await self._append(items, timeout, many=True)
+        own, deadline = timeout is not ..., self._deadline(timeout)
+        positions: range = await self._appends.append_all(items, deadline, own=own, many=True)
         return positions
 
     async def submit(
         self, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
     ) -> asyncio.Future[int]:
-        """Hand an entry in, once there is room; returns the future of its position.
+        """Hand an entry in, and return the future of its position.
 
-        See :meth:`zlog.Writer.submit`.
+        Futures are resolved in the order of the calls. What waits to be sent leaves together, the
+        more the slower the store is. Where too much is under way the call waits for room.
+
+        Args:
+            data: the entry.
+            tags: as :meth:`zlog.aio.Log.append` takes them.
+            timeout: seconds to wait for room.
+
+        Raises:
+            Fenced, EntryTooLarge, InvalidTag, LimitReached: see :meth:`append`.
+            StoreTimeout: there was no room in time. The entry was not sent.
         """
-        entry = new_entry(data, tags)
-        return await self._submit((entry,), self._deadline(timeout), awaited=False)
+        return await self._appends.submit((new_entry(data, tags),), self._deadline(timeout))
 
     async def submit_many(
         self,
@@ -188,35 +119,46 @@ class Writer(WriterHandle):
         tags_each: Iterable[Tags] | None = None,
         timeout: Timeout = ...,
     ) -> asyncio.Future[range]:
-        """Hand entries in, once there is room; returns the future of their positions.
+        """Hand entries in, and return the future of their positions, which follow each other.
 
-        See :meth:`zlog.Writer.submit_many`.
+        As :meth:`submit`, and quicker for each of them. They are confirmed together.
+
+        Args:
+            entries, tags, tags_each: as :meth:`zlog.aio.Log.append_many` takes them.
+            timeout: seconds to wait for room.
+
+        Raises:
+            Fenced, EntryTooLarge, InvalidTag, LimitReached, StoreTimeout: see :meth:`submit`. None
+                of them was sent.
         """
         items = new_entries(entries, tags, tags_each)
-        if items:
-            return await self._submit(items, self._deadline(timeout), awaited=False, many=True)
-        none: asyncio.Future[range] = asyncio.get_running_loop().create_future()
-        none.set_result(range(0))
-        return none
+        return await self._appends.submit(items, self._deadline(timeout), many=True)
 
     async def flush(self, *, timeout: Timeout = ...) -> None:
-        """Wait until all that was handed in is confirmed, or has failed."""
-        deadline = self._deadline(timeout)
-        while not self._appends.idle:
-            if not await self._appends.changed(deadline):
-                raise not_confirmed()
-        self._appends.raise_untold()
+        """Wait until all that was handed in is confirmed, or has failed.
 
-    async def recover(self) -> AsyncIterator[Entry | Gap]:
-        """Iterate over what the log held when it was taken; see :meth:`zlog.Writer.recover`."""
-        reader = await self._recovery()
-        while (items := await reader.next()) is not None:
-            for item in items:
-                yield item
+        Raises:
+            StoreTimeout: it took too long.
+            ZlogError: entries have failed, and no call has raised that yet.
+        """
+        await self._appends.flush(self._deadline(timeout))
+
+    def recover(self) -> AsyncIterator[Entry | Gap]:
+        """Iterate over what the log held when this writer took it, from the trim point on.
+
+        In large reads, of which some are under way while the caller works. Gaps are only found
+        where the log was not exclusive.
+        """
+        return iterate(Recovery(self._client, self.start))
 
     async def trim(self, position: int, *, timeout: Timeout = ...) -> None:
-        """Trim every position below ``position``; see :meth:`zlog.Writer.trim`."""
-        await self._trim(position, timeout)
+        """Trim every position below ``position``; see :meth:`zlog.aio.Log.trim_to`.
+
+        Raises:
+            BeyondTail: the log is not confirmed so far.
+            HeldByCursor: a reader with a cursor has not come so far.
+        """
+        await drive(self._trim(position, timeout))
 
     async def reset(self, *, timeout: Timeout = ...) -> int:
         """Trim all that is confirmed, and return where the log begins then."""
@@ -225,45 +167,16 @@ class Writer(WriterHandle):
         return position
 
     async def release(self, *, timeout: Timeout = ...) -> None:
-        """Wait for what is under way, and give the log back; see :meth:`zlog.Writer.release`."""
+        """Wait for what is under way, and give the log back: any client may append again.
+
+        A log that is not this writer's any more is left alone. Safe to repeat.
+        """
         await self.flush(timeout=timeout)
-        await self._give_back(timeout)
+        await drive(self._give_back(timeout))
 
     async def close(self) -> None:
         """Wait for what is under way. The log stays this writer's; see :meth:`release`."""
-        await self.flush()
-
-    async def _append(
-        self, entries: Sequence[NewEntry], timeout: Timeout, *, many: bool = False
-    ) -> Any:
-        deadline = self._deadline(timeout)
-        outcome = await self._submit(entries, deadline, awaited=True, many=many)
-        if timeout is ...:  # its round has a budget of its own
-            return await outcome
-        try:
-            return await asyncio.wait_for(outcome, deadline.remaining())
-        except (TimeoutError, asyncio.TimeoutError):
-            raise not_confirmed() from None
-
-    async def _submit(
-        self, entries: Sequence[NewEntry], deadline: Deadline, *, awaited: bool, many: bool = False
-    ) -> asyncio.Future[Any]:
-        self._client.appender.check(entries)
-        appends, room = self._appends, self._room
-        outcome: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        handed = Handed(core.entries_owned(entries), outcome, awaited=awaited, many=many)
-        while not room.has(handed.size):
-            await room.recount(handed.size, deadline)
-            if not room.has(handed.size):
-                await appends.changed(deadline.sooner(RECOUNT_SECONDS))
-                if deadline.expired and not room.has(handed.size):
-                    raise room.not_sent(handed.size)
-        failed = appends.hand_in_gathered(all_of_it=True)  # which came before
-        if failed is not None:
-            raise again(failed)
-        if appends.hand_in(handed):
-            appends.spawn()
-        return outcome
+        await self._appends.close(self._deadline())
 
     async def __aenter__(self) -> Self:
         return self
@@ -285,11 +198,11 @@ async def open_writer(
     limits: Limits,
     timeout: Timeout,
 ) -> Writer:
-    """Take the log; see :meth:`zlog.Log.writer`."""
+    """Take the log; see :meth:`zlog.aio.Log.writer`."""
     deadline = client.deadline(timeout)
-    writer, view, end = await take(client.layout, name, deadline)
-    appends = _Appends(client.layout, writer, view, end, client.settings.timeout)
-    appends.prepare(client.appender, limits.window_bytes)
+    writer, view, end = await drive(take(client.layout, name, deadline))
+    appends = AsyncioAppends(client.layout, writer, view, end, client.settings.timeout)
     room = Room(appends, limits)
-    await room.count(deadline)
+    appends.prepare(client.appender, room)
+    await drive(room.count(deadline))
     return Writer(client, appends, room)

@@ -19,7 +19,7 @@ from zlog._client import LogClient
 from zlog._io import drive
 from zlog._native.core import Mutex, reentrant_call
 from zlog.errors import StoreTimeout
-from zlog.log import Log
+from zlog.sync.log import Log
 
 T = TypeVar("T")
 

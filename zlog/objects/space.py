@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from zlog._base.process import ProcessBound
 from zlog._io import drive
-from zlog.log import Log
 from zlog.objects import _space
 from zlog.objects._handles import WATCH_EVENTS
 from zlog.objects._port import ThreadPort
@@ -28,6 +27,7 @@ from zlog.objects.handles import (
     Watch,
 )
 from zlog.objects.locks import Election, Lock
+from zlog.sync.log import Log
 
 if TYPE_CHECKING:
     from typing_extensions import Self

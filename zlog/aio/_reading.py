@@ -1,26 +1,25 @@
-"""The calls of `zlog.Log` that read it, and say where readers begin."""
+"""The calls of a log that read it, and that find where readers begin."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import AsyncIterator, Collection
 from datetime import datetime
 
 from zlog._base.deadline import Timeout
-from zlog._io import drive
+from zlog._io.aio import drive, iterate
 from zlog._log.handle import LogHandle
-from zlog._native.core import Items
 from zlog._positions.positions import PositionSpec
 from zlog._read.columns import Columns
 from zlog._read.cursors import CursorState
 from zlog._read.select import Match
-from zlog.cursor import Cursor
+from zlog.aio.cursor import Cursor
 from zlog.entry import Entry, Gap
 
 
 class Reading(LogHandle):
     """Reads, follows, and keeps cursors."""
 
-    def read(self, position: int, *, timeout: Timeout = ...) -> Entry:
+    async def read(self, position: int, *, timeout: Timeout = ...) -> Entry:
         """Read one entry as it is now, without waiting for it.
 
         Raises:
@@ -28,7 +27,7 @@ class Reading(LogHandle):
             Invalidated: filled or trimmed.
             CorruptEntry: its bytes are damaged or its object is missing.
         """
-        return drive(self._client.read(position, self._deadline(timeout)))
+        return await drive(self._client.read(position, self._deadline(timeout)))
 
     def read_range(
         self,
@@ -39,7 +38,7 @@ class Reading(LogHandle):
         match: Match = "any",
         reverse: bool = False,
         hole_timeout: Timeout = ...,
-    ) -> Iterator[Entry | Gap]:
+    ) -> AsyncIterator[Entry | Gap]:
         """Iterate over ``[start, end)`` in order, as far as the tail when the first is read.
 
         Every position is accounted for: as an Entry, or inside a Gap. With ``tags`` come the
@@ -54,8 +53,7 @@ class Reading(LogHandle):
             reverse: from the end to the start; what is appended meanwhile does not come.
             hole_timeout: as in :meth:`open`; if not given, the handle's own.
         """
-        reader = self._client.range_reader(start, end, tags, match, reverse, hole_timeout)
-        return Items(lambda: drive(reader.next()))
+        return iterate(self._client.range_reader(start, end, tags, match, reverse, hole_timeout))
 
     def read_columns(
         self,
@@ -68,7 +66,7 @@ class Reading(LogHandle):
         tags: Collection[str] | None = None,
         match: Match = "any",
         hole_timeout: Timeout = ...,
-    ) -> Iterator[Columns]:
+    ) -> AsyncIterator[Columns]:
         """Iterate over ``[start, end)`` as :meth:`read_range` does, a window of entries at a time.
 
         Made for tables: no Python object per entry. A window has positions of one stripe.
@@ -88,10 +86,11 @@ class Reading(LogHandle):
         Raises:
             ValueError: a negative position or index, or no room for a window.
         """
-        reader = self._client.columns_reader(
-            start, end, indexes, window_bytes, with_tags, tags, match, hole_timeout
+        return iterate(
+            self._client.columns_reader(
+                start, end, indexes, window_bytes, with_tags, tags, match, hole_timeout
+            )
         )
-        return Items(lambda: drive(reader.next()))
 
     def follow(
         self,
@@ -100,7 +99,7 @@ class Reading(LogHandle):
         tags: Collection[str] | None = None,
         match: Match = "any",
         hole_timeout: Timeout = ...,
-    ) -> Iterator[Entry | Gap]:
+    ) -> AsyncIterator[Entry | Gap]:
         """Iterate from ``start`` on, for ever: wait at the tail for new entries.
 
         With a sequencer, new entries are announced; without one the tail is looked up, at least
@@ -112,10 +111,9 @@ class Reading(LogHandle):
             hole_timeout: as in :meth:`open`; if not given, the handle's own. None makes the reader
                 wait at a hole until another client settles it.
         """
-        follower = self._client.follower(start, tags, match, hole_timeout)
-        return Items(lambda: drive(follower.next()))
+        return iterate(self._client.follower(start, tags, match, hole_timeout))
 
-    def last(self, *tags: str, match: Match = "any", timeout: Timeout = ...) -> Entry | None:
+    async def last(self, *tags: str, match: Match = "any", timeout: Timeout = ...) -> Entry | None:
         """Return the newest entry that has these tags; without any, the newest entry. None: none.
 
         Args:
@@ -123,9 +121,9 @@ class Reading(LogHandle):
             match: ``"any"`` of the tags suffices, or an entry has to have ``"all"``.
             timeout: budget of the call; a log in which the tag is rare may have many stripes.
         """
-        return drive(self._client.last(tags, match, timeout))
+        return await drive(self._client.last(tags, match, timeout))
 
-    def tail(self, *, checked: bool = True, timeout: Timeout = ...) -> int:
+    async def tail(self, *, checked: bool = True, timeout: Timeout = ...) -> int:
         """Return the next position that will be handed out.
 
         A reader that begins there gets only what comes from now on.
@@ -137,17 +135,17 @@ class Reading(LogHandle):
                 replaced a moment ago may answer once more, too high or too low.
             timeout: budget of the call.
         """
-        return drive(self._client.positions.tail(self._deadline(timeout), checked=checked))
+        return await drive(self._client.positions.tail(self._deadline(timeout), checked=checked))
 
-    def earliest(self, *, timeout: Timeout = ...) -> int:
+    async def earliest(self, *, timeout: Timeout = ...) -> int:
         """Return the first position that is not trimmed; the tail when all are.
 
         A reader that begins there misses nothing that is left. The position may hold no entry
         itself, when it was filled or trimmed alone.
         """
-        return drive(self._client.positions.resolve("earliest", self._deadline(timeout)))
+        return await drive(self._client.positions.resolve("earliest", self._deadline(timeout)))
 
-    def find_time(self, when: datetime | float, *, timeout: Timeout = ...) -> int:
+    async def find_time(self, when: datetime | float, *, timeout: Timeout = ...) -> int:
         """Return the first position whose entry is not older than ``when``; else the tail.
 
         A binary search over the entries' times: about twenty small reads in a log of a million.
@@ -165,9 +163,9 @@ class Reading(LogHandle):
         Raises:
             ValueError: a datetime without a time zone.
         """
-        return drive(self._client.find_time(when, self._deadline(timeout)))
+        return await drive(self._client.find_time(when, self._deadline(timeout)))
 
-    def cursor(
+    async def cursor(
         self, name: str, *, create: PositionSpec | None = None, timeout: Timeout = ...
     ) -> Cursor:
         """Open a cursor: where a reader goes on that stops and is started again, anywhere.
@@ -184,9 +182,9 @@ class Reading(LogHandle):
             BeyondTail: nor beyond the tail.
         """
         cursor = self._client.cursor(name)
-        drive(cursor.open(create, timeout))
+        await drive(cursor.open(create, timeout))
         return Cursor(cursor)
 
-    def cursors(self, *, timeout: Timeout = ...) -> list[CursorState]:
+    async def cursors(self, *, timeout: Timeout = ...) -> list[CursorState]:
         """Return all cursors of the log, in the order of their names."""
-        return drive(self._client.cursors.list(self._deadline(timeout)))
+        return await drive(self._client.cursors.list(self._deadline(timeout)))

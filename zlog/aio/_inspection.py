@@ -1,19 +1,19 @@
-"""The calls of `zlog.Log` that tell what a log consists of, and what its positions hold."""
+"""The calls of a log that report what it consists of, and what its positions hold."""
 
 from __future__ import annotations
 
 from zlog._audit.position_map import PositionMap, map_of
 from zlog._base.deadline import Timeout
-from zlog._io import drive
+from zlog._io.aio import drive
 from zlog._log.handle import LogHandle
 from zlog._positions.stat import LogStat, stat
 from zlog.view import Stripe, View
 
 
-class Looking(LogHandle):
-    """Looks at stripes, views and positions."""
+class Inspection(LogHandle):
+    """Reports stripes, views and positions."""
 
-    def stripes(
+    async def stripes(
         self, start: int = 0, end: int | None = None, *, timeout: Timeout = ...
     ) -> list[Stripe]:
         """Return all stripes that hold positions of ``[start, end)``, in ascending order.
@@ -31,9 +31,11 @@ class Looking(LogHandle):
         Raises:
             CorruptEntry: the head has lost a stripe.
         """
-        return drive(self._client.stripes(start, end, self._deadline(timeout)))
+        return await drive(self._client.stripes(start, end, self._deadline(timeout)))
 
-    def stat(self, start: int = 0, end: int | None = None, *, timeout: Timeout = ...) -> LogStat:
+    async def stat(
+        self, start: int = 0, end: int | None = None, *, timeout: Timeout = ...
+    ) -> LogStat:
         """Return the log at a glance; asks every stripe object once.
 
         Args:
@@ -41,9 +43,9 @@ class Looking(LogHandle):
                 whole; None: the range has no end.
             timeout: budget of the call.
         """
-        return drive(stat(self._client.positions, start, end, self._deadline(timeout)))
+        return await drive(stat(self._client.positions, start, end, self._deadline(timeout)))
 
-    def position_map(
+    async def position_map(
         self, start: int = 0, end: int | None = None, *, cells: int = 512, timeout: Timeout = ...
     ) -> PositionMap:
         """Return what the positions of ``[start, end)`` hold, in cells of equal length.
@@ -57,8 +59,10 @@ class Looking(LogHandle):
             cells: how many at most, 1 to 4,096.
             timeout: budget of the call.
         """
-        return drive(map_of(self._client.positions, start, end, cells, self._deadline(timeout)))
+        return await drive(
+            map_of(self._client.positions, start, end, cells, self._deadline(timeout))
+        )
 
-    def views(self, *, timeout: Timeout = ...) -> list[View]:
+    async def views(self, *, timeout: Timeout = ...) -> list[View]:
         """Return the layouts of the last 128 epochs, oldest first."""
-        return drive(self._client.layout.head.views(self._deadline(timeout)))
+        return await drive(self._client.layout.head.views(self._deadline(timeout)))

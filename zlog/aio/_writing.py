@@ -1,15 +1,19 @@
-"""The calls of `zlog.Log` that put entries in."""
+"""The calls of a log that add entries."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
+from typing import TYPE_CHECKING, Any
 
+from zlog._append.coalesce import Coalescer
 from zlog._append.delivery_records import DeliveryKey, DeliverySource
-from zlog._append.share import SharedAppends
 from zlog._base.deadline import Timeout
 from zlog._client import LogClient, Tags, entry_stream, new_entries, new_entry
-from zlog._io import drive
+from zlog._io.aio import drive
 from zlog._log.handle import LogHandle
+
+if TYPE_CHECKING:
+    from zlog._native.core import NewEntry
 
 
 class Writing(LogHandle):
@@ -18,13 +22,16 @@ class Writing(LogHandle):
     def __init__(self, client: LogClient) -> None:
         """Wrap a client; programs call :meth:`open` or :meth:`create`."""
         super().__init__(client)
-        self._shared = SharedAppends(client.appender, client.io, client.settings.timeout)
+        self._shared = Coalescer(client.appender, client.io, client.settings.timeout)
+        self._append = self._shared.append
 
-    def append(self, data: bytes, *, tags: Tags = (), timeout: Timeout = ...) -> int:
+    def append(
+        self, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
+    ) -> Coroutine[Any, Any, int]:
         """Append one entry and return its position, once it is durable.
 
-        Appends of several threads that wait at the same time travel together, unless they come
-        with a ``timeout`` of their own. A thread that is alone sends its entry at once.
+        Appends that wait at the same time travel together, unless they come with a ``timeout`` of
+        their own. An append that is alone leaves at once.
 
         Args:
             data: the entry.
@@ -38,11 +45,13 @@ class Writing(LogHandle):
             StoreTimeout: the entry may be in the log or not, at one position at most.
         """
         entry = data if tags == () else new_entry(data, tags)
-        if timeout is ...:
-            return self._shared.append(entry)
-        return drive(self._client.appender.append([entry], self._deadline(timeout)))[0]
+        return self._append(entry) if timeout is ... else self._append_alone(entry, timeout)
 
-    def append_many(
+    async def _append_alone(self, entry: NewEntry, timeout: float | None) -> int:
+        [position] = await drive(self._client.appender.append([entry], self._deadline(timeout)))
+        return position
+
+    async def append_many(
         self,
         entries: Iterable[bytes],
         *,
@@ -69,9 +78,9 @@ class Writing(LogHandle):
             ZlogError: as in :meth:`append`; its ``positions`` tells what was acknowledged before.
         """
         items = new_entries(entries, tags, tags_each)
-        return drive(self._client.appender.append(items, self._deadline(timeout)))
+        return await drive(self._client.appender.append(items, self._deadline(timeout)))
 
-    def reserve(self, count: int = 1, *, timeout: Timeout = ...) -> range:
+    async def reserve(self, count: int = 1, *, timeout: Timeout = ...) -> range:
         """Take positions without writing to them yet, and return them: they follow each other.
 
         They are handed out to no one else, whatever becomes of the sequencer and the layout. Write
@@ -86,9 +95,11 @@ class Writing(LogHandle):
         Raises:
             SequencerUnavailable: the log has no sequencer. Without one, writers take what is free.
         """
-        return drive(self._client.reserved.reserve(count, self._deadline(timeout)))
+        return await drive(self._client.reserved.reserve(count, self._deadline(timeout)))
 
-    def write(self, position: int, data: bytes, *, tags: Tags = (), timeout: Timeout = ...) -> None:
+    async def write(
+        self, position: int, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
+    ) -> None:
         """Write an entry at a position that was reserved, and return once it is durable.
 
         Safe to repeat with the same data and tags, also in another process: it finds the entry
@@ -102,9 +113,9 @@ class Writing(LogHandle):
             StoreTimeout: the entry may be there or not.
         """
         entry = new_entry(data, tags)
-        drive(self._client.reserved.write(position, entry, self._deadline(timeout)))
+        await drive(self._client.reserved.write(position, entry, self._deadline(timeout)))
 
-    def deliver(
+    async def deliver(
         self,
         entries: Iterable[bytes],
         *,
@@ -149,9 +160,9 @@ class Writing(LogHandle):
         """
         key = DeliveryKey(source, batch, part)
         stream = entry_stream(entries, tags, tags_each)
-        return drive(self._client.deliveries.deliver(stream, key, timeout))
+        return await drive(self._client.deliveries.deliver(stream, key, timeout))
 
-    def deliveries_done(self, source: str, *, before: int, timeout: Timeout = ...) -> None:
+    async def deliveries_done(self, source: str, *, before: int, timeout: Timeout = ...) -> None:
         """Say which batches of a source are delivered, so that the log need not remember them.
 
         They are never delivered again: an attempt that was cut off for a while, and comes back,
@@ -162,9 +173,9 @@ class Writing(LogHandle):
             before: batches below this one are done.
             timeout: budget of the call.
         """
-        drive(self._client.deliveries.records.done(source, before, self._deadline(timeout)))
+        await drive(self._client.deliveries.records.done(source, before, self._deadline(timeout)))
 
-    def forget_source(self, source: str, *, timeout: Timeout = ...) -> None:
+    async def forget_source(self, source: str, *, timeout: Timeout = ...) -> None:
         """Forget a source of deliveries that is gone for good, and all that it has delivered.
 
         Its entries stay in the log. A source that comes again by this name starts afresh: what it
@@ -175,11 +186,11 @@ class Writing(LogHandle):
             source: as in :meth:`deliver`.
             timeout: budget of the call.
         """
-        drive(self._client.deliveries.records.forget(source, self._deadline(timeout)))
+        await drive(self._client.deliveries.records.forget(source, self._deadline(timeout)))
 
-    def sources(self, *, timeout: Timeout = ...) -> list[DeliverySource]:
+    async def sources(self, *, timeout: Timeout = ...) -> list[DeliverySource]:
         """Return all sources of deliveries that the log knows, in the order of their names.
 
         A log takes 1,024 of them. Remove those that are gone with :meth:`forget_source`.
         """
-        return drive(self._client.deliveries.records.sources(self._deadline(timeout)))
+        return await drive(self._client.deliveries.records.sources(self._deadline(timeout)))
