@@ -175,7 +175,7 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> str:
         if name == "__version__":  # few ask, and the metadata takes as long as the rest to import
-            from zlog._base.distribution import version
+            from zlog.distribution import version
 
             return version()
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

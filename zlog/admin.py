@@ -15,7 +15,6 @@ from zlog._audit import versions
 from zlog._audit.versions import NO_METHOD, ClassVersion, Format, Osds, own_version
 from zlog._base import monitor
 from zlog._base.deadline import Deadline
-from zlog._base.distribution import how_to_install
 from zlog._base.io import deadline_of
 from zlog._base.names import DIRECTORY_OBJECT
 from zlog._base.refusals import from_errno
@@ -28,6 +27,7 @@ from zlog._native import core, messages
 from zlog._sequencer import BlockingSequencer, Credentials
 from zlog._sequencer.session import LinkLost
 from zlog._trim.retention import DOUBT_HINT
+from zlog.distribution import how_to_install
 from zlog.errors import LogNotFound, SequencerRefused, SequencerUnavailable, ZlogError
 from zlog.limits import TIMEOUT_SECONDS
 from zlog.store import Store, is_plain

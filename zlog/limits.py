@@ -13,6 +13,8 @@ from zlog._base.codes import UNIT_SHIFT_MAX as _UNIT_SHIFT_MAX
 from zlog._base.codes import WIDTH_MAX as WIDTH_MAX
 
 __all__ = [
+    "APPEND_BYTES_MAX",
+    "APPEND_ENTRIES_MAX",
     "COMPRESSIONS",
     "CONNECT_TIMEOUT_SECONDS",
     "ENTRY_BYTES_MAX",
@@ -36,6 +38,12 @@ __all__ = [
 
 ENTRY_BYTES_MAX_DEFAULT = 1 << 20
 """A handle refuses larger entries unless its ``entry_bytes_max`` says otherwise."""
+
+APPEND_ENTRIES_MAX = 32768
+"""Entries of one list that are in flight at once; the rest of a longer list follows them."""
+
+APPEND_BYTES_MAX = 16 << 20
+"""Bytes of one list that are in flight at once."""
 
 GRANT_COUNT_MAX = 65536
 """Positions that a sequencer grants at once, and that can be reserved at once."""

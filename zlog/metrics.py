@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 from zlog._base import instruments
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
-from zlog._base.distribution import how_to_install
 from zlog._base.io import Call, Reply, Started
 from zlog._base.sequencer import parse_host_port, reachable_at
 from zlog._io import BlockingIo
 from zlog._native.core import Mutex
+from zlog.distribution import how_to_install
 from zlog.errors import ZlogError
 
 if TYPE_CHECKING:

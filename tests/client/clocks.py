@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlog
-from zlog._base.environment import SteadyTime
+from zlog.environment import SteadyTime
 
 NOW = 1_800_000_000.0
 

@@ -11,9 +11,9 @@ import pytest
 import zlog
 from zlog import Retention, RetentionReport
 from zlog._base.codes import COUNT_RECORDS_MAX, OBJECT_TAIL_MAX, RETENTION_BYTES_MAX, Code
-from zlog._base.environment import SteadyTime
 from zlog._native import messages
 from zlog._trim.age import Mark, Watch, _Base
+from zlog.environment import SteadyTime
 
 from ..support.logs import fill_at, leave_hole, new_epoch, raise_tail
 from . import planted

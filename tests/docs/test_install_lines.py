@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from zlog._base.distribution import how_to_install
+from zlog.distribution import how_to_install
 
 from .pages import REPOSITORY
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import zlog
-from zlog._base.deadline import Deadline
 from zlog.objects import Conflict, Rejected, Space, Transaction, aio
 
 from .test_objects import Account
@@ -104,16 +103,16 @@ async def test_transactions(async_space: aio.Space) -> None:
 class Tails:
     """Counts looks at the tail, and may hold them up."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, port: Any) -> None:
         self.begun = 0
         self.answered = asyncio.Event()
         self.hold: asyncio.Event | None = None
-        self._tail = client.positions.tail
-        client.positions.tail = self
+        self._tail = port.tail
+        port.tail = self
 
-    async def __call__(self, deadline: Deadline, *, checked: bool = True) -> int:
+    async def __call__(self) -> int:
         self.begun += 1
-        tail: int = await self._tail(deadline, checked=checked)
+        tail: int = await self._tail()
         if self.hold is not None:
             self.answered.set()
             await self.hold.wait()
@@ -123,7 +122,7 @@ class Tails:
 async def test_readers_share_a_look_at_the_tail(async_space: aio.Space, space: Space) -> None:
     values = async_space.map("m")
     space.map("m").put("key", "old")
-    tails = Tails(async_space._replica.port.client)
+    tails = Tails(async_space._replica.port)
     assert {*await asyncio.gather(*(values.get("key") for _ in range(1000)))} == {"old"}
     assert tails.begun == 2  # the first one begins at once, and the others have the next
 
@@ -133,7 +132,7 @@ async def test_a_reader_joins_no_look_that_began_before_it(
 ) -> None:
     values = async_space.map("m")
     space.map("m").put("key", "old")
-    tails = Tails(async_space._replica.port.client)
+    tails = Tails(async_space._replica.port)
     tails.hold = asyncio.Event()
     first = asyncio.create_task(values.get("key"))
     await tails.answered.wait()  # the look has its answer, and waits with it
@@ -149,7 +148,7 @@ async def test_a_reader_joins_no_look_that_began_before_it(
 
 
 def test_threads_share_a_look_at_the_tail(space: Space) -> None:
-    tails = Tails(space._inner._replica.port.client)
+    tails = Tails(space._inner._replica.port)
     space.map("m").put("key", 1)
     barrier = threading.Barrier(16)
     found: list[Any] = []
@@ -168,13 +167,13 @@ def test_threads_share_a_look_at_the_tail(space: Space) -> None:
 
 
 async def test_a_read_that_fails_fails_for_all_that_share_it(async_space: aio.Space) -> None:
-    client = async_space._replica.port.client
+    port = async_space._replica.port
     with pytest.MonkeyPatch.context() as patch:
 
         async def fail(*_: object, **__: object) -> int:
             raise zlog.StoreTimeout("no answer")
 
-        patch.setattr(client.positions, "tail", fail)
+        patch.setattr(port, "tail", fail)
         reads = (async_space.map("m").get("key") for _ in range(10))
         found = await asyncio.gather(*reads, return_exceptions=True)
         assert all(isinstance(each, zlog.StoreTimeout) for each in found)

@@ -39,8 +39,7 @@ async def _load_too_early(port, manifest, types):  # type: ignore[no-untyped-def
     """Play on from before the mark of the checkpoint."""
     machine = await _load_checkpoint(port, manifest, types)
     if machine is not None:
-        trim_point = port.client.layout.view.trim_point
-        machine.position = max(trim_point, machine.position - 20)
+        machine.position = max(port.trim_point, machine.position - 20)
     return machine
 
 

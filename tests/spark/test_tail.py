@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import zlog
-from zlog._base.distribution import requirements
+from zlog.distribution import requirements
 from zlog.names import check_cursor_name
 from zlog.spark._failures import cause
 from zlog.spark.parse import parser_of

@@ -17,7 +17,10 @@ from tools import sync_facade
 from .files import ROOT, described, tracked
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("_base", "_native", "errors", "limits", "names", "entry", "store", "read_only", "view"),
+    (
+        *("_base", "_native", "distribution", "entry", "environment", "errors", "limits"),
+        *("names", "read_only", "store", "view"),
+    ),
     ("_sequencer",),
     ("_io",),
     ("_replica",),
@@ -33,9 +36,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("_transfer",),
     ("_log", "aio", "sync"),
     ("transfer", "admin", "overview", "metrics"),
-    ("objects",),
     ("zlog",),
-    ("spark", "testing"),
+    ("extension",),
+    ("objects", "spark", "testing"),
     ("seqr",),
     ("cli", "__main__"),
 )
@@ -146,6 +149,23 @@ def owners(name: str) -> Iterator[str]:
             holder = ".".join(parts[:i])
             is_package = MODULES[holder].name == "__init__.py"
             yield holder if is_package else holder.rpartition(".")[0]
+
+
+ADD_ONS = re.compile(
+    r"zlog\.(objects|spark|testing|cli\.commands\.(objects|spark|console|top|exporter|bench))\b"
+)
+
+
+def test_add_ons_import_public_names_only() -> None:
+    """An add-on builds on the core as a program of a user does."""
+    offences = [
+        str(each)
+        for each in imports()
+        if (own := ADD_ONS.match(each.source))
+        and not each.target.startswith(f"{own[0]}.")
+        and any(part.startswith("_") for part in each.target.split("."))
+    ]
+    assert not offences, described(offences)
 
 
 def test_the_design_page_lists_the_layers_in_this_order() -> None:

@@ -47,15 +47,11 @@ from zlog.errors import (
     StoreTimeout,
     ZlogError,
 )
+from zlog.limits import APPEND_BYTES_MAX, APPEND_ENTRIES_MAX
 from zlog.view import ObjectRef, View
 
 if TYPE_CHECKING:
     from zlog._native.core import NewEntry
-
-GRANT_ENTRIES_MAX = 32768
-GRANT_BYTES_MAX = 16 << 20
-"""What one grant covers at most; longer lists go in several rounds, one after the other."""
-
 
 _BUMPS_MAX = 8
 """How often in a row an entry may find the position taken that a sequencer has handed out. Readers
@@ -115,7 +111,7 @@ class Appender:
         positions: list[int] = []
         start = 0
         while start < len(entries):
-            end = core.entries_cut(entries, start, GRANT_ENTRIES_MAX, GRANT_BYTES_MAX)
+            end = core.entries_cut(entries, start, APPEND_ENTRIES_MAX, APPEND_BYTES_MAX)
             try:
                 positions += await self.send(entries, start, end, deadline)
             except ZlogError as error:

@@ -13,9 +13,9 @@ from functools import partial
 from zlog._append.append import Appender
 from zlog._append.outcomes import not_sent, outcomes_of
 from zlog._append.rounds import ROUND_BYTES_MAX, RoundPolicy
-from zlog._base.environment import world_of
 from zlog._base.io import Io, deadline_of
 from zlog._native.core import Append, Gathering
+from zlog.environment import world_of
 
 _WAITING_BYTES_MAX = 64 << 20
 """Data that may wait to be sent; what comes later is held back."""

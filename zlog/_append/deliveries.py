@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from zlog._append.append import GRANT_BYTES_MAX, GRANT_ENTRIES_MAX, Appender
+from zlog._append.append import Appender
 from zlog._append.content import digest, digest_of
 from zlog._append.delivery_records import DeliveryKey, DeliveryRecords
 from zlog._base.codes import FillCode
@@ -35,6 +35,7 @@ from zlog._native import core
 from zlog._read.read import READ_BYTES_MAX, Reader
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import CorruptEntry, DeliveryDiffers, StoreUnavailable, ZlogError
+from zlog.limits import APPEND_BYTES_MAX, APPEND_ENTRIES_MAX
 from zlog.view import View
 
 if TYPE_CHECKING:
@@ -233,7 +234,7 @@ def _rounds(entries: Iterable[NewEntry | core.EntryColumn]) -> Iterator[Sequence
             yield from _parts(item)
             continue
         entry = item if type(item) is bytes else core.entries_owned((item,))[0]
-        if len(some) == GRANT_ENTRIES_MAX or (some and size + len(entry) > GRANT_BYTES_MAX):
+        if len(some) == APPEND_ENTRIES_MAX or (some and size + len(entry) > APPEND_BYTES_MAX):
             yield some
             some, size = [], 0
         some.append(entry)
@@ -245,7 +246,7 @@ def _rounds(entries: Iterable[NewEntry | core.EntryColumn]) -> Iterator[Sequence
 def _parts(column: core.EntryColumn) -> Iterator[core.EntryColumn]:
     start = 0
     while start < len(column):
-        end = core.entries_cut(column, start, GRANT_ENTRIES_MAX, GRANT_BYTES_MAX)
+        end = core.entries_cut(column, start, APPEND_ENTRIES_MAX, APPEND_BYTES_MAX)
         yield column[start:end]
         start = end
 

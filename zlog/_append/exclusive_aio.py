@@ -12,9 +12,9 @@ from zlog._append.outcomes import again, not_confirmed, not_sent
 from zlog._append.room import RECOUNT_SECONDS, Room
 from zlog._append.rounds import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX, Handed
 from zlog._base.deadline import Deadline
-from zlog._base.environment import world_of
 from zlog._native import core
 from zlog._native.core import Append, Gathering
+from zlog.environment import world_of
 from zlog.errors import ZlogError
 
 if TYPE_CHECKING:

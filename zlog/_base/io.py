@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
-from zlog._base.environment import SteadyTime
 from zlog._base.refusals import from_code, refused_call
 from zlog._base.sequencer import SequencerClient
 from zlog._native import messages
+from zlog.environment import SteadyTime
 from zlog.store import RequestPayload, Start, Store
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any, TypeVar
 
-from zlog._base.environment import world_of
 from zlog._base.io import Started
 from zlog._io.base import Batches, Driver
 from zlog._io.completions import Completions
 from zlog._sequencer import AsyncioSequencer, AsyncioSharedSequencer
+from zlog.environment import world_of
 from zlog.store import Start, Store
 
 T = TypeVar("T")

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from zlog._base.deadline import Deadline
-from zlog._base.environment import REAL, SteadyTime, World
 from zlog._base.io import Call, Reply, Started
 from zlog._base.process import ProcessBound
 from zlog._base.sequencer import SHARED_ADDRESS, SequencerClient, is_remote
 from zlog._native.core import Mutex, SharedSequencer
 from zlog._sequencer import Credentials
+from zlog.environment import REAL, SteadyTime, World
 from zlog.errors import SequencerUnavailable, StoreUnavailable
 from zlog.store import Start, Store
 

@@ -6,9 +6,9 @@ import asyncio
 import itertools
 
 from zlog._base.deadline import Deadline
-from zlog._base.environment import World
 from zlog._base.io import TIMED_OUT, Reply
 from zlog._native.core import CompletionQueue, UnderWay
+from zlog.environment import World
 from zlog.store import Start
 
 _CALL_BITS = 32

@@ -10,7 +10,6 @@ import asyncio
 from typing import cast
 
 from zlog._base.deadline import Deadline
-from zlog._base.environment import world_of
 from zlog._base.sequencer import parse_address
 from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
 from zlog._sequencer.dialing import Dialers, OneLink
@@ -25,6 +24,7 @@ from zlog._sequencer.frames import (
 from zlog._sequencer.greeting import CONNECT_SECONDS_MAX, connect_error, greet
 from zlog._sequencer.keepalive import keep_alive
 from zlog._sequencer.session import LinkLost, Session
+from zlog.environment import world_of
 from zlog.errors import SequencerTimeout
 
 _KEY = "sequencers"

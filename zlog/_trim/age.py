@@ -18,12 +18,12 @@ from itertools import chain
 from typing import NamedTuple
 
 from zlog._base.deadline import Deadline
-from zlog._base.environment import SteadyTime
 from zlog._layout.layout import Layout
 from zlog._native import messages
 from zlog._read.holes import Patience
 from zlog._read.read import READ_BYTES_MAX, Reader
 from zlog._trim.count import ask, taken_end
+from zlog.environment import SteadyTime
 from zlog.limits import HOLE_TIMEOUT_SECONDS
 from zlog.view import Stripe
 

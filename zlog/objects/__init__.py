@@ -11,7 +11,7 @@ its entry's position, as all others do (Tango: Balakrishnan et al., SOSP 2013).
 the extra ``objects`` brings.
 """
 
-from zlog._base import distribution as _distribution
+from zlog import distribution as _distribution
 
 try:
     import msgspec as _msgspec  # noqa: F401  # its absence shows here

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-
-from zlog._client import new_entries
-from zlog.errors import CursorAhead, HeldByCursor
+from zlog.errors import HeldByCursor
+from zlog.extension import LogPort
 from zlog.objects._machine import Frozen
 from zlog.objects._pieces import PIECE_BYTES, PIECES_AT_ONCE, Sum, cut
-from zlog.objects._port import Port
 from zlog.objects._records import Tags, encode_manifest, encode_mark
 from zlog.objects._replica import Replica
 
@@ -18,13 +15,12 @@ def cursor_name(space: str) -> str:
     return f"objects.{space}"
 
 
-async def begin_space(port: Port, name: str, tail: int) -> None:
+async def begin_space(port: LogPort, name: str, tail: int) -> None:
     """Write the first checkpoint of a space, an empty one.
 
     The space begins at the tail: that no entry below it is the space's was looked up after it.
     """
-    client = port.client
-    await client.cursors.set(cursor_name(name), tail, client.deadline())
+    await port.set_cursor(cursor_name(name), tail)
     await _append_manifest(port, name, "", tail, [], Sum(), {})
 
 
@@ -33,16 +29,14 @@ async def write_checkpoint(replica: Replica, *, trim: bool) -> int:
     replica.check()
     port, name = replica.port, replica.name
     frozen, mark = await _freeze(replica)
-    client = port.client
     tags = Tags.of(name)
     positions: list[int] = []
     total = Sum()
     batch: list[bytes] = []
-    limit = min(PIECE_BYTES, client.settings.entry_bytes_max)
+    limit = min(PIECE_BYTES, port.entry_bytes_max)
 
     async def send() -> None:
-        entries = new_entries(batch, (tags.piece,))
-        positions.extend(await client.appender.append(entries, client.deadline()))
+        positions.extend(await port.append_many(batch, (tags.piece,)))
         batch.clear()
 
     for piece in cut(frozen.chunks(), limit):
@@ -53,7 +47,7 @@ async def write_checkpoint(replica: Replica, *, trim: bool) -> int:
     if batch:
         await send()
     await _append_manifest(port, name, mark, frozen.start, positions, total, frozen.digests)
-    await _move_cursor(port, name, frozen.start)
+    await port.advance_cursor(cursor_name(name), frozen.start)
     if trim:
         await _trim(port, frozen.start)
     return frozen.start
@@ -78,7 +72,7 @@ async def _freeze(replica: Replica) -> tuple[Frozen, str]:
 
 
 async def _append_manifest(
-    port: Port,
+    port: LogPort,
     name: str,
     mark: str,
     start: int,
@@ -91,18 +85,9 @@ async def _append_manifest(
     await port.append(record, (tags.space, tags.checkpoint))
 
 
-async def _move_cursor(port: Port, name: str, start: int) -> None:
-    client = port.client
-    cursor = cursor_name(name)
-    await client.cursors.create(cursor, start, client.deadline())
-    with contextlib.suppress(CursorAhead):  # another checkpoint has moved it further
-        await client.cursors.advance(cursor, start, client.deadline())
-
-
-async def _trim(port: Port, position: int) -> None:
+async def _trim(port: LogPort, position: int) -> None:
     """Trim as far as other readers of the log let it."""
-    client = port.client
     try:
-        await client.trim_to(position, client.deadline(), past_cursors=False)
+        await port.trim_to(position)
     except HeldByCursor as held:
-        await client.trim_to(held.position, client.deadline(), past_cursors=False)
+        await port.trim_to(held.position)

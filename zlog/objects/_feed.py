@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from zlog._client import LogClient
-from zlog._read.columns import Columns, columns_ahead
-from zlog._read.select import Wanted
-from zlog.entry import Gap
+from zlog import Columns, Gap
+from zlog.extension import LogPort
 
 _SELECTED = 12
 _BYTES = 64
@@ -40,13 +38,13 @@ class Feed:
     """Reads on from a position.
 
     Args:
-        client: of the log.
+        port: to the log.
         tag: of the space.
         position: where it begins.
     """
 
-    def __init__(self, client: LogClient, tag: str, position: int) -> None:
-        self._client = client
+    def __init__(self, port: LogPort, tag: str, position: int) -> None:
+        self._port = port
         self._tag = tag
         self._selects = False
         self.go_to(position)
@@ -58,13 +56,8 @@ class Feed:
 
     def go_to(self, position: int) -> None:
         """Read on from another position."""
-        client = self._client
         self._told = position  # the reader may be further: it keeps back a gap that may go on
-        if self._selects:
-            wanted = Wanted.of((self._tag,), "any")
-            self._ahead = columns_ahead(client.reader, client.budget, position, wanted=wanted)
-        else:
-            self._ahead = columns_ahead(client.reader, client.budget, position, with_tags=True)
+        self._ahead = self._port.columns(position, self._tag if self._selects else None)
 
     async def next(self, tail: int) -> Iterator[Window]:
         """Return what is next below ``tail``; it may be nothing."""

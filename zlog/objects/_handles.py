@@ -11,8 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
-from zlog._base.deadline import Timeout
-from zlog._base.process import ProcessBound
+from zlog.extension import ProcessBound, Timeout
 from zlog.objects._lease import LEASE_SECONDS, Held, acquire
 from zlog.objects._locks import Holder
 from zlog.objects._records import check_key, check_number, owned
@@ -235,8 +234,8 @@ class Queue(Handle[QueueView]):
             wait: seconds to wait for one.
         """
         replica = self._replica
-        io = replica.port.client.io
-        until = io.monotonic() + wait
+        port = replica.port
+        until = port.monotonic() + wait
         await replica.sync()
         while True:
             seen = replica.machine.position
@@ -244,7 +243,7 @@ class Queue(Handle[QueueView]):
                 taken = await self._call([])
                 if taken is not None:
                     return taken[0]
-            left = until - io.monotonic()
+            left = until - port.monotonic()
             if left <= 0:
                 return default
             await replica.wait(seen, left)

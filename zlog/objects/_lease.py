@@ -7,9 +7,8 @@ import math
 from types import TracebackType
 from typing import Any
 
-from zlog._base.deadline import Deadline, Timeout
-from zlog._base.process import ProcessBound
 from zlog.errors import ZlogError
+from zlog.extension import Deadline, ProcessBound, Timeout
 from zlog.objects._locks import Holder, LockState
 from zlog.objects._replica import Replica
 from zlog.objects.errors import LockLost, LockTimeout, OutcomeUnknown, Rejected
@@ -38,14 +37,14 @@ class Held(ProcessBound):
         self.token = token
         self.lease = lease
         self._replica = replica
-        self._io = replica.port.client.io
+        self._clock = replica.port.monotonic
         self._until = began + lease
         self._stop = replica.port.event()
         self._given_back = False
 
     def remaining(self) -> float:
         """Return the seconds that the lease lasts by this machine's clock; 0: it has ended."""
-        return 0.0 if self._given_back else max(0.0, self._until - self._io.monotonic())
+        return 0.0 if self._given_back else max(0.0, self._until - self._clock())
 
     def check(self) -> None:
         """Raise LockLost if the lease has ended, as far as this machine's clock tells."""
@@ -58,7 +57,7 @@ class Held(ProcessBound):
         Raises:
             LockLost: another one has the lock.
         """
-        began = self._io.monotonic()
+        began = self._clock()
         try:
             await _command(self._replica, self.name, "renew", self.token)
         except Rejected as error:
@@ -114,9 +113,8 @@ async def acquire(replica: Replica, name: str, owner: Any, lease: float, timeout
 
     A client that is interrupted, or not answered in time, withdraws its request.
     """
-    client = replica.port.client
-    began = client.io.monotonic()
-    deadline = client.deadline(timeout)
+    began = replica.port.monotonic()
+    deadline = replica.port.deadline(timeout)
     ask = ("lock", name, ["acquire", owner, lease])
     request = replica.new_id()
     held: Held | None = None
@@ -154,7 +152,6 @@ async def _withdraw(replica: Replica, name: str, ask: tuple[Any, ...], id: str) 
 
 
 async def _wait_for_turn(replica: Replica, name: str, token: int, deadline: Deadline) -> None:
-    io = replica.port.client.io
     seen: Holder | None = None
     since = 0.0
     while True:
@@ -168,7 +165,7 @@ async def _wait_for_turn(replica: Replica, name: str, token: int, deadline: Dead
             return
         if holder is None or not waits:
             raise LockLost(f"the request for lock {name!r} under token {token} has expired")
-        now = io.monotonic()
+        now = replica.port.monotonic()
         if holder != seen:
             seen, since = holder, now
         left = since + holder.lease - now

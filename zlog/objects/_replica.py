@@ -7,16 +7,13 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from zlog._base.options import RETENTION_COMPACT_AFTER
-from zlog._base.process import ProcessBound
-from zlog._read.columns import Columns
-from zlog._read.items import no_entry
+from zlog import Columns, Retention
 from zlog.entry import Gap, GapKind
 from zlog.errors import NotWritten, StoreTimeout, StoreUnavailable, ZlogError
+from zlog.extension import LogPort, ProcessBound, no_entry
 from zlog.objects._decided import Outcome
 from zlog.objects._feed import Feed, Window
 from zlog.objects._machine import Machine
-from zlog.objects._port import Port, Rounds
 from zlog.objects._records import (
     Commit,
     DecodeError,
@@ -30,6 +27,7 @@ from zlog.objects._records import (
     refusal,
 )
 from zlog.objects._restore import restored
+from zlog.objects._rounds import Rounds
 from zlog.objects._states import Change, Replicated
 from zlog.objects.errors import OutcomeUnknown, PastLost, ResultLost, Stopped, UnsuitableLog
 
@@ -87,7 +85,7 @@ class Replica(ProcessBound):
     """
 
     def __init__(
-        self, port: Port, name: str, machine: Machine, types: Mapping[str, type[Replicated]]
+        self, port: LogPort, name: str, machine: Machine, types: Mapping[str, type[Replicated]]
     ) -> None:
         self.port = port
         self.name = name
@@ -103,7 +101,7 @@ class Replica(ProcessBound):
         self._record_tags = (self.tags.space,)
         self.failed: Exception | None = None
         self._goal = 0
-        self._ids = port.client.io.token(12).hex()
+        self._ids = port.random_bytes(12).hex()
         self._numbers = itertools.count()
         self.torn = False
         self._fresh = -math.inf
@@ -111,12 +109,12 @@ class Replica(ProcessBound):
         self._tails = Rounds[tuple[int, float]](port)
         self._plays = Rounds[None](port, lambda: self.machine.position)
         self._waits = Rounds[None](port, lambda: self.machine.position)
-        self._feed = Feed(port.client, self.tags.space, machine.position)
+        self._feed = Feed(port, self.tags.space, machine.position)
 
     @property
     def log(self) -> str:
         """The log's name."""
-        return self.port.client.layout.view.log
+        return self.port.log
 
     def check(self) -> None:
         """Raise what has stopped the replica, if anything has."""
@@ -131,7 +129,7 @@ class Replica(ProcessBound):
     async def sync(self, staleness: float = LINEARIZABLE) -> None:
         """Make sure that the state has all that was acknowledged ``staleness`` seconds ago."""
         self.check()
-        if staleness and self.port.client.io.monotonic() - self._fresh <= staleness:
+        if staleness and self.port.monotonic() - self._fresh <= staleness:
             return
         checked = await self._tails.join(self._check_tail)
         assert checked is not None  # without a time-out
@@ -141,10 +139,9 @@ class Replica(ProcessBound):
 
     async def _check_tail(self) -> tuple[int, float]:
         """Return the log's tail, and a time: all that was acknowledged until then lies below."""
-        client = self.port.client
-        began = client.io.monotonic()
-        tail = await client.positions.tail(client.deadline())
-        check_log(client.layout.view.options, self.log)
+        began = self.port.monotonic()
+        tail = await self.port.tail()
+        check_log(self.port.options, self.log)
         return tail, began
 
     async def play_to(self, position: int) -> None:
@@ -163,16 +160,15 @@ class Replica(ProcessBound):
         seconds = min(seconds, WAIT_SECONDS)
 
         async def work() -> None:
-            client, position = self.port.client, self._waits.began_at
+            position = self._waits.began_at
             if position > seen:
                 return
-            deadline = client.budget.longer(seconds)
-            tail = await client.positions.wait(position, seconds, deadline)
+            tail = await self.port.wait(position, seconds)
             if tail is not None:
                 try:
                     await self.play_to(tail)
                 except NotWritten:  # told by a sequencer that was replaced: it counts no more
-                    await client.io.sleep(min(seconds, 0.1))
+                    await self.port.sleep(min(seconds, 0.1))
 
         await self._waits.join(work, seconds=seconds, seen=seen)
 
@@ -242,15 +238,15 @@ class Replica(ProcessBound):
 
     async def _obstacle(self, gaps: Iterable[Gap]) -> Gap | None:
         """Return the first gap in which an entry of the space may have been."""
-        client = self.port.client
-        view, asked = client.layout.view, False
+        port, asked = self.port, False
         for gap in gaps:
             if gap.kind in HIDING:
                 return gap
             if gap.kind is GapKind.TRIMMED:
-                if gap.position >= view.trim_point and not asked:  # an object knew it first
-                    view, asked = await client.layout.refresh(client.deadline()), True
-                if gap.position < view.trim_point:
+                if gap.position >= port.trim_point and not asked:  # an object knew it first
+                    await port.refresh()
+                    asked = True
+                if gap.position < port.trim_point:
                     return gap
         return None
 
@@ -399,7 +395,7 @@ class _Overtaken(Exception):
 
 def check_log(options: Mapping[str, str], log: str) -> None:
     """Raise UnsuitableLog if a setting of the log would destroy a space."""
-    if RETENTION_COMPACT_AFTER in options:
+    if Retention.of(options).compact_after is not None:
         raise UnsuitableLog(
             f"log {log!r} keeps only the newest entry of each tag (compact_after), and a space"
             " needs all of its entries"

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from zlog._read.iterate import RangeReader
-from zlog._read.select import Backwards, Wanted
 from zlog.entry import Entry
+from zlog.extension import LogPort
 from zlog.objects._machine import Machine
 from zlog.objects._pieces import PIECES_AT_ONCE, Joined, Sum
-from zlog.objects._port import Port
 from zlog.objects._records import DecodeError, Manifest, Tags, decode_record, refusal
 from zlog.objects._states import Replicated
 from zlog.objects.errors import Stopped
 
 
 async def restored(
-    port: Port,
+    port: LogPort,
     name: str,
     types: Mapping[str, type[Replicated]],
     end: int | None = None,
@@ -35,29 +33,25 @@ async def restored(
     Raises:
         Stopped: it is of a newer version, or has objects of unknown types.
     """
-    client = port.client
-    wanted = Wanted.of((Tags.of(name).checkpoint,), "any")
     while True:
-        trim_point = client.layout.view.trim_point
-        manifests = Backwards(client.reader, client.budget, wanted, 0, end, entries_max=1)
+        trim_point = port.trim_point
+        manifests = port.newest(Tags.of(name).checkpoint, end)
         while (items := await manifests.next()) is not None:
             for item in items:
                 if isinstance(item, Entry):
                     machine = await _load(port, manifest_of(item), types)
                     if machine is not None:
                         return machine
-        await client.layout.refresh(client.deadline())
-        if client.layout.view.trim_point == trim_point:
+        await port.refresh()
+        if port.trim_point == trim_point:
             return None  # else what was there went meanwhile, and a newer one is there
 
 
 async def oldest(
-    port: Port, name: str, types: Mapping[str, type[Replicated]]
+    port: LogPort, name: str, types: Mapping[str, type[Replicated]]
 ) -> tuple[Machine | None, bool]:
     """Return the state of the oldest whole checkpoint, and whether the space began with it."""
-    client = port.client
-    wanted = Wanted.of((Tags.of(name).checkpoint,), "any")
-    manifests = RangeReader(client.reader, client.budget, 0, None, wanted=wanted)
+    manifests = port.items(Tags.of(name).checkpoint)
     while (items := await manifests.next()) is not None:
         for item in items:
             if isinstance(item, Entry):
@@ -84,19 +78,18 @@ def manifest_of(entry: Entry) -> Manifest:
 
 
 async def _load(
-    port: Port, manifest: Manifest, types: Mapping[str, type[Replicated]]
+    port: LogPort, manifest: Manifest, types: Mapping[str, type[Replicated]]
 ) -> Machine | None:
     """Return the state that a checkpoint has; None: the log was trimmed there, or it is damaged."""
-    client = port.client
-    await client.layout.refresh(client.deadline())
-    if manifest.start < client.layout.view.trim_point:
+    await port.refresh()
+    if manifest.start < port.trim_point:
         return None
     machine = Machine(types, manifest.start)
     chunks, total = Joined(), Sum()
     refused: Stopped | None = None
     for i in range(0, len(manifest.pieces), PIECES_AT_ONCE):
         positions = manifest.pieces[i : i + PIECES_AT_ONCE]
-        found = await client.reader.read(sorted(positions), client.deadline())
+        found = await port.read(positions)
         for position in positions:
             slot = found[position]
             if not isinstance(slot, Entry):

@@ -8,13 +8,10 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from zlog._base.process import ProcessBound
-from zlog._layout.views import backoff
-from zlog._read.items import no_entry
-from zlog._read.select import Backwards, Wanted
 from zlog.aio.log import Log
 from zlog.aio.opening import Opening
 from zlog.entry import Entry
+from zlog.extension import AsyncioPort, LogPort, ProcessBound, no_entry
 from zlog.names import check_space_name
 from zlog.objects._checkpoint import begin_space, cursor_name, write_checkpoint
 from zlog.objects._decided import Outcome
@@ -30,7 +27,6 @@ from zlog.objects._handles import (
     Set,
 )
 from zlog.objects._machine import Machine, check_types
-from zlog.objects._port import AsyncioPort, Port
 from zlog.objects._records import ID_BYTES_MAX, Tags, check_key
 from zlog.objects._replica import HIDING, LINEARIZABLE, Replica, check_log
 from zlog.objects._restore import oldest, restored
@@ -151,7 +147,7 @@ class Space(ProcessBound):
         failed: Conflict | None = None
         for tried in range(attempts):
             if tried:
-                await backoff(replica.port.client.io, min(tried, 6))
+                await replica.port.backoff(min(tried, 6))
                 await replica.sync()
                 fresh = True
             attempt += 1
@@ -220,12 +216,12 @@ class Space(ProcessBound):
         """Return the space as it was; see :meth:`zlog.objects.Space.at`."""
         if not isinstance(self._replica.failed, Stopped):  # whose past can still be read
             self._replica.check()
-        client = self._replica.port.client
+        port = self._replica.port
         if isinstance(when, datetime):
-            end = await client.find_time(when, client.deadline())
+            end = await port.find_time(when)
         else:
             end = when + 1
-            await client.positions.check_reached("look at", when, end, client.deadline())
+            await port.check_reached("look at", when)
         return Views(await self._past(end))
 
     async def _past(self, end: int) -> Replica:
@@ -320,13 +316,12 @@ class TransactionContext(ProcessBound):
 
 
 async def begin(
-    port: Port, name: str, types: Iterable[type[Replicated]], *, create: bool
+    port: LogPort, name: str, types: Iterable[type[Replicated]], *, create: bool
 ) -> Replica:
     """Return a replica that is up to date; see :meth:`zlog.objects.Space.open`."""
     check_space_name(name)
     classes = check_types(types)
-    client = port.client
-    check_log(client.layout.view.options, client.layout.view.log)
+    check_log(port.options, port.log)
     machine = await _first_state(port, name, classes, create=create)
     replica = Replica(port, name, machine, classes)
     await replica.sync()
@@ -334,26 +329,24 @@ async def begin(
 
 
 async def _first_state(
-    port: Port, name: str, types: Mapping[str, type[Replicated]], *, create: bool
+    port: LogPort, name: str, types: Mapping[str, type[Replicated]], *, create: bool
 ) -> Machine:
     """Return the state of the newest checkpoint; of a new space an empty one."""
-    client = port.client
-    tail = await client.positions.tail(client.deadline())
+    tail = await port.tail()
     machine = await restored(port, name, types)
     if machine is not None:
         return machine
-    log = client.layout.view.log
+    log = port.log
     no_checkpoint = PastLost(f"space {name!r} of log {log!r} has no checkpoint that can be read")
-    cursor = await client.cursors.read(cursor_name(name), client.deadline())
-    wanted = Wanted.of((Tags.of(name).space,), "any")
-    entries = Backwards(client.reader, client.budget, wanted, 0, None, entries_max=1)
+    cursor = await port.cursor(cursor_name(name))
+    entries = port.newest(Tags.of(name).space)
     while (items := await entries.next()) is not None:
         for item in items:
             if isinstance(item, Entry):
                 raise no_checkpoint
-            if cursor and item.kind in HIDING:  # all entries of the space may be lost
+            if cursor is not None and item.kind in HIDING:  # all entries of the space may be lost
                 raise no_entry(item, log)
-    if cursor and cursor.position < client.layout.view.trim_point:
+    if cursor is not None and cursor < port.trim_point:
         raise no_checkpoint
     if not create:
         raise SpaceNotFound(f"log {log!r} has no space {name!r}")

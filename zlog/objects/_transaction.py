@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from zlog._base.process import ProcessBound
+from zlog.extension import ProcessBound
 from zlog.objects._decided import Outcome
 from zlog.objects._machine import new_state
 from zlog.objects._records import Range, Read, check_key, check_number, given, owned

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from zlog._base.process import ProcessBound
-from zlog._native.core import reentrant_call
+from zlog.extension import ProcessBound, reentrant_call
 from zlog.objects._locks import Holder, LockState
 from zlog.objects._records import check_key, given
 from zlog.objects._replica import Replica

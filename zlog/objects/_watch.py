@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from zlog._base.process import ProcessBound
 from zlog.errors import ZlogError
+from zlog.extension import ProcessBound
 from zlog.objects._records import given
 from zlog.objects._replica import Event, Replica
 from zlog.objects._states import Change

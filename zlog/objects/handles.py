@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from zlog._base.process import ProcessBound
-from zlog._base.threads import start_thread
-from zlog._io import drive
+from zlog.extension import ProcessBound, drive, start_thread
 from zlog.objects import _handles, _watch
 from zlog.objects._handles import WATCH_EVENTS
 from zlog.objects._replica import LINEARIZABLE, Event

@@ -5,9 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from zlog._base.deadline import Timeout
-from zlog._base.process import ProcessBound
-from zlog._io import drive
+from zlog.extension import ProcessBound, Timeout, drive
 from zlog.objects import _handles, _lease
 from zlog.objects._handles import WATCH_EVENTS
 from zlog.objects._lease import LEASE_SECONDS

@@ -7,11 +7,9 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
-from zlog._base.process import ProcessBound
-from zlog._io import drive
+from zlog.extension import ProcessBound, ThreadPort, drive
 from zlog.objects import _space
 from zlog.objects._handles import WATCH_EVENTS
-from zlog.objects._port import ThreadPort
 from zlog.objects._replica import LINEARIZABLE
 from zlog.objects._space import ATTEMPTS
 from zlog.objects._states import Replicated

@@ -9,7 +9,7 @@ Spark finds it by itself where this package is installed. Needs PySpark and PyAr
 
 import sys as _sys
 
-from zlog._base import distribution as _distribution
+from zlog import distribution as _distribution
 
 try:
     import pyarrow as _pyarrow  # noqa: F401  # its absence shows here

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
-from zlog._base.striping import Places, Spacing
+from zlog import Places, Spacing
 from zlog.errors import ZlogError
 from zlog.limits import STRIPE_BYTES_DEFAULT, STRIPE_RECORDS_DEFAULT
 

@@ -10,8 +10,7 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zlog._read.columns import Columns
-from zlog._read.select import Match
+from zlog import Columns, Match
 from zlog.entry import Gap, GapKind
 from zlog.errors import CorruptEntry, ForgedEntry, UnsupportedVersion, ZlogError
 from zlog.spark._handles import LogRef, Patience, trimmed_error

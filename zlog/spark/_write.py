@@ -23,17 +23,16 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import ArrayType, BinaryType, StringType, StructType
 
-from zlog._append.append import GRANT_BYTES_MAX, GRANT_ENTRIES_MAX
-from zlog._native import core
-from zlog._native.core import EntryColumn
 from zlog.errors import DeliveryDiffers
+from zlog.extension import EntryColumn, tagged_each
+from zlog.limits import APPEND_BYTES_MAX, APPEND_ENTRIES_MAX
 from zlog.spark._handles import LogRef
 from zlog.spark._hints import hints_shown, shows_hints
 from zlog.spark._options import SinkOptions
 
 if TYPE_CHECKING:
     from zlog import Log
-    from zlog._native.core import NewEntry
+    from zlog.extension import NewEntry
 
 
 _TAGS = "tags"
@@ -180,7 +179,7 @@ def _items(
         if tags is None:
             yield column
         else:
-            yield from core.tagged_each(column, tags)
+            yield from tagged_each(column, tags)
 
 
 def _columns(
@@ -214,7 +213,7 @@ def _joined_columns(batches: Iterator[pa.RecordBatch]) -> Iterator[EntryColumn]:
         if column.null_count:
             yield _joined(some)
             raise ValueError(_NULL)
-        if rows + len(column) > GRANT_ENTRIES_MAX or size + column.nbytes > GRANT_BYTES_MAX:
+        if rows + len(column) > APPEND_ENTRIES_MAX or size + column.nbytes > APPEND_BYTES_MAX:
             yield _joined(some)
             some, rows, size = [], 0, 0
         some.append(column)

@@ -15,7 +15,7 @@ import selectors
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
-from zlog._base.environment import SteadyTime, World
+from zlog.environment import SteadyTime, World
 from zlog.testing._network import Network
 from zlog.testing._process import PROCESS, Process
 
@@ -41,7 +41,7 @@ class Stuck(RuntimeError):
 
 
 class VirtualWorld(World):
-    """Chance and clocks of a virtual loop; see ``zlog._base.environment.World``."""
+    """Chance and clocks of a virtual loop; see ``zlog.environment.World``."""
 
     def __init__(self, loop: VirtualLoop, seed: int) -> None:
         self._random = random.Random(f"{seed}.world")

@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from zlog._native.core import CompletionQueue, SharedSequencer, UnderWay
-from zlog.store import RequestPayload, Start, Store
+from zlog.store import CompletionQueue, RequestPayload, SharedSequencer, Start, Store, UnderWay
 
 if TYPE_CHECKING:
     from typing_extensions import Self

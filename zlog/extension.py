@@ -1,0 +1,311 @@
+"""The API for code that builds on a log and serves threads and asyncio alike.
+
+:mod:`zlog.objects` is built on it. Such code is written once, as ``async def`` functions over a
+:class:`LogPort`. With :class:`ThreadPort` every await blocks inside and returns, so :func:`drive`
+runs a whole call in the caller's thread; with :class:`AsyncioPort` it suspends as coroutines do
+(docs/decisions/0002-logic-once.md).
+
+Handles of such code derive from :class:`ProcessBound`, so that a forked child can't use them, and
+keep their state under a :class:`Mutex`, so that a call from a signal handler raises
+:class:`zlog.ReentrantCall` instead of waiting for the call that it interrupts.
+"""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Any, Protocol
+
+from zlog import aio
+from zlog._base.deadline import Deadline, Timeout
+from zlog._base.process import ProcessBound
+from zlog._base.threads import start_thread
+from zlog._client import LogClient, new_entries
+from zlog._io import drive
+from zlog._layout.views import backoff
+from zlog._native.core import EntryColumn, Mutex, Tagged, reentrant_call, tagged_each
+from zlog._read.columns import Columns, columns_ahead
+from zlog._read.items import no_entry
+from zlog._read.iterate import RangeReader
+from zlog._read.select import Backwards, Wanted
+from zlog.entry import Entry, Gap
+from zlog.errors import CursorAhead
+from zlog.sync.log import Log
+
+__all__ = [
+    "AsyncioPort",
+    "ColumnReader",
+    "Deadline",
+    "EntryColumn",
+    "Event",
+    "ItemReader",
+    "LogPort",
+    "Mutex",
+    "NewEntry",
+    "ProcessBound",
+    "ThreadPort",
+    "Timeout",
+    "drive",
+    "no_entry",
+    "reentrant_call",
+    "start_thread",
+    "tagged_each",
+]
+
+
+NewEntry = bytes | Tagged
+"""What is appended as one entry: data, or data with tags."""
+
+
+class Event(Protocol):
+    """Something that happens once."""
+
+    def set(self) -> None:
+        """Wake all that wait."""
+        ...
+
+    async def wait(self, seconds: float | None = None) -> bool:
+        """Wait until it is set. Returns False if ``seconds`` pass first."""
+        ...
+
+
+class ItemReader(Protocol):
+    """Reads the entries and gaps of a range, window by window."""
+
+    async def next(self) -> Sequence[Entry | Gap] | None:
+        """Return the next window, which may be empty; None at the end of the range."""
+        ...
+
+
+class ColumnReader(Protocol):
+    """Reads from a position on, as columns, with a prefetch of the next windows."""
+
+    @property
+    def position(self) -> int:
+        """The position after the last window that was returned."""
+        ...
+
+    async def next(self, tail: int) -> list[Columns]:
+        """Return the next window below ``tail``, which may be empty."""
+        ...
+
+
+class LogPort(abc.ABC):
+    """What code for threads and asyncio needs of a log and of its surroundings.
+
+    Each call has the time-out of the log's handle, and raises what the call of the same name of
+    :class:`zlog.Log` raises.
+
+    Attributes:
+        lock: held while state is changed or read.
+        caller: returns the identity of the calling thread.
+        wait_seconds: how long one caller waits for another that makes no progress; None for ever.
+    """
+
+    lock: AbstractContextManager[Any]
+    caller: Callable[[], object]
+    wait_seconds: float | None
+
+    def __init__(self, client: LogClient) -> None:
+        """Wrap the parts of a handle; programs make a :class:`ThreadPort` or an asyncio one."""
+        self._client = client
+        self.monotonic = client.io.monotonic
+        self.sleep = client.io.sleep
+        self.random_bytes = client.io.token
+        self.deadline = client.deadline
+
+    @abc.abstractmethod
+    async def append(self, data: bytes, tags: Sequence[str]) -> int:
+        """Append an entry. Entries of simultaneous calls travel together."""
+
+    @abc.abstractmethod
+    def event(self) -> Event:
+        """Return an event that is not set."""
+
+    @abc.abstractmethod
+    async def pause(self) -> None:
+        """Let other tasks run."""
+
+    @abc.abstractmethod
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine to its end, concurrently with the caller."""
+
+    async def backoff(self, attempt: int) -> None:
+        """Sleep a random time, which doubles with each attempt up to half a second."""
+        await backoff(self._client.io, attempt)
+
+    @property
+    def log(self) -> str:
+        """The log's name."""
+        return self._client.layout.view.log
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """The options of the newest view that this client knows."""
+        return self._client.layout.view.options
+
+    @property
+    def trim_point(self) -> int:
+        """The first position that is not trimmed, as far as this client knows."""
+        return self._client.layout.view.trim_point
+
+    @property
+    def entry_bytes_max(self) -> int:
+        """The largest entry that the handle appends, in bytes."""
+        return self._client.settings.entry_bytes_max
+
+    async def refresh(self) -> None:
+        """Read the newest view from the log's head object."""
+        await self._client.layout.refresh(self.deadline())
+
+    async def append_many(self, batch: Iterable[bytes], tags: Sequence[str]) -> Sequence[int]:
+        """Append entries with the same tags. Returns their positions."""
+        return await self._client.appender.append(new_entries(batch, tags), self.deadline())
+
+    async def tail(self) -> int:
+        """Return the next position that will be granted; linearizable."""
+        return await self._client.positions.tail(self.deadline())
+
+    async def wait(self, position: int, seconds: float) -> int | None:
+        """Wait until the tail has passed a position. Returns the tail; None after ``seconds``."""
+        deadline = self._client.budget.longer(seconds)
+        return await self._client.positions.wait(position, seconds, deadline)
+
+    async def check_reached(self, action: str, position: int) -> None:
+        """Raise BeyondTail, with what was to be done, if a position was not granted yet."""
+        await self._client.positions.check_reached(action, position, position + 1, self.deadline())
+
+    async def find_time(self, when: datetime | float) -> int:
+        """Return the first position whose entry is not older than a time."""
+        return await self._client.find_time(when, self.deadline())
+
+    async def read(self, positions: Iterable[int]) -> Mapping[int, Entry | Gap]:
+        """Return what positions hold now, without waiting for holes."""
+        return await self._client.reader.read(sorted(positions), self.deadline())
+
+    def items(self, tag: str) -> ItemReader:
+        """Return a reader of the entries with a tag, from the first one on."""
+        wanted = Wanted.of((tag,), "any")
+        return RangeReader(self._client.reader, self._client.budget, 0, None, wanted=wanted)
+
+    def newest(self, tag: str, end: int | None = None) -> ItemReader:
+        """Return a reader of the entries with a tag, the newest first, one at a time.
+
+        Args:
+            tag: which entries.
+            end: only entries below this position; None for all.
+        """
+        client, wanted = self._client, Wanted.of((tag,), "any")
+        return Backwards(client.reader, client.budget, wanted, 0, end, entries_max=1)
+
+    def columns(self, start: int, tag: str | None = None) -> ColumnReader:
+        """Return a reader of the entries from ``start`` on, all with their tags, or of one tag."""
+        client = self._client
+        if tag is None:
+            return columns_ahead(client.reader, client.budget, start, with_tags=True)
+        wanted = Wanted.of((tag,), "any")
+        return columns_ahead(client.reader, client.budget, start, wanted=wanted)
+
+    async def cursor(self, name: str) -> int | None:
+        """Return the position of a cursor; None if there is no cursor of this name."""
+        state = await self._client.cursors.read(name, self.deadline())
+        return None if state is None else state.position
+
+    async def set_cursor(self, name: str, position: int) -> None:
+        """Create a cursor, or move it forward or back."""
+        await self._client.cursors.set(name, position, self.deadline())
+
+    async def advance_cursor(self, name: str, position: int) -> None:
+        """Create a cursor, or move it forward. A cursor that is further already stays there."""
+        await self._client.cursors.create(name, position, self.deadline())
+        with contextlib.suppress(CursorAhead):
+            await self._client.cursors.advance(name, position, self.deadline())
+
+    async def trim_to(self, position: int) -> None:
+        """Trim everything below a position. Raises HeldByCursor if a cursor is below it."""
+        await self._client.trim_to(position, self.deadline(), past_cursors=False)
+
+
+class _ThreadEvent:
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self.set = self._event.set
+
+    async def wait(self, seconds: float | None = None) -> bool:
+        return self._event.wait(seconds)
+
+
+class ThreadPort(LogPort):
+    """A port to a :class:`zlog.Log`: awaits block."""
+
+    def __init__(self, log: Log) -> None:
+        """Wrap a log."""
+        super().__init__(log._client)
+        self.lock = Mutex(reentrant=True)
+        self.caller = threading.get_ident
+        self.wait_seconds = self._client.settings.timeout
+        self._log = log
+
+    async def append(self, data: bytes, tags: Sequence[str]) -> int:
+        """See :meth:`LogPort.append`."""
+        return self._log.append(data, tags=tags)
+
+    def event(self) -> Event:
+        """See :meth:`LogPort.event`."""
+        return _ThreadEvent()
+
+    async def pause(self) -> None:
+        """See :meth:`LogPort.pause`."""
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """See :meth:`LogPort.spawn`. It runs in a thread that does not keep the process alive."""
+        start_thread(lambda: drive(work), "zlog.extension")
+
+
+class _LoopEvent:
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self.set = self._event.set
+
+    async def wait(self, seconds: float | None = None) -> bool:
+        if seconds is None:
+            return await self._event.wait()
+        with contextlib.suppress(asyncio.TimeoutError):
+            return await asyncio.wait_for(self._event.wait(), seconds)
+        return False
+
+
+class AsyncioPort(LogPort):
+    """A port to a :class:`zlog.aio.Log`: awaits suspend."""
+
+    def __init__(self, log: aio.Log) -> None:
+        """Wrap a log."""
+        super().__init__(log._client)
+        self.lock = contextlib.nullcontext()
+        self.caller = object  # no task waits for itself
+        self.wait_seconds = None  # nor for a task that can't run
+        self._log = log
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def append(self, data: bytes, tags: Sequence[str]) -> int:
+        """See :meth:`LogPort.append`."""
+        return await self._log.append(data, tags=tags)
+
+    def event(self) -> Event:
+        """See :meth:`LogPort.event`."""
+        return _LoopEvent()
+
+    async def pause(self) -> None:
+        """See :meth:`LogPort.pause`."""
+        await asyncio.sleep(0)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """See :meth:`LogPort.spawn`. It runs as a task of the running loop."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

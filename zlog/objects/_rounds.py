@@ -1,0 +1,126 @@
+"""One piece of work, done once for all callers that ask for it at about the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+from zlog.errors import StoreTimeout
+from zlog.extension import LogPort, Mutex, reentrant_call
+
+T = TypeVar("T")
+
+
+class _Turn(Generic[T]):
+    def __init__(self, port: LogPort) -> None:
+        self.done = port.event()
+        self.leader = port.caller()
+        self.abandoned = True  # until it has ended well, or with an error
+        self.error: Exception | None = None
+        self.result: T
+
+
+class Rounds(Generic[T]):
+    """One piece of work, done for all that ask for it at about the same time.
+
+    Who comes while it is under way gets the result of the next one, which begins after they came.
+    The first of those that wait does it for all.
+
+    Args:
+        port: of the replica.
+        count: something that only grows; see ``join``. It shows progress to those that wait.
+
+    Attributes:
+        began_at: the count when the work that is under way began.
+    """
+
+    def __init__(self, port: LogPort, count: Callable[[], int] = lambda: 0) -> None:
+        self.began_at = 0
+        self._port = port
+        self._count = count
+        self._mutex = Mutex()
+        self._running: _Turn[T] | None = None
+        self._gathering: _Turn[T] | None = None
+
+    async def join(
+        self,
+        work: Callable[[], Awaitable[T]],
+        *,
+        seconds: float | None = None,
+        seen: int = 0,
+    ) -> T | None:
+        """Have it done, and return its result.
+
+        With ``seconds`` what is under way will do, and is waited for that long; None comes at the
+        end of that time, and at once where the count is above ``seen``. So work that ends when
+        the count grows ends for all that wait for it.
+
+        Raises:
+            ReentrantCall: this thread does it, below a signal handler.
+            StoreTimeout: another thread is at it for longer than the handle's time-out.
+        """
+        while True:
+            led: _Turn[T] | None = None
+            try:  # an interrupt at any point below ends the turn
+                with self._mutex:
+                    self.check_caller()
+                    if seconds is not None and self._count() > seen:
+                        return None
+                    turn = None if seconds is None else self._running
+                    if turn is None:
+                        turn = self._gathering
+                    if turn is None:
+                        turn = led = _Turn(self._port)
+                        self._gathering = led
+                if led is not None:
+                    return await self._lead(led, work)
+            finally:
+                if led is not None:
+                    self._end(led)
+            if seconds is None:
+                await self._wait(turn)
+            elif not await turn.done.wait(seconds):
+                return None
+            if turn.error is not None:
+                raise turn.error
+            if not turn.abandoned:
+                return turn.result
+
+    def check_caller(self) -> None:
+        """Raise ReentrantCall if this thread does it, below a signal handler."""
+        caller = self._port.caller()
+        if any(turn and turn.leader == caller for turn in (self._running, self._gathering)):
+            raise reentrant_call()
+
+    async def _wait(self, turn: _Turn[T]) -> None:
+        seconds = self._port.wait_seconds
+        count = -1
+        while count < (count := self._count()):
+            if await turn.done.wait(seconds):
+                return
+        raise StoreTimeout(f"another thread has not come further for {seconds} s")
+
+    async def _lead(self, turn: _Turn[T], work: Callable[[], Awaitable[T]]) -> T:
+        try:
+            while True:
+                with self._mutex:
+                    before = self._running
+                    if before is None:
+                        self._running, self._gathering = turn, None
+                        self.began_at = self._count()
+                        break
+                await self._wait(before)
+            turn.result = await work()
+            turn.abandoned = False
+            return turn.result
+        except Exception as error:
+            turn.error, turn.abandoned = error, False
+            raise
+
+    def _end(self, turn: _Turn[T]) -> None:
+        with self._mutex:
+            if self._running is turn:
+                self._running = None
+            elif self._gathering is turn:
+                self._gathering = None
+        turn.done.set()
