@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-PACKAGES = ("zlog/aio",)
+PACKAGES = ("zlog/aio", "zlog/objects/aio")
 ONLY_AIO = ("__init__.py", "opening.py")
 
 RULES = (
@@ -38,11 +38,16 @@ RULES = (
     (r"\bCoalescer\b", "SharedAppends"),
     (r"\bexclusive_aio\b", "exclusive_blocking"),
     (r"\bAsyncioAppends\b", "BlockingAppends"),
+    (r"\bAsyncioPort\b", "ThreadPort"),
+    (r"\bdrive_aio as drive\b", "drive"),
+    (r"\bT = Any\b.*", 'T = TypeVar("T")'),
     # Modules, then the public names in docstrings.
     (r"\.aio(?=\.\w+ import\b)", ".sync"),
-    (r"\bzlog\.aio\b", "zlog"),
+    (r"\bzlog((?:\.objects)?)\.aio\b", r"zlog\1"),
     # Sentences.
     (r"It belongs to one event loop\.", "Threads may share it."),
+    (r" +It may be a coroutine function\.\n", ""),
+    (r"\b([Hh]ave|where) a task\b", r"\1 a thread"),
 )
 
 

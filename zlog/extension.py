@@ -2,8 +2,9 @@
 
 :mod:`zlog.objects` is built on it. Such code is written once, as ``async def`` functions over a
 :class:`LogPort`. With :class:`ThreadPort` every await blocks inside and returns, so :func:`drive`
-runs a whole call in the caller's thread; with :class:`AsyncioPort` it suspends as coroutines do
-(docs/decisions/0002-logic-once.md).
+runs a whole call in the caller's thread; with :class:`AsyncioPort` it suspends as coroutines do,
+and :func:`drive_aio` returns the coroutine for the caller to await. The reasons are in
+docs/decisions/0002-logic-once.md.
 
 Handles of such code derive from :class:`ProcessBound`, so that a forked child can't use them, and
 keep their state under a :class:`Mutex`, so that a call from a signal handler raises
@@ -27,6 +28,7 @@ from zlog._base.process import ProcessBound
 from zlog._base.threads import start_thread
 from zlog._client import LogClient, new_entries
 from zlog._io import drive
+from zlog._io.aio import drive as drive_aio
 from zlog._layout.views import backoff
 from zlog._native.core import EntryColumn, Mutex, Tagged, reentrant_call, tagged_each
 from zlog._read.columns import Columns, columns_ahead
@@ -51,6 +53,7 @@ __all__ = [
     "ThreadPort",
     "Timeout",
     "drive",
+    "drive_aio",
     "no_entry",
     "reentrant_call",
     "start_thread",

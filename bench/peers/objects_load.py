@@ -142,7 +142,7 @@ class Load:
         watch = self._map.watch(key=key(0))
         print("ready", flush=True)
         for _ in range(WATCHED):
-            await watch.next()
+            await anext(watch)
             print(time.monotonic(), flush=True)
 
 

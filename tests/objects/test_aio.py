@@ -148,7 +148,7 @@ async def test_a_reader_joins_no_look_that_began_before_it(
 
 
 def test_threads_share_a_look_at_the_tail(space: Space) -> None:
-    tails = Tails(space._inner._replica.port)
+    tails = Tails(space._replica.port)
     space.map("m").put("key", 1)
     barrier = threading.Barrier(16)
     found: list[Any] = []

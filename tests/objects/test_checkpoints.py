@@ -139,7 +139,7 @@ def test_large_values_make_no_large_chunks(space: Space) -> None:
         space.map("map").put(f"{i}", value)
         space.queue("queue").push(value)
     assert space.objects() == {"map": "map", "queue": "queue"}  # and all was played
-    sizes = [len(each) for each in Frozen(0, space._inner._replica.machine).chunks()]
+    sizes = [len(each) for each in Frozen(0, space._replica.machine).chunks()]
     assert len(sizes) == 1 + 7 + 7  # what is remembered of transactions, and three values in each
     assert max(sizes) < 310_000
 
@@ -173,7 +173,7 @@ def overtaken(
 ) -> Iterator[pytest.MonkeyPatch]:
     """Have another client's trim come between each entry of ``space`` and its result."""
     fill(space)
-    port = space._inner._replica.port
+    port = space._replica.port
     append = port.append
 
     async def append_and_trim(data: bytes, tags: Any) -> int:
@@ -210,7 +210,7 @@ def test_a_result_that_is_lost(space: Space, other: Space, overtaken: pytest.Mon
     other.queue("queue").push("job")
     with pytest.raises(ResultLost, match="queue 'queue' has carried out") as caught:
         space.queue("queue").pop()
-    decided = space._inner._replica.machine.decided.find(caught.value.id)
+    decided = space._replica.machine.decided.find(caught.value.id)
     assert decided is not None
     assert decided.position == caught.value.position
     assert "Do not repeat" in caught.value.hint
@@ -237,7 +237,7 @@ def test_a_trim_behind_an_earlier_attempt(
     space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is known from the checkpoint is that attempt, and not the one that comes after it."""
-    port = space._inner._replica.port
+    port = space._replica.port
     append = port.append
     sent: list[bytes] = []
 
@@ -264,7 +264,7 @@ def test_an_outcome_that_was_trimmed_and_forgotten(
 ) -> None:
     """The record that is appended again is late: that tells nothing of the first one."""
     monkeypatch.setattr(decided_module, "DECIDED_MAX", 2)
-    port = space._inner._replica.port
+    port = space._replica.port
     append = port.append
 
     async def append_and_forget(data: bytes, tags: Any) -> int:
@@ -348,7 +348,7 @@ def test_a_store_that_can_only_be_read(tmp_path: Path) -> None:
 
 def test_a_log_with_much_else_in_it(log: zlog.Log, space: Space) -> None:
     """The feed reads by tag where little is the space's, and everything where much is."""
-    feed = space._inner._replica._feed
+    feed = space._replica._feed
     ways = []
     for i in range(4):
         log.append_many([b"something else"] * 5000)

@@ -72,7 +72,7 @@ def test_one_that_is_interrupted_asks_no_more(
     held = space.lock("lock").acquire("me", lease=60)
     if free:
         held.release()
-    port = other._inner._replica.port
+    port = other._replica.port
     append = port.append
 
     async def interrupted(data: bytes, tags: Sequence[str]) -> int:
@@ -93,7 +93,7 @@ def test_a_request_without_an_answer_is_withdrawn(
     space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its entries are in the log, and the client does not know."""
-    port = other._inner._replica.port
+    port = other._replica.port
     append, sent = port.append, []
 
     async def unanswered(data: bytes, tags: Sequence[str]) -> int:
@@ -140,11 +140,11 @@ def test_no_lease_ends_that_was_renewed_meanwhile(space: Space, other: Space) ->
     seen = other.lock("lock").holder()
     assert seen is not None
     held.renew()
-    drive(_lease._expire(other._inner._replica, "lock", seen))
+    drive(_lease._expire(other._replica, "lock", seen))
     now = other.lock("lock").holder()
     assert now is not None
     assert now.token == held.token
-    drive(_lease._expire(other._inner._replica, "lock", now))
+    drive(_lease._expire(other._replica, "lock", now))
     assert other.lock("lock").holder() is None
 
 
@@ -171,7 +171,7 @@ def test_one_that_could_not_be_given_back_is_given_back_later(
         raise zlog.StoreTimeout("no answer")
 
     with monkeypatch.context() as patch:
-        patch.setattr(space._inner._replica, "carry_out", fail)
+        patch.setattr(space._replica, "carry_out", fail)
         with pytest.raises(zlog.StoreTimeout):
             held.release()
     held.release()
@@ -194,7 +194,7 @@ def test_renewals_end_with_the_space(space: Space, other: Space) -> None:
 def test_one_that_waits_and_dies_is_passed_over(space: Space, other: Space) -> None:
     """Its turn costs a lease."""
     held = space.lock("lock").acquire("me", lease=60)
-    replica = other._inner._replica
+    replica = other._replica
     drive(replica.call(("lock", "lock", ("acquire", "dead", 0.1))))
     thread = threading.Thread(target=lambda: other.lock("lock").acquire("you", lease=60))
     thread.start()

@@ -268,7 +268,7 @@ def test_a_lost_entry_is_never_passed(
     with door_to(log.store) as door:
         door.save(name, replace(door.load(name), omap={}))
     space.map("map").put("key", 3)
-    feed = other._inner._replica._feed
+    feed = other._replica._feed
     feed._selects = selects
     feed.go_to(other.position)
     for _ in range(2):

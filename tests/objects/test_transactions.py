@@ -197,7 +197,7 @@ def test_an_id_takes_effect_once(space: Space, other: Space) -> None:
 
 
 def other_log(space: Space) -> zlog.Log:
-    log: zlog.Log = space._inner._replica.port._log  # type: ignore[attr-defined]
+    log: zlog.Log = space._replica.port._log  # type: ignore[attr-defined]
     return log
 
 
@@ -205,7 +205,7 @@ class Slow:
     """Has appends lose their answers."""
 
     def __init__(self, space: Space, lost: int) -> None:
-        self.port = space._inner._replica.port
+        self.port = space._replica.port
         self.lost = lost
         self.appended: list[int] = []
         self._append = self.port.append
@@ -247,7 +247,7 @@ def test_a_late_twin_of_an_earlier_attempt(
     """It says nothing of the attempt that is under way."""
     values = space.map("map")
     values.put("key", 1)
-    port = space._inner._replica.port
+    port = space._replica.port
     append = port.append
     sent: list[bytes] = []
 

@@ -63,17 +63,10 @@ from zlog.objects.errors import (
     UnsuitableLog,
     WrongType,
 )
-from zlog.objects.handles import (
-    Counter,
-    Map,
-    Object,
-    Queue,
-    Register,
-    Set,
-    Watch,
-)
-from zlog.objects.locks import Election, Held, Lock
-from zlog.objects.space import Space, TransactionContext
+from zlog.objects.sync.handles import Counter, Map, Object, Queue, Register, Set
+from zlog.objects.sync.locks import Election, Held, Lock
+from zlog.objects.sync.space import Space, TransactionContext
+from zlog.objects.sync.watch import Watch
 
 __all__ = [
     "AlreadyCommitted",

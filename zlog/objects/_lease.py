@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
-from types import TracebackType
 from typing import Any
 
 from zlog.errors import ZlogError
-from zlog.extension import Deadline, ProcessBound, Timeout
+from zlog.extension import Deadline, Timeout
 from zlog.objects._locks import Holder, LockState
 from zlog.objects._replica import Replica
 from zlog.objects.errors import LockLost, LockTimeout, OutcomeUnknown, Rejected
@@ -22,17 +21,10 @@ _RENEWAL_SECONDS_MAX = 86400.0
 """Between renewals, however long the lease: no wait takes any number of seconds."""
 
 
-class Held(ProcessBound):
-    """A lock that is held. With ``async with`` it is given back in the end.
-
-    Attributes:
-        token: higher than that of every earlier holder. What the lock protects refuses a token
-            below one that it has seen: a holder that was paused may still believe that it holds it.
-        lease: seconds without a renewal after which others take it away.
-    """
+class Lease:
+    """A lock that is held, or that was asked for; see :class:`zlog.objects.Held`."""
 
     def __init__(self, replica: Replica, name: str, token: int, lease: float, began: float) -> None:
-        """Wrap a request; programs call ``acquire`` of a lock."""
         self.name = name
         self.token = token
         self.lease = lease
@@ -96,19 +88,8 @@ class Held(ProcessBound):
                     break
         self.abandon()
 
-    async def __aenter__(self) -> Held:
-        return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.release()
-
-
-async def acquire(replica: Replica, name: str, owner: Any, lease: float, timeout: Timeout) -> Held:
+async def acquire(replica: Replica, name: str, owner: Any, lease: float, timeout: Timeout) -> Lease:
     """Ask for a lock, and wait for it; see ``Lock.acquire``.
 
     A client that is interrupted, or not answered in time, withdraws its request.
@@ -117,10 +98,10 @@ async def acquire(replica: Replica, name: str, owner: Any, lease: float, timeout
     deadline = replica.port.deadline(timeout)
     ask = ("lock", name, ["acquire", owner, lease])
     request = replica.new_id()
-    held: Held | None = None
+    held: Lease | None = None
     try:
         asked = await replica.carry_out(ask, request)
-        held = Held(replica, name, asked.position, lease, began)
+        held = Lease(replica, name, asked.position, lease, began)
         if not (asked.results and asked.results[0]):  # it was not granted at once, as far as known
             await _wait_for_turn(replica, name, held.token, deadline)
             await held.renew()  # it may have been granted long ago: the lease counts from here

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from zlog import Columns, Retention
@@ -300,7 +300,7 @@ class Replica(ProcessBound):
                     pending.outcome = machine.decided.again(name, pending.attempt)
         self._feed.go_to(machine.position)
 
-    def write(self, ops: Iterable[tuple[Any, ...]]) -> Awaitable[int]:
+    def write(self, ops: Iterable[tuple[Any, ...]]) -> Coroutine[Any, Any, int]:
         """Append commands that need no answer. Returns the position of their entry."""
         self.check()
         return self.port.append(encode_write(ops), self._record_tags)

@@ -7,11 +7,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from zlog.errors import ZlogError
-from zlog.extension import ProcessBound
 from zlog.objects._records import given
 from zlog.objects._replica import Event, Replica
 from zlog.objects._states import Change
 from zlog.objects.errors import PastLost
+
+WATCH_EVENTS = 1000
+"""Events that are kept for a watch that lags, unless it is given another number."""
 
 
 class Filter(NamedTuple):
@@ -41,7 +43,7 @@ Opener = Callable[[int], Awaitable[Replica]]
 """Makes a replica of its own, whose state is that below a position."""
 
 
-class Watch(ProcessBound):
+class Watching:
     """The changes of a space that fit a filter, one event for each entry that has some.
 
     It waits for more for ever. Of a watch that lags behind no more than a bounded number of
@@ -54,7 +56,6 @@ class Watch(ProcessBound):
     def __init__(
         self, replica: Replica, wanted: Filter, position: int | None, limit: int, opener: Opener
     ) -> None:
-        """Wrap a replica; programs call ``watch`` of a space or an object."""
         self._replica = replica
         self._wanted = wanted
         self._limit = limit
@@ -166,11 +167,10 @@ class Watch(ProcessBound):
         if self.close in self._replica.closing:
             self._replica.closing.remove(self.close)
 
-    def __aiter__(self) -> Watch:
-        return self
+    def call(self, callback: Callable[[Event], object]) -> None:
+        """Have a thread or a task call a function with each event, until the watch is closed."""
+        self._replica.port.spawn(self._call(callback))
 
-    async def __anext__(self) -> Event:
-        event = await self.next()
-        if event is None:
-            raise StopAsyncIteration
-        return event
+    async def _call(self, callback: Callable[[Event], object]) -> None:
+        while (event := await self.next()) is not None:
+            callback(event)

@@ -1,4 +1,4 @@
-"""Objects of a space, for asyncio; :mod:`zlog.objects` drives the same for threads.
+"""Objects of a space.
 
 Reads take ``staleness``: the seconds by which what they answer may be out of date. At 0, which is
 the default, they are linearizable: they have all that was acknowledged before they began. What
@@ -7,19 +7,17 @@ the default, they are linearizable: they have all that was acknowledged before t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
-from zlog.extension import ProcessBound, Timeout
-from zlog.objects._lease import LEASE_SECONDS, Held, acquire
-from zlog.objects._locks import Holder
+from zlog.extension import ProcessBound
+from zlog.extension import drive_aio as drive
 from zlog.objects._records import check_key, check_number, owned
 from zlog.objects._replica import LINEARIZABLE, Replica
+from zlog.objects._space import watching
 from zlog.objects._states import Replicated, State, typed
 from zlog.objects._views import (
     CounterView,
-    LockView,
     MapView,
     ObjectView,
     QueueView,
@@ -27,17 +25,13 @@ from zlog.objects._views import (
     SetView,
     View,
 )
-from zlog.objects._watch import Watch
+from zlog.objects._watch import WATCH_EVENTS
+from zlog.objects.aio.watch import Watch
 
 K = TypeVar("K", MapView, SetView)
 R = TypeVar("R", bound=Replicated)
 T = TypeVar("T")
 V = TypeVar("V", bound=View)
-
-Watching = Callable[["str | None", "str | None", "str | None", "int | None", int], Watch]
-
-WATCH_EVENTS = 1000
-"""Events that are kept for a watch that lags, unless told otherwise."""
 
 
 class Handle(ProcessBound, Generic[V]):
@@ -50,13 +44,12 @@ class Handle(ProcessBound, Generic[V]):
 
     _version = 1
 
-    def __init__(self, replica: Replica, local: V, watching: Watching) -> None:
-        """Wrap a replica and its view of an object; programs call a method of a space."""
+    def __init__(self, replica: Replica, local: V) -> None:
+        """Wrap the logic; programs call a method of a space."""
         self.name = check_key(local.name)
         self.local = local
         self._replica = replica
         self._kind = local.kind
-        self._watching = watching
 
     async def _write(self, *commands: Any) -> int:
         """Append commands in one entry; returns its position.
@@ -67,26 +60,26 @@ class Handle(ProcessBound, Generic[V]):
         state = self._state()
         if state is None:
             replica.check_player()
-        position = await replica.write([(kind, name, command) for command in commands])
+        position = await drive(replica.write([(kind, name, command) for command in commands]))
         if state is None:
-            await replica.play_to(position + 1)
+            await drive(replica.play_to(position + 1))
             self._state()
         return position
 
     async def _call(self, command: Any) -> Any:
         self._state()
         op = (self._kind, self.name, command, self._version)
-        return await self._replica.call(op)
+        return await drive(self._replica.call(op))
 
     def _state(self) -> State | None:
         return typed(self._replica.machine.objects, self.name, self._kind)
 
     def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
-        """Watch it; see :meth:`zlog.objects.Space.watch`."""
-        return self._watching(self.name, None, None, start, events)
+        """Watch it; see :meth:`zlog.objects.aio.Space.watch`."""
+        return Watch(watching(self._replica, self.name, None, None, start, events))
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name!r} of space {self._replica.name!r}>"
+        return f"<zlog.objects.aio.{type(self).__name__} {self.name!r}>"
 
 
 class Keys(Handle[K]):
@@ -94,7 +87,7 @@ class Keys(Handle[K]):
 
     async def count(self, *, staleness: float = LINEARIZABLE) -> int:
         """Return how many keys, or members, there are."""
-        await self._replica.sync(staleness)
+        await drive(self._replica.sync(staleness))
         return len(self.local)
 
     def watch(
@@ -105,21 +98,24 @@ class Keys(Handle[K]):
         start: int | None = None,
         events: int = WATCH_EVENTS,
     ) -> Watch:
-        """Watch a key, the keys with a prefix, or all; see :meth:`zlog.objects.Space.watch`."""
-        return self._watching(self.name, key, prefix, start, events)
+        """Watch a key, the keys with a prefix, or all; see :meth:`zlog.objects.aio.Space.watch`."""
+        return Watch(watching(self._replica, self.name, key, prefix, start, events))
 
 
 class Map(Keys[MapView]):
-    """A map of text to values; see :class:`zlog.objects.Map`."""
+    """A map of text to values: what JSON can say.
+
+    Reads are linearizable unless ``staleness`` lets them be that many seconds out of date.
+    """
 
     async def get(self, key: str, default: Any = None, *, staleness: float = LINEARIZABLE) -> Any:
         """Return the value of a key."""
-        await self._replica.sync(staleness)
+        await drive(self._replica.sync(staleness))
         return self.local.get(key, default)
 
     async def has(self, key: str, *, staleness: float = LINEARIZABLE) -> bool:
         """Return whether a key is there."""
-        await self._replica.sync(staleness)
+        await drive(self._replica.sync(staleness))
         return key in self.local
 
     async def items(
@@ -131,7 +127,7 @@ class Map(Keys[MapView]):
         staleness: float = LINEARIZABLE,
     ) -> list[tuple[str, Any]]:
         """Return keys and values in order: all, those with a prefix, or from a start to an end."""
-        await self._replica.sync(staleness)
+        await drive(self._replica.sync(staleness))
         return self.local.items(prefix=prefix, start=start, end=end)
 
     async def keys(
@@ -143,7 +139,7 @@ class Map(Keys[MapView]):
         staleness: float = LINEARIZABLE,
     ) -> list[str]:
         """Return keys in order, as :meth:`items` does."""
-        await self._replica.sync(staleness)
+        await drive(self._replica.sync(staleness))
         return self.local.keys(prefix=prefix, start=start, end=end)
 
     async def put(self, key: str, value: Any) -> int:
@@ -160,11 +156,11 @@ class Map(Keys[MapView]):
 
 
 class Set(Keys[SetView]):
-    """A set of text; see :class:`zlog.objects.Set`."""
+    """A set of text."""
 
     async def has(self, member: str, *, staleness: float = LINEARIZABLE) -> bool:
         """Return whether a member is there."""
-        await self._replica.sync(staleness)
+        await drive(self._replica.sync(staleness))
         return member in self.local
 
     async def members(
@@ -176,7 +172,7 @@ class Set(Keys[SetView]):
         staleness: float = LINEARIZABLE,
     ) -> list[str]:
         """Return members in order: all, those with a prefix, or from a start to an end."""
-        await self._replica.sync(staleness)
+        await drive(self._replica.sync(staleness))
         return self.local.members(prefix=prefix, start=start, end=end)
 
     async def add(self, *members: str) -> int:
@@ -189,29 +185,36 @@ class Set(Keys[SetView]):
 
 
 class Counter(Handle[CounterView]):
-    """A counter; see :class:`zlog.objects.Counter`."""
+    """A number; it stops at what 64 bits with a sign can hold."""
 
     async def get(self, *, staleness: float = LINEARIZABLE) -> int:
-        """Return its value."""
-        await self._replica.sync(staleness)
+        """Return its value; 0 before it was first changed."""
+        await drive(self._replica.sync(staleness))
         return self.local.get()
 
     async def add(self, number: int = 1) -> int:
-        """Add to it; returns the position of the entry."""
+        """Add to it; returns the position of the entry.
+
+        A sum beyond -2^63 or 2^63 - 1 becomes that limit, without an error.
+        """
         return await self._write(check_number(number))
 
     async def add_and_get(self, number: int = 1) -> int:
-        """Add to it; returns its value right after that."""
+        """Add to it; returns its value right after that.
+
+        Raises:
+            ResultLost: it was added, and a trim came before this client knew the value.
+        """
         value: int = await self._call(check_number(number))
         return value
 
 
 class Register(Handle[RegisterView]):
-    """One value; see :class:`zlog.objects.Register`."""
+    """One value: what JSON can say."""
 
     async def get(self, default: Any = None, *, staleness: float = LINEARIZABLE) -> Any:
-        """Return its value."""
-        await self._replica.sync(staleness)
+        """Return its value; ``default`` before it was first set."""
+        await drive(self._replica.sync(staleness))
         return self.local.get(default)
 
     async def set(self, value: Any) -> int:
@@ -220,7 +223,7 @@ class Register(Handle[RegisterView]):
 
 
 class Queue(Handle[QueueView]):
-    """Values, first in, first out; see :class:`zlog.objects.Queue`."""
+    """Values, first in, first out."""
 
     async def push(self, *values: Any) -> int:
         """Put values at its end; returns the position of the entry."""
@@ -232,11 +235,14 @@ class Queue(Handle[QueueView]):
         Args:
             default: what is returned if there is none.
             wait: seconds to wait for one.
+
+        Raises:
+            ResultLost: a value was taken, and a trim came before this client knew which.
         """
         replica = self._replica
         port = replica.port
         until = port.monotonic() + wait
-        await replica.sync()
+        await drive(replica.sync())
         while True:
             seen = replica.machine.position
             if len(self.local):
@@ -246,87 +252,30 @@ class Queue(Handle[QueueView]):
             left = until - port.monotonic()
             if left <= 0:
                 return default
-            await replica.wait(seen, left)
+            await drive(replica.wait(seen, left))
 
     async def peek(self, default: Any = None, *, staleness: float = LINEARIZABLE) -> Any:
         """Return the value that is next, without taking it."""
-        await self._replica.sync(staleness)
+        await drive(self._replica.sync(staleness))
         return self.local.peek(default)
 
     async def items(self, *, staleness: float = LINEARIZABLE) -> list[Any]:
         """Return all values, the next one first."""
-        await self._replica.sync(staleness)
+        await drive(self._replica.sync(staleness))
         return self.local.items()
 
     async def count(self, *, staleness: float = LINEARIZABLE) -> int:
         """Return how many values there are."""
-        await self._replica.sync(staleness)
+        await drive(self._replica.sync(staleness))
         return len(self.local)
 
 
-class Lock(Handle[LockView]):
-    """A lock; see :class:`zlog.objects.Lock`."""
-
-    async def acquire(
-        self,
-        owner: Any = None,
-        *,
-        lease: float = LEASE_SECONDS,
-        timeout: Timeout = ...,
-        keep: bool = True,
-    ) -> Held:
-        """Wait for the lock, and take it; see :meth:`zlog.objects.Lock.acquire`."""
-        if not 0 < lease < math.inf:
-            raise ValueError(f"a lease has an end: seconds above 0, not {lease}")
-        self._state()
-        held = await acquire(self._replica, self.name, owned(owner), float(lease), timeout)
-        if keep:
-            held.keep()
-        return held
-
-    async def holder(self, *, staleness: float = LINEARIZABLE) -> Holder | None:
-        """Return who holds it."""
-        await self._replica.sync(staleness)
-        return self.local.holder()
-
-    async def waiting(self, *, staleness: float = LINEARIZABLE) -> list[Holder]:
-        """Return who waits for it, the next one first."""
-        await self._replica.sync(staleness)
-        return self.local.waiting()
-
-
-class Election(ProcessBound):
-    """A lock whose holder leads; see :class:`zlog.objects.Election`.
-
-    Attributes:
-        lock: of the same name.
-    """
-
-    def __init__(self, lock: Lock) -> None:
-        """Wrap a lock; programs call ``election`` of a space."""
-        self.lock = lock
-
-    async def campaign(
-        self, value: Any, *, lease: float = LEASE_SECONDS, timeout: Timeout = ...
-    ) -> Held:
-        """Wait until this client leads; see :meth:`zlog.objects.Election.campaign`."""
-        return await self.lock.acquire(value, lease=lease, timeout=timeout)
-
-    async def leader(self, *, staleness: float = LINEARIZABLE) -> Holder | None:
-        """Return who leads: ``owner`` is the value that it came with."""
-        return await self.lock.holder(staleness=staleness)
-
-    def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
-        """Watch who leads; see :meth:`zlog.objects.Space.watch`."""
-        return self.lock.watch(start=start, events=events)
-
-
 class Object(Handle[ObjectView[R]]):
-    """An object of one's own; see :class:`zlog.objects.Object`."""
+    """An object of one's own, of a class that extends :class:`Replicated`."""
 
-    def __init__(self, replica: Replica, local: ObjectView[R], watching: Watching) -> None:
+    def __init__(self, replica: Replica, local: ObjectView[R]) -> None:
         """Wrap a replica and its view of an object; programs call ``object`` of a space."""
-        super().__init__(replica, local, watching)
+        super().__init__(replica, local)
         cls = local.cls
         if replica.types.get(self._kind) is not cls:
             raise ValueError(
@@ -339,10 +288,14 @@ class Object(Handle[ObjectView[R]]):
 
         Raises:
             Rejected: the object refuses it.
+            ResultLost: it took effect, and a trim came before this client knew the result.
         """
         return await self._call(owned(command))
 
     async def read(self, look: Callable[[R], T], *, staleness: float = LINEARIZABLE) -> T:
-        """Return what ``look`` returns of the object, which it leaves as it is."""
-        await self._replica.sync(staleness)
+        """Return what ``look`` returns of the object, which it leaves as it is.
+
+        What it returns must not be a part of the object that changes later: a copy.
+        """
+        await drive(self._replica.sync(staleness))
         return self.local.read(look)

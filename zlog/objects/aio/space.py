@@ -1,44 +1,39 @@
-"""Spaces for threads: what :mod:`zlog.objects.aio` is for asyncio."""
+"""A space of objects in a log."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from zlog.extension import ProcessBound, ThreadPort, drive
-from zlog.objects import _space
-from zlog.objects._handles import WATCH_EVENTS
-from zlog.objects._replica import LINEARIZABLE
-from zlog.objects._space import ATTEMPTS
+from zlog.aio.log import Log
+from zlog.aio.opening import Opening
+from zlog.extension import AsyncioPort, ProcessBound
+from zlog.extension import drive_aio as drive
+from zlog.objects._checkpoint import write_checkpoint
+from zlog.objects._replica import LINEARIZABLE, Replica
+from zlog.objects._space import ATTEMPTS, at, begin, refused, transact, watching
 from zlog.objects._states import Replicated
-from zlog.objects._transaction import Transaction
+from zlog.objects._transaction import Transaction, TransactionState
 from zlog.objects._views import Views
-from zlog.objects.handles import (
-    Counter,
-    Map,
-    Object,
-    Queue,
-    Register,
-    Set,
-    Watch,
-)
-from zlog.objects.locks import Election, Lock
-from zlog.sync.log import Log
+from zlog.objects._watch import WATCH_EVENTS
+from zlog.objects.aio.handles import Counter, Map, Object, Queue, Register, Set
+from zlog.objects.aio.locks import Election, Lock
+from zlog.objects.aio.watch import Watch
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 R = TypeVar("R", bound=Replicated)
-T = TypeVar("T")
+T = Any  # what a function returns, or a coroutine function when it is awaited
 
 
 class Space(ProcessBound):
     """Objects that all clients of a log share: replicated, durable, linearizable, transactional.
 
     Each client keeps the whole state in memory and plays the log's entries to it. A space has one
-    tag of the log, so other spaces and other uses may share the log. Threads may share a space.
+    tag of the log, so other spaces and other uses may share the log. It belongs to one event loop.
 
     Calls take as long as the time-outs of the log's handle let them.
 
@@ -49,10 +44,10 @@ class Space(ProcessBound):
     if the log was trimmed beyond what this client has; and what the log raises.
     """
 
-    def __init__(self, inner: _space.Space) -> None:
+    def __init__(self, replica: Replica) -> None:
         """Wrap the logic; programs call :meth:`open`."""
-        self._inner = inner
-        self.local: Views = inner.local
+        self._replica = replica
+        self.local = Views(replica)
 
     @classmethod
     def open(
@@ -62,7 +57,7 @@ class Space(ProcessBound):
         *,
         types: Iterable[type[Replicated]] = (),
         create: bool = True,
-    ) -> Self:
+    ) -> Opening[Self]:
         """Open a space, and bring it up to date: the newest checkpoint, and what follows it.
 
         Args:
@@ -77,60 +72,67 @@ class Space(ProcessBound):
             PastLost: the log was trimmed beyond what the space needs.
             Stopped: an entry can't be applied, such as one of a type that is not in ``types``.
         """
-        replica = drive(_space.begin(ThreadPort(log), name, types, create=create))
-        return cls(_space.Space(replica))
+        return Opening(cls._open(log, name, types, create), cls.close)
+
+    @classmethod
+    async def _open(
+        cls, log: Log, name: str, types: Iterable[type[Replicated]], create: bool
+    ) -> Self:
+        return cls(await drive(begin(AsyncioPort(log), name, types, create=create)))
 
     @property
     def name(self) -> str:
         """The space's name."""
-        return self._inner.name
+        return self._replica.name
 
     @property
     def position(self) -> int:
         """All entries of the log below this position are applied here."""
-        return self._inner.position
+        return self._replica.machine.position
 
     def map(self, name: str) -> Map:
         """Return a map of text to values, with ranges in the order of the keys."""
-        return Map(self._inner.map(name))
+        return Map(self._replica, self.local.map(name))
 
     def set(self, name: str) -> Set:
         """Return a set of text."""
-        return Set(self._inner.set(name))
+        return Set(self._replica, self.local.set(name))
 
     def counter(self, name: str) -> Counter:
         """Return a counter."""
-        return Counter(self._inner.counter(name))
+        return Counter(self._replica, self.local.counter(name))
 
     def register(self, name: str) -> Register:
         """Return a register: one value."""
-        return Register(self._inner.register(name))
+        return Register(self._replica, self.local.register(name))
 
     def queue(self, name: str) -> Queue:
         """Return a queue, first in, first out."""
-        return Queue(self._inner.queue(name))
+        return Queue(self._replica, self.local.queue(name))
 
     def lock(self, name: str) -> Lock:
         """Return a lock."""
-        return Lock(self._inner.lock(name))
+        return Lock(self._replica, self.local.lock(name))
 
     def election(self, name: str) -> Election:
         """Return an election: a lock whose holder leads."""
-        return Election(self._inner.election(name))
+        return Election(self.lock(name))
 
     def object(self, cls: type[R], name: str) -> Object[R]:
         """Return an object of one's own; the class is one of ``types``."""
-        return Object(self._inner.object(cls, name))
+        return Object(self._replica, self.local.object(cls, name))
 
-    def objects(self, *, staleness: float = LINEARIZABLE) -> dict[str, str]:
+    async def objects(self, *, staleness: float = LINEARIZABLE) -> dict[str, str]:
         """Return the types of all objects, by name."""
-        return drive(self._inner.objects(staleness=staleness))
+        await drive(self._replica.sync(staleness))
+        return self.local.objects()
 
-    def sync(self) -> int:
+    async def sync(self) -> int:
         """Apply all that was acknowledged before this call; returns :attr:`position`."""
-        return drive(self._inner.sync())
+        await drive(self._replica.sync())
+        return self.position
 
-    def transact(
+    async def transact(
         self,
         body: Callable[[Transaction], T],
         *,
@@ -145,6 +147,7 @@ class Space(ProcessBound):
 
         Args:
             body: gets the transaction. It may run several times, so it does nothing else.
+                It may be a coroutine function.
             attempts: how often it may run.
             id: a name for what it does, for callers that may die and try again: of all
                 transactions with one id, one takes effect. The space remembers the 65,536 that
@@ -156,26 +159,26 @@ class Space(ProcessBound):
             OutcomeUnknown: the log did not answer in time; with an ``id``, try again.
             Rejected: an object refuses a command.
         """
-        result: T = drive(self._inner.transact(body, attempts=attempts, id=id))
+        result: T = await drive(transact(self._replica, body, attempts, id))
         return result
 
     def transaction(self) -> TransactionContext:
-        """Begin a transaction that is committed at the end of ``with``, once."""
-        return TransactionContext(self._inner.transaction())
+        """Begin a transaction that is committed at the end of ``async with``, once."""
+        return TransactionContext(self._replica)
 
-    def at(self, when: int | datetime) -> Views:
+    async def at(self, when: int | datetime) -> Views:
         """Return the space as it was, to be read; from a checkpoint before that.
 
         Args:
             when: right after the entry at a position, which is applied: what the space shows now is
                 ``at(space.position - 1)``. Or before the first entry that is not older than a time,
-                by the clocks of the writers (:meth:`zlog.Log.find_time`).
+                by the clocks of the writers (:meth:`zlog.aio.Log.find_time`).
 
         Raises:
             PastLost: the log was trimmed, and has no checkpoint from before.
             BeyondTail: the position was not handed out yet.
         """
-        return drive(self._inner.at(when))
+        return await drive(at(self._replica, when))
 
     def watch(
         self,
@@ -197,9 +200,9 @@ class Space(ProcessBound):
             events: how many are kept for a watch that lags. One that lags more reads the log by
                 itself, with a state of its own, until it has caught up.
         """
-        return Watch(self._inner.watch(object, key=key, prefix=prefix, start=start, events=events))
+        return Watch(watching(self._replica, object, key, prefix, start, events))
 
-    def checkpoint(self, *, trim: bool = False) -> int:
+    async def checkpoint(self, *, trim: bool = False) -> int:
         """Write a checkpoint into the log; new clients begin there.
 
         A client that dies while it writes one leaves pieces that count for nothing.
@@ -211,29 +214,29 @@ class Space(ProcessBound):
         Returns:
             The position below which this space needs nothing any more.
         """
-        return drive(self._inner.checkpoint(trim=trim))
+        return await drive(write_checkpoint(self._replica, trim=trim))
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """End it: watches end, and locks are renewed no more. The log stays open.
 
         Later calls of the space and its objects raise StoreUnavailable. What ``at`` has returned
         can still be read.
         """
-        drive(self._inner.close())
+        self._replica.close()
 
-    def __enter__(self) -> Self:
+    async def __aenter__(self) -> Self:
         return self
 
-    def __exit__(
+    async def __aexit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        await self.close()
 
     def __repr__(self) -> str:
-        return f"<zlog.objects.Space {self.name!r}>"
+        return f"<zlog.objects.aio.Space {self.name!r}>"
 
 
 class TransactionContext(ProcessBound):
@@ -242,17 +245,26 @@ class TransactionContext(ProcessBound):
     Raises, at the end: Conflict, if others have changed what it has read.
     """
 
-    def __init__(self, inner: _space.TransactionContext) -> None:
-        """Wrap the logic; programs call ``transaction``."""
-        self._inner = inner
+    def __init__(self, replica: Replica) -> None:
+        """Wrap a replica; programs call ``transaction``."""
+        self._replica = replica
+        self._txn: TransactionState | None = None
 
-    def __enter__(self) -> Transaction:
-        return drive(self._inner.__aenter__())
+    async def __aenter__(self) -> Transaction:
+        await drive(self._replica.sync())
+        self._txn = TransactionState(self._replica, self._replica.new_id(), 1)
+        return Transaction(self._txn)
 
-    def __exit__(
+    async def __aexit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        drive(self._inner.__aexit__(kind, error, trace))
+        txn = self._txn
+        assert txn is not None
+        if error is not None or txn.read_only:
+            return
+        outcome = await drive(txn.commit())
+        if outcome.code != "committed" and not outcome.committed:
+            raise refused(outcome)

@@ -1,25 +1,28 @@
-"""Locks for threads, and elections."""
+"""Locks, and elections."""
 
 from __future__ import annotations
 
+import math
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from zlog.extension import ProcessBound, Timeout, drive
-from zlog.objects import _handles, _lease
-from zlog.objects._handles import WATCH_EVENTS
-from zlog.objects._lease import LEASE_SECONDS
+from zlog.extension import ProcessBound, Timeout
+from zlog.extension import drive_aio as drive
+from zlog.objects._lease import LEASE_SECONDS, Lease, acquire
 from zlog.objects._locks import Holder
+from zlog.objects._records import owned
 from zlog.objects._replica import LINEARIZABLE
 from zlog.objects._views import LockView
-from zlog.objects.handles import Handle, Watch
+from zlog.objects._watch import WATCH_EVENTS
+from zlog.objects.aio.handles import Handle
+from zlog.objects.aio.watch import Watch
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
 class Held(ProcessBound):
-    """A lock that is held. With ``with`` it is given back in the end.
+    """A lock that is held. With ``async with`` it is given back in the end.
 
     Attributes:
         token: higher than that of every earlier holder. What the lock protects refuses a token
@@ -27,7 +30,7 @@ class Held(ProcessBound):
         lease: seconds without a renewal after which others take it away.
     """
 
-    def __init__(self, inner: _lease.Held) -> None:
+    def __init__(self, inner: Lease) -> None:
         """Wrap the logic; programs call ``acquire`` of a lock."""
         self._inner = inner
         self.token = inner.token
@@ -41,31 +44,31 @@ class Held(ProcessBound):
         """Raise LockLost if the lease has ended, as far as this machine's clock tells."""
         self._inner.check()
 
-    def renew(self) -> None:
+    async def renew(self) -> None:
         """Renew the lease, which then counts from before this call.
 
         Raises:
             LockLost: another one has the lock.
         """
-        drive(self._inner.renew())
+        await drive(self._inner.renew())
 
-    def release(self) -> None:
+    async def release(self) -> None:
         """Give it back, to the next one that waits. Safe to repeat, and when it is lost."""
-        drive(self._inner.release())
+        await drive(self._inner.release())
 
-    def __enter__(self) -> Self:
+    async def __aenter__(self) -> Self:
         return self
 
-    def __exit__(
+    async def __aexit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.release()
+        await self.release()
 
 
-class Lock(Handle[_handles.Lock, LockView]):
+class Lock(Handle[LockView]):
     """A lock that one client holds; others wait in the order in which they asked.
 
     A holder that is paused for longer than its lease may still believe that it holds the lock. So
@@ -73,7 +76,7 @@ class Lock(Handle[_handles.Lock, LockView]):
     ``txn.require(lock, token)``.
     """
 
-    def acquire(
+    async def acquire(
         self,
         owner: Any = None,
         *,
@@ -88,7 +91,7 @@ class Lock(Handle[_handles.Lock, LockView]):
             lease: seconds without a renewal after which others take the lock away.
             timeout: seconds to wait; None: without limit; if not given, the time-out of the log's
                 handle.
-            keep: have a thread renew it, until it is given back or the space is closed.
+            keep: have a task renew it, until it is given back or the space is closed.
 
         Raises:
             LockTimeout: it was not granted in time.
@@ -96,25 +99,36 @@ class Lock(Handle[_handles.Lock, LockView]):
             OutcomeUnknown: the log did not answer in time. The request is withdrawn in the
                 background.
         """
-        return Held(drive(self._inner.acquire(owner, lease=lease, timeout=timeout, keep=keep)))
+        if not 0 < lease < math.inf:
+            raise ValueError(f"a lease has an end: seconds above 0, not {lease}")
+        self._state()
+        request = acquire(self._replica, self.name, owned(owner), float(lease), timeout)
+        held = await drive(request)
+        if keep:
+            held.keep()
+        return Held(held)
 
-    def holder(self, *, staleness: float = LINEARIZABLE) -> Holder | None:
+    async def holder(self, *, staleness: float = LINEARIZABLE) -> Holder | None:
         """Return who holds it."""
-        return drive(self._inner.holder(staleness=staleness))
+        await drive(self._replica.sync(staleness))
+        return self.local.holder()
 
-    def waiting(self, *, staleness: float = LINEARIZABLE) -> list[Holder]:
+    async def waiting(self, *, staleness: float = LINEARIZABLE) -> list[Holder]:
         """Return who waits for it, the next one first."""
-        return drive(self._inner.waiting(staleness=staleness))
+        await drive(self._replica.sync(staleness))
+        return self.local.waiting()
 
 
 class Election(ProcessBound):
     """A lock whose holder leads, and says with which value."""
 
-    def __init__(self, inner: _handles.Election) -> None:
+    def __init__(self, lock: Lock) -> None:
         """Wrap the logic; programs call ``election`` of a space."""
-        self._inner = inner
+        self.lock = lock
 
-    def campaign(self, value: Any, *, lease: float = LEASE_SECONDS, timeout: Timeout = ...) -> Held:
+    async def campaign(
+        self, value: Any, *, lease: float = LEASE_SECONDS, timeout: Timeout = ...
+    ) -> Held:
         """Wait until this client leads, and lead until that is given back or lost.
 
         Args:
@@ -126,12 +140,12 @@ class Election(ProcessBound):
         Raises:
             LockTimeout: another one leads still.
         """
-        return Held(drive(self._inner.campaign(value, lease=lease, timeout=timeout)))
+        return await self.lock.acquire(value, lease=lease, timeout=timeout)
 
-    def leader(self, *, staleness: float = LINEARIZABLE) -> Holder | None:
+    async def leader(self, *, staleness: float = LINEARIZABLE) -> Holder | None:
         """Return who leads: ``owner`` is the value that it came with."""
-        return drive(self._inner.leader(staleness=staleness))
+        return await self.lock.holder(staleness=staleness)
 
     def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
         """Watch who leads; see :meth:`Space.watch`."""
-        return Watch(self._inner.watch(start=start, events=events))
+        return self.lock.watch(start=start, events=events)

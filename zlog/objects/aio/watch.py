@@ -1,0 +1,44 @@
+"""Watching objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from zlog.extension import ProcessBound
+from zlog.extension import drive_aio as drive
+from zlog.objects._replica import Event
+from zlog.objects._watch import Watching
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Watch(ProcessBound):
+    """The changes that were asked for; iterating waits for more for ever."""
+
+    def __init__(self, inner: Watching) -> None:
+        """Wrap the logic; programs call ``watch``."""
+        self._inner = inner
+
+    @property
+    def position(self) -> int:
+        """Where another watch would go on after the last event that was returned."""
+        return self._inner.position
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event:
+        event = await drive(self._inner.next())
+        if event is None:
+            raise StopAsyncIteration
+        return event
+
+    def call(self, callback: Callable[[Event], object]) -> None:
+        """Have a task call a function with each event, until the watch or the space is closed."""
+        self._inner.call(callback)
+
+    def close(self) -> None:
+        """End it, within some seconds where a task waits for it."""
+        self._inner.close()
