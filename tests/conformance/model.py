@@ -55,7 +55,7 @@ class StripeModel:
     geometry: tuple[int, int, int] = (1, 0, 1)
     cells: dict[int, Slot] = field(default_factory=dict)  # never a cell below trim_point
     ids: dict[int, tuple[bytes, int]] = field(default_factory=dict)  # outlive a trim, not trim_to
-    freed: dict[int, tuple[bytes, int]] = field(default_factory=dict)  # those that trim_to dropped
+    freed: dict[int, tuple[bytes, int]] = field(default_factory=dict)  # may have been dropped
     written: dict[int, bytes] = field(default_factory=dict)  # all that ever was
     tags: dict[int, frozenset[bytes]] = field(default_factory=dict)  # and its tags
     blocks: dict[int, int] = field(default_factory=dict)  # entries in each block it came in; or 0
@@ -363,6 +363,29 @@ class StripeModel:
             if below in self.ids:
                 self.freed[below] = self.ids.pop(below)
         return Answer(Code.OK, False)
+
+    def compact(self, epoch: int, start: int, end: int, positions: Sequence[int]) -> Answer:
+        """compact: trims the positions in a range that hold entries; OK with their number.
+
+        The identities of trimmed entries may be forgotten, of these and of earlier ones.
+        """
+        if refusal := self._refusal(epoch, positions):
+            return refusal
+        if not any(self.tags.values()):
+            return Answer(Code.OK, 0)
+        written = [p for p in positions if self.cell(p).state == State.WRITTEN]
+        trimmed = [p for p in written if start <= p < end]
+        self.cells.update(dict.fromkeys(trimmed, _TRIMMED))
+        for p in [p for p in self.ids if self.cell(p) == _TRIMMED]:
+            self.freed[p] = self.ids.pop(p)
+        return Answer(Code.OK, len(trimmed))
+
+    def tags_list(self, epoch: int, start: int, end: int) -> Answer:
+        """tags_list: what pages of any size list together."""
+        if refusal := self._refusal(epoch):
+            return refusal
+        own = [(p, slot.tags) for p, slot in sorted(self.cells.items()) if slot.tags]
+        return Answer(Code.OK, tuple((p, tags) for p, tags in own if start <= p < end))
 
     def max_position(self, epoch: int, start: int = 0) -> Answer:
         """max_position: the highest position, and the first one from `start` on without a cell."""
