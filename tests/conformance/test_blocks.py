@@ -7,10 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-import zlog
 from zlog._native import core
 
-from . import requests, zstd
+from . import zstd
 from .messages import request
 from .objects import Store, Stripe, writer_id
 from .replies import WRITTEN, Answer, Code, Slot, State
@@ -65,17 +64,6 @@ def test_a_client_that_takes_no_blocks_is_told_that_they_are_unreadable(stripe: 
     assert found[0] == Slot(State.UNREADABLE)
 
 
-@sizes
-def test_the_same_block_is_known_again_in_any_epoch(stripe: Stripe, entries: list[Entry]) -> None:
-    stripe.write(1, entries, in_block=3)
-    stripe.seal(2)
-    assert stripe.write(1, entries, in_block=3) == WRITTEN
-    assert stripe.write(1, entries[:3], in_block=3) == WRITTEN
-    stripe.trim(2, [1])
-    assert stripe.write(1, entries, in_block=3) == WRITTEN
-    assert stripe.write(1, entries, OTHER, in_block=3) == Answer(Code.STALE_EPOCH, 2)
-
-
 @pytest.mark.parametrize(("first", "again"), [(6, 0), (6, 2), (2, 4), (0, 2)])
 def test_what_may_be_the_same_is_for_the_writer_to_compare(
     stripe: Stripe, first: int, again: int
@@ -87,40 +75,6 @@ def test_what_may_be_the_same_is_for_the_writer_to_compare(
     assert states(stripe) == [1, 0, 0, 0, 0, 1]
     stripe.trim(1, range(1, 5))  # whose data can't be compared any more
     assert stripe.write(1, SMALL, in_block=again) == WRITTEN
-
-
-@pytest.mark.parametrize("blocks", [(6, 6), (6, 0), (0, 6)], ids=str)
-def test_other_data_under_the_same_id_is_another_append(
-    stripe: Stripe, blocks: tuple[int, int]
-) -> None:
-    stripe.write(1, SMALL, in_block=blocks[0])
-    forged = [Entry(entry.position, entry.number, entry.data[::-1]) for entry in SMALL]
-    assert stripe.write(1, forged, in_block=blocks[1]) == Answer(Code.READ_ONLY, 0)
-
-
-def test_below_the_trim_point_nothing_is_left_to_compare(stripe: Stripe) -> None:
-    stripe.write(1, SMALL, in_block=2)
-    stripe.trim_to(1, 4, records_max=1)
-    assert stripe.write(1, SMALL[:2]) == Answer(Code.READ_ONLY, 0)  # freed
-    assert stripe.write(1, SMALL[2:4]) == WRITTEN  # not yet
-
-
-def test_of_a_block_that_is_there_in_part_the_rest_is_stored(stripe: Stripe) -> None:
-    """As no client sends it: one of the same bytes, that has lost a record in the middle."""
-    block = SMALL[0:6]
-    stripe.write(1, [SMALL[0]], in_block=1)
-    stripe.trim(1, [0])
-    stripe.write(1, [SMALL[3]], in_block=1)
-    stripe.trim(1, [3])
-    assert stripe.write(1, block, in_block=6) == WRITTEN
-    found = stripe.read(1, range(6)).value.slots
-    assert [slot.data for slot in found] == [
-        b"",
-        *(SMALL[p].data for p in (1, 2)),
-        b"",
-        *(SMALL[p].data for p in (4, 5)),
-    ]
-    assert stripe.stat(1).value.records == 4
 
 
 def test_a_block_is_not_multiplied_beyond_a_request(stripe: Stripe) -> None:
@@ -244,17 +198,3 @@ def test_blocks_that_are_larger_than_what_is_in_them_make_no_large_reply(stripe:
     assert len(reply) < 64 << 20
     asked = request("read", 1, False, 1 << 25, (1, [2]), True)
     assert stripe.store.execute(stripe.name, "read", asked)[1].endswith(block)
-
-
-def test_a_request_says_that_no_older_class_may_take_it() -> None:
-    assert requests.write(1, 0, b"w" * 16, 1, SMALL, in_block=6)[:2] == b"\x03\x02"
-    assert requests.write(1, 0, b"w" * 16, 1, SMALL)[:2] == b"\x03\x01"
-
-
-def test_a_host_that_is_removed_forgets_its_blocks(store: zlog.Store, prefix: str) -> None:
-    stripe = Stripe(store, prefix)
-    stripe.seal(1)
-    stripe.write(1, SMALL, in_block=6)
-    stripe.remove(1)
-    stripe.seal(2)
-    assert stripe.stat(2).value.stored_bytes == 0

@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 from dataclasses import replace
-from random import Random
 
 import pytest
 
@@ -36,7 +35,6 @@ from .stored import (
     HEADER,
     LATER,
     STORES_WITH_DOORS,
-    Content,
     Door,
     envelope,
     fields_of,
@@ -63,18 +61,6 @@ def test_a_damaged_record_is_lost_and_its_neighbours_are_not(
                 assert gone == list(span), (key, what)
             else:
                 assert len(gone) == 1, (key, what)
-
-
-def test_a_record_under_another_key_is_lost(store: Store, prefix: str, door: Door) -> None:
-    """Whole and sound, but not what was written there."""
-    stripe = make(store, prefix)
-    sound = door.load(prefix)
-    for key, span in SPANS.items():
-        for other, value in sound.omap.items():
-            if other == key:
-                continue
-            door.save(prefix, sound.with_value(key, value))
-            assert lost(stripe.read(EPOCH, POSITIONS)) == list(span)
 
 
 def test_what_a_later_version_stored_is_unreadable_and_stays_as_it_is(
@@ -318,46 +304,3 @@ def test_keys_of_others_are_left_alone(store: Store, prefix: str, door: Door) ->
     assert lost(stripe.read(EPOCH, POSITIONS)) == []
     assert stripe.trim_to(EPOCH, 20).code == Code.OK
     assert door.load(prefix).omap == foreign
-
-
-NONSENSE_ROUNDS = {"mem": 400, "ceph": 40}
-
-
-@pytest.mark.usefixtures("daemons_stay_up")
-def test_nonsense_with_a_right_checksum_harms_nobody(
-    store: Store, prefix: str, host: str, door: Door
-) -> None:
-    """A client that may write plain objects can forge records; the class must survive them."""
-    random = Random(f"{host}")
-    bystander = make(store, f"{prefix}.bystander")
-    stripe = make(store, prefix)
-    sound = door.load(prefix)
-    for _ in range(NONSENSE_ROUNDS[host]):
-        door.save(prefix, forge(random, sound))
-        for method, answer in calls(stripe):
-            refused = (-errno.EIO, -errno.EINVAL, -errno.ENOENT, -errno.E2BIG, -errno.EFBIG)
-            assert answer.code in (*Code, *refused), method
-    assert lost(bystander.read(EPOCH, POSITIONS)) == []
-
-
-def forge(random: Random, sound: Content) -> Content:
-    """The object with a header or a record replaced by other fields under a right checksum."""
-    if random.random() < 0.3:
-        return sound.with_attr(HEADER, _forged(random, HEADER, sound.attrs[HEADER]))
-    key = random.choice(list(sound.omap))
-    if random.random() < 0.5:
-        return sound.with_value(key, _forged(random, key, sound.omap[key]))
-    last, length = random.choice([2, 5, 11, 19, 2**62]), random.choice([1, 2, 3, 12, 2**16, 2**40])
-    other = b"e.%016x.%x" % (last, length)
-    return sound.with_value(other, _forged(random, other, sound.omap[key]))
-
-
-def _forged(random: Random, key: bytes, value: bytes) -> bytes:
-    fields, payload = fields_of(value)
-    body = bytearray(fields)
-    for _ in range(random.randrange(4)):
-        at = random.randrange(len(body))
-        number = random.choice([0, 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1])
-        width = random.choice([1, 4, 8])
-        body[at : at + width] = wire.u64(number)[:width]
-    return envelope(key, bytes(body), payload)

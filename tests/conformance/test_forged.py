@@ -57,21 +57,6 @@ def test_data_of_the_same_checksum_is_another_entry(store: Store, prefix: str, s
     assert stripe.write(0, [first, Entry(1, 1, forged), last]) == WRITTEN
 
 
-@pytest.mark.parametrize("size", [INLINE, STREAM])
-def test_a_trimmed_entry_is_known_by_its_checksum(store: Store, prefix: str, size: int) -> None:
-    """Its data is gone; nothing that a reader gets can be wrong."""
-    stripe = Stripe(store, prefix)
-    stripe.seal(1)
-    entries = [Entry(p, p, b"%d" % p * size) for p in range(3)]
-    stripe.write(1, entries)
-    stripe.trim(1, [1])
-    assert stripe.write(0, entries) == WRITTEN
-    other = [entries[0], Entry(1, 1, b"x" * size), entries[2]]
-    assert stripe.write(1, other) == Answer(Code.READ_ONLY, 1)
-    (slot,) = stripe.read(1, [1]).value.slots
-    assert slot.state == State.TRIMMED
-
-
 @pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
 @pytest.mark.parametrize("size", [INLINE, STREAM])
 def test_a_damaged_entry_is_still_its_writers_own(

@@ -84,20 +84,3 @@ def test_the_native_codec_reads_these_replies(method: str) -> None:
             theirs = getattr(native, f"{method}_reply")(each.reply)
             assert theirs._fields == ours._fields
             assert _listed(theirs) == _listed(ours)
-
-
-def test_the_native_codec_reads_how_full_an_object_is() -> None:
-    written, *_ = (e.reply for e in exchanges() if (e.method, e.code) == ("write", "OK"))
-    other = wire.frame(bytes_of("01000000 0700000000000000"))
-    assert core.fullest([(0, written), (0, other)]) == (2, 7)
-
-
-def test_the_native_codec_reads_a_read_reply() -> None:
-    _, step, *_ = (e for e in exchanges() if (e.method, e.code) == ("read", "OK"))
-    reply, writer = core.decode_read(step.reply, [5, 13], None), bytes(range(16))
-    assert (len(reply), reply.count) == (2, 2)
-    assert [reply.state(i) for i in range(2)] == [0, 2]
-    assert [reply.timestamp(i) for i in range(2)] == [0x0005543DF729C000] * 2
-    assert (reply.data(0), reply.data(1)) == (b"five", b"")
-    assert (reply.writer(0), reply.number(0)) == (writer, 1007)
-    assert (reply.writer(1), reply.reason(1)) == (writer, 1)

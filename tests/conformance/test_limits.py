@@ -207,32 +207,6 @@ def test_trimmed_data_is_gone_from_storage(stripe: Stripe, door: Door) -> None:
 
 
 @pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
-def test_a_refused_or_reading_call_changes_no_stored_byte(stripe: Stripe, door: Door) -> None:
-    assert stripe.write(1, [Entry(p, p, b"x") for p in range(5)]).code == Code.OK
-    assert stripe.fill(1, [6]).code == Code.OK
-    before = door.load(stripe.name)
-    other = b"o" * 16
-    answers = [
-        stripe.put(1, 0, b"x"),
-        stripe.write(1, [Entry(4, 0, b"y"), Entry(5, 1, b"y")], other),
-        stripe.write(0, [Entry(7, 0, b"y")], other),
-        stripe.write(1, [Entry(7, 0, b"y")], crcs=[1]),
-        stripe.fill(1, [4, 5]),
-        stripe.fill(1, [6]),
-        stripe.fill(0, [5]),
-        stripe.trim(0, [0]),
-        stripe.trim_to(0, 3),
-        stripe.seal(1),
-        stripe.remove(0),
-        stripe.read(1, range(10)),
-        stripe.stat(1),
-        stripe.max_position(1),
-    ]
-    assert [a.code for a in answers] == [0, 2, 1, -errno.EINVAL, 2, 0, 1, 1, 1, 5, 1, 0, 0, 0]
-    assert door.load(stripe.name) == before
-
-
-@pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
 def test_nothing_is_stored_below_the_trim_point(stripe: Stripe, door: Door) -> None:
     """What is given up as a whole needs no marks one by one; they would never be freed."""
     assert stripe.write(1, [Entry(p, p, b"x") for p in range(5)]).code == Code.OK

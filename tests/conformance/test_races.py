@@ -14,7 +14,7 @@ from zlog._native import core
 
 from ..support.threads import at_once
 from . import messages, replies, requests
-from .objects import ADVANCE, CREATE, TIME, Head, Stripe, writer_id
+from .objects import TIME, Head, Stripe, writer_id
 from .replies import WRITTEN, Answer, Code, State
 from .requests import Entry
 
@@ -145,53 +145,3 @@ def test_submitted_operations_take_effect_one_by_one(store: Store, prefix: str) 
     assert [found[token] for token in range(len(calls))] == [answer for _, _, answer in calls]
     slots = stripe.read(2, range(40)).value.slots
     assert [slot.data for slot in slots] == [b"", b"a", b"d", b""] * 10
-
-
-def test_of_two_readers_of_one_cursor_neither_undoes_the_other(store: Store, prefix: str) -> None:
-    """Each client commits every position in an order of its own: what is kept only grows."""
-    Head(store, prefix).create("orders", 7)
-    Head(store, prefix).cursor_commit("reader", CREATE, 0)
-
-    def race(caller: int) -> None:
-        head = Head(store, prefix)
-        order = list(range(POSITIONS))
-        Random(caller).shuffle(order)
-        seen = 0
-        for position in order:
-            answer = head.cursor_commit("reader", ADVANCE, position)
-            kept = position if answer.code == Code.OK else answer.value
-            assert answer.code in (Code.OK, Code.CURSOR_AHEAD)
-            assert kept >= seen
-            seen = kept
-
-    at_once(race, CALLERS)
-    assert Head(store, prefix).cursor_read("reader").value.position == POSITIONS - 1
-
-
-def test_a_trim_and_a_new_cursor_exclude_each_other(store: Store, prefix: str) -> None:
-    """Either the cursor is there first and holds the trim back, or it comes too late."""
-    for turn in range(POSITIONS // 3):
-        head = Head(store, f"{prefix}.{turn}")
-        head.create("orders", 7)
-        head.tail_raise(0, 10)
-
-    def race(caller: int) -> list[Answer]:
-        answers = []
-        for turn in range(POSITIONS // 3):
-            head = Head(store, f"{prefix}.{turn}")
-            trims = caller % 2 == 0
-            answers.append(
-                head.trim_point_raise(10)
-                if trims
-                else head.cursor_commit(f"reader-{caller}", CREATE, 5)
-            )
-        return answers
-
-    for turn, answers in enumerate(zip(*at_once(race, CALLERS), strict=True)):
-        trims, cursors = answers[0::2], answers[1::2]
-        trimmed = Head(store, f"{prefix}.{turn}").epoch_read().value.trim_point == 10
-        assert any(trim.code == Code.OK for trim in trims) == trimmed
-        for trim in trims:
-            assert trim in (Answer(Code.OK, False), Answer(Code.HELD_BY_CURSOR, 5))
-        for cursor in cursors:
-            assert cursor == (Answer(Code.BELOW_TRIM_POINT, 10) if trimmed else Answer(Code.OK))

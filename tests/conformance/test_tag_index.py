@@ -99,31 +99,16 @@ def test_positions_far_up_are_found(stripe: Stripe, first: int) -> None:
     assert positions(stripe, A) == [*range(first, first + 301), top]
 
 
-def test_a_late_entry_of_the_write_that_begins_the_index_is_found(stripe: Stripe) -> None:
-    write(stripe, range(0, 20, 2))
-    write(stripe, [1, 5], A)
-    write(stripe, [3], A)
-    assert positions(stripe, A) == [1, 3, 5]
-
-
-def test_a_late_entry_of_a_write_that_would_make_a_chunk_is_found(stripe: Stripe) -> None:
-    top = fill_chunk(stripe, 1, B)
-    write(stripe, [0, top], A)
-    write(stripe, [top + 2], B)  # now it does
-    write(stripe, [top + 1, top + 3], A)
-    assert positions(stripe, A) == [0, top, top + 1, top + 3]
-    assert stripe.tags_check(1).value.wrong == ()
-
-
-def test_records_without_tags_are_in_chunks(stripe: Stripe) -> None:
-    write(stripe, [0], A)
-    write(stripe, [1])
-    top = fill_chunk(stripe, 2, A)
-    stripe.trim(1, [0])
-    write(stripe, [top], B)
-    assert positions(stripe, A) == [*range(2, top)]
-    stripe.tags_rebuild(1)
-    assert positions(stripe, A) == [*range(2, top)]
+def test_a_trim_drops_chunks(stripe: Stripe) -> None:
+    top = fill_chunk(stripe, 0, A)
+    end = fill_chunk(stripe, top, A)
+    write(stripe, [end], A)
+    before = stripe.tags_check(1).value.tags
+    stripe.trim_to(1, top)
+    assert 0 < stripe.tags_check(1).value.tags <= before / 2
+    assert positions(stripe, A) == [*range(top, end + 1)]
+    stripe.trim_to(1, end + 1)
+    assert stripe.tags_check(1).value.tags == 0
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -228,37 +213,6 @@ def index_keys(content: Content) -> list[bytes]:
 
 def without(content: Content, *keys: bytes) -> Content:
     return replace(content, omap={k: v for k, v in content.omap.items() if k not in keys})
-
-
-def test_a_damaged_index_is_not_missed(damageable: tuple[Stripe, MemoryDoor]) -> None:
-    stripe, door = damageable
-    expected = indexed(stripe)
-    sound = door.load(stripe.name)
-    keys = index_keys(sound)
-    chunks = [key for key in keys if key.startswith(b"c.")]
-    assert len(chunks) == 2
-    relevant = [key for key in keys if key in chunks or key[:4] == _bucket(A)]
-    assert len(relevant) == 4
-    for key in relevant:
-        value = sound.omap[key]
-        step = max(len(value) // 40, 1)
-        other = next(sound.omap[k] for k in relevant if k != key and k[:1] == key[:1])
-        damaged = [*(flip(value, at, at % 8) for at in range(0, len(value), step))]
-        damaged += [*(value[:at] for at in range(0, len(value), step)), value + b"\0", other, b""]
-        for each in damaged:
-            door.save(stripe.name, sound.with_value(key, each))
-            assert positions(stripe, A) == expected, (key, each.hex())
-        assert stripe.tags_check(1).value.wrong
-        door.save(stripe.name, without(sound, key))
-        assert positions(stripe, A) == expected, key
-        write(stripe, [3], A)
-        assert positions(stripe, A) == sorted([*expected, 3]), key
-        door.save(stripe.name, without(sound, key))
-        stripe.tags_rebuild(1)
-        assert stripe.tags_check(1).value.wrong == ()
-        assert positions(stripe, A) == expected, key
-    door.save(stripe.name, without(sound, *keys))
-    assert positions(stripe, A) == expected
 
 
 def _bucket(tag: bytes) -> bytes:

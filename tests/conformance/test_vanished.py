@@ -81,18 +81,6 @@ def test_what_is_stored_afterwards_does_not_hide_the_loss(
     }
 
 
-def test_keys_of_an_earlier_moment_leave_what_came_since_lost(
-    store: Store, prefix: str, door: Door
-) -> None:
-    stripe = make(store, prefix)
-    earlier = door.load(prefix).omap
-    assert stripe.put(EPOCH, 7, b"late").code == Code.OK  # below others that were earlier
-    assert stripe.fill(EPOCH, [12]).code == Code.OK
-    door.save(prefix, replace(door.load(prefix), omap=earlier))
-    assert stripe.put(EPOCH, 13, b"on").code == Code.OK
-    assert gone(stripe) == [7, 12]
-
-
 def test_what_vanished_can_be_trimmed(store: Store, prefix: str, door: Door) -> None:
     stripe = make(store, prefix)
     door.save(prefix, replace(door.load(prefix), omap={}))
