@@ -58,38 +58,6 @@ def test_an_idle_connection_is_closed_and_made_again(call, serve):
     assert call(client.status)["closed"]["idle"] >= 1
 
 
-def test_what_waits_on_all_connections_is_bounded():
-    desk = Desk(Limits(outstanding_max=2))
-    first, second = desk.client(), desk.client()
-    desk.send(first, *(request(Kind.WAIT, n, a=9, b=1000) for n in range(2)))
-    desk.send(second, request(Kind.WAIT, 7, a=9, b=1000))
-    assert [reply.code for reply in desk.take(second)] == [Code.LIMIT]
-    assert desk.machine.status(desk.now)["outstanding"] == 2
-    desk.machine.disconnect(first)
-    assert desk.machine.status(desk.now)["outstanding"] == 0
-    desk.send(second, request(Kind.WAIT, 8, a=9, b=1000))
-    assert desk.take(second) == []
-    desk.send(second, request(Kind.NEXT, 9, a=10, b=1))
-    assert desk.machine.status(desk.now)["outstanding"] == 0
-
-
-def test_a_connection_takes_a_bounded_number_of_positions_at_once():
-    desk = Desk()
-    stranger, client = desk.client(), desk.client()
-    desk.send(stranger, *(request(Kind.NEXT, a=GRANT_COUNT_MAX, b=1) for _ in range(15)))
-    codes = [reply.code for reply in desk.take(stranger)]
-    assert codes == [Code.OK] * 4 + [Code.LIMIT] * 11
-    desk.send(stranger, request(Kind.NEXT, a=2, b=1), request(Kind.NEXT, a=1, b=1))
-    assert [reply.code for reply in desk.take(stranger)] == [Code.LIMIT, Code.OK]
-    desk.send(client, request(Kind.NEXT, a=GRANT_COUNT_MAX, b=1))
-    assert desk.take(client)[0].code == Code.OK
-    for _ in range(20):
-        desk.now += 1 / 64
-        desk.send(stranger, *(request(Kind.NEXT, a=GRANT_COUNT_MAX, b=1) for _ in range(2)))
-    codes = [reply.code for reply in desk.take(stranger)]
-    assert codes == [Code.OK, Code.LIMIT] * 20
-
-
 def test_what_clients_ask_for_at_most_is_always_granted():
     """Thousands of appends at once, and batches of the largest size one after the other."""
     desk = Desk()

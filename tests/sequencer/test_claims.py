@@ -51,13 +51,3 @@ def test_an_epoch_that_was_given_up_meanwhile_does_not_live():
     desk.apply(desk.machine.step_down(ORDERS.pool, ORDERS.namespace))
     desk.apply(desk.machine.epoch_lives(ORDERS))
     assert desk.take(client)[0].code == Code.UNAVAILABLE
-
-
-def test_a_request_of_a_higher_epoch_ends_nothing_by_itself():
-    desk = Desk()
-    client, liar = desk.client(epoch=3), desk.client()
-    desk.send(liar, request(Kind.NEXT, 1, a=1, b=2**63), request(Kind.TAIL, 2, b=4))
-    assert [(told.code, told.a) for told in desk.take(liar)] == [(Code.STALE_EPOCH, 3)] * 2
-    desk.send(client, request(Kind.NEXT, 3, a=1, b=3))
-    assert desk.take(client)[0].code == Code.OK
-    assert not desk.wanted()

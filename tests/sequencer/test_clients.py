@@ -29,7 +29,6 @@ from zlog.errors import (
 from zlog.seqr.limits import Limits
 
 from .fakes import (
-    AUDIT,
     ORDERS,
     ScriptedServer,
     ServerThread,
@@ -53,11 +52,6 @@ def test_it_opens_the_log_by_itself(call, client, store):
     assert store.takeovers == 1
 
 
-def test_open_tells_the_tail(call, client, store):
-    store.tails[ORDERS] = 5
-    assert call(client.open, ORDERS, 0) == Grant(1, 5)
-
-
 def test_open_with_a_dead_epoch_brings_a_higher_one(call, client, store):
     assert call(client.open, ORDERS, 0).epoch == 1
     store.epochs[ORDERS] = 5
@@ -69,13 +63,6 @@ def test_open_with_an_epoch_that_is_not_dead_brings_that(call, client, store):
     assert call(client.open, ORDERS, 0).epoch == 1
     assert call(client.open, ORDERS, 9).epoch == 1
     assert (store.looks, store.takeovers) == (1, 1)
-
-
-def test_several_logs_at_once(call, client, store):
-    store.tails[AUDIT] = 100
-    assert call(client.next, ORDERS, 1, 0).position == 0
-    assert call(client.next, AUDIT, 1, 0).position == 100
-    assert call(client.next, ORDERS, 1, 0).position == 1
 
 
 def test_status(call, client, server):
@@ -121,11 +108,6 @@ def test_a_log_that_the_sequencer_has_closed_is_opened_again(call, client, serve
     assert call(client.next, ORDERS, 1, 0).epoch == 2
 
 
-def test_wait_ends_when_the_tail_passes(call, client):
-    call(client.next, ORDERS, 1, 0)
-    assert call(client.wait, ORDERS, 1, 0, 5.0) == Grant(1, 1)
-
-
 def test_wait_ends_with_the_time(call, client):
     began = time.monotonic()
     assert call(client.wait, ORDERS, 0, 5, 0.05) is None
@@ -160,12 +142,6 @@ def test_wait_at_a_sequencer_that_missed_a_view(call, client):
     with pytest.raises(StaleEpoch) as caught:
         call(client.wait, ORDERS, 5, 0, 5.0)
     assert caught.value.epoch == 1
-
-
-def test_a_cut_connection_is_replaced_without_a_word(call, client, server):
-    assert call(client.next, ORDERS, 1, 0).position == 0
-    server.cut()
-    assert call(client.next, ORDERS, 1, 0).position == 1
 
 
 def test_it_finds_the_sequencer_again_after_a_restart(call, client, server, store):

@@ -7,22 +7,13 @@ import json
 import pytest
 
 from zlog._base.sequencer import Grant
-from zlog._sequencer.frames import FRAME, TAIL_MAX, Code, Kind
-from zlog.limits import GRANT_COUNT_MAX
+from zlog._sequencer.frames import FRAME, Code, Kind
 from zlog.seqr.limits import Limits
 from zlog.seqr.machine.admission import Reason
 
 from .fakes import AUDIT, HELLO, ORDERS, Desk, open_request, request
 
 # HELLO
-
-
-def test_hello_is_answered_with_the_version():
-    desk = Desk()
-    stranger = desk.connect(greet=False)
-    desk.send(stranger, HELLO)
-    (reply,) = desk.take(stranger)
-    assert (reply.kind, reply.code, reply.a) == (Kind.HELLO, Code.OK, 1)
 
 
 def test_another_version_is_told_ours_and_sent_away():
@@ -43,29 +34,6 @@ def test_who_does_not_say_hello_gets_nothing(greeting):
     assert desk.take(stranger) == []
     assert desk.closed() == [stranger]
     assert not desk.wanted()
-
-
-def test_a_second_hello_ends_the_connection():
-    desk = Desk()
-    client = desk.connect()
-    desk.send(client, HELLO)
-    assert desk.take(client)[0].code == Code.BAD_REQUEST
-    assert desk.closed() == [client]
-
-
-def test_a_connection_too_many_is_refused_and_a_freed_place_can_be_taken():
-    desk = Desk(Limits(connections_max=1))
-    first = desk.connect()
-    second = desk.connect(greet=False)
-    desk.send(second, HELLO, open_request())
-    (refusal,) = desk.take(second)
-    assert (refusal.kind, refusal.code) == (Kind.HELLO, Code.LIMIT)
-    assert desk.closed() == [second]
-    assert not desk.wanted()
-    desk.machine.disconnect(first)
-    third = desk.connect(greet=False)
-    desk.send(third, HELLO)
-    assert desk.take(third)[0].code == Code.OK
 
 
 # OPEN and CLOSE
@@ -99,38 +67,6 @@ def test_a_new_log_of_the_same_name_is_another_log():
     assert desk.take(client)[0].a == 1
 
 
-@pytest.mark.parametrize("code", [Code.UNAVAILABLE, Code.LOG_NOT_FOUND, Code.NOT_LEADER])
-def test_a_failed_take_over_is_told_to_all_who_wait_and_can_be_tried_again(code):
-    desk = Desk()
-    clients = [desk.connect(), desk.connect()]
-    for client in clients:
-        desk.send(client, open_request())
-    assert desk.wanted() == [ORDERS]
-    desk.apply(desk.machine.activation_failed(ORDERS, code))
-    assert [reply.code for client in clients for reply in desk.take(client)] == [code] * 2
-    desk.send(clients[0], open_request())
-    desk.activate()
-    assert desk.take(clients[0])[0].code == Code.OK
-
-
-def test_an_address_that_makes_no_sense_is_refused_and_the_connection_goes_on():
-    desk = Desk()
-    client = desk.connect()
-    desk.send(client, request(Kind.OPEN, 4, payload=b"../etc"), open_request())
-    (reply,) = desk.take(client)
-    assert (reply.request, reply.code) == (4, Code.BAD_REQUEST)
-    assert desk.wanted() == [ORDERS]
-
-
-@pytest.mark.parametrize("length", [0, 1025, 2**64 - 1])
-def test_a_payload_of_an_unbearable_length_ends_the_connection(length):
-    desk = Desk()
-    client = desk.connect()
-    desk.send(client, request(Kind.OPEN, a=length))
-    assert desk.take(client)[0].code == Code.LIMIT
-    assert desk.closed() == [client]
-
-
 @pytest.mark.parametrize("cut", [0, 24, 48])
 def test_payload_frames_are_never_taken_for_requests(cut):
     desk = Desk()
@@ -147,45 +83,6 @@ def test_payload_frames_are_never_taken_for_requests(cut):
 # NEXT and WAIT; test_machine_model has the rest
 
 
-@pytest.mark.parametrize(
-    ("count", "code"),
-    [
-        (0, Code.BAD_REQUEST),
-        (GRANT_COUNT_MAX, Code.OK),
-        (GRANT_COUNT_MAX + 1, Code.LIMIT),
-        (2**64 - 1, Code.LIMIT),
-    ],
-)
-def test_how_many_positions_one_grant_may_have(count, code):
-    desk = Desk()
-    client = desk.client()
-    desk.send(client, request(Kind.NEXT, a=count, b=1))
-    assert desk.take(client)[0].code == code
-
-
-def test_the_tail_is_told_and_nothing_is_granted():
-    desk = Desk()
-    client = desk.client(tail=10)
-    tail, grant = request(Kind.TAIL, b=1), request(Kind.NEXT, a=2, b=1)
-    desk.send(client, tail, tail, grant, tail)
-    assert [(reply.code, reply.a) for reply in desk.take(client)] == [
-        (Code.OK, position) for position in (10, 10, 10, 12)
-    ]
-
-
-def test_positions_never_wrap_around():
-    desk = Desk()
-    client = desk.client(tail=TAIL_MAX - 3)
-    desk.send(client, *(request(Kind.NEXT, a=2, b=1) for _ in range(2)))
-    desk.send(client, request(Kind.NEXT, a=1, b=1), request(Kind.NEXT, a=1, b=1))
-    assert [(reply.code, reply.a) for reply in desk.take(client)] == [
-        (Code.OK, TAIL_MAX - 3),
-        (Code.LIMIT, 0),
-        (Code.OK, TAIL_MAX - 1),
-        (Code.LIMIT, 0),
-    ]
-
-
 def test_an_epoch_that_is_not_above_all_earlier_ones_is_never_granted_in():
     desk = Desk()
     client = desk.client(epoch=4, tail=10)
@@ -197,24 +94,7 @@ def test_an_epoch_that_is_not_above_all_earlier_ones_is_never_granted_in():
     assert desk.take(client)[0].code == Code.UNAVAILABLE
 
 
-def test_a_client_can_wait_and_append_in_one_chunk():
-    desk = Desk()
-    client = desk.client()
-    desk.send(client, request(Kind.WAIT, 1, a=0, b=1000), request(Kind.NEXT, 2, a=1, b=1))
-    assert [reply.request for reply in desk.take(client)] == [2, 1]
-
-
 # Limits
-
-
-def test_a_connection_has_a_bounded_number_of_logs():
-    desk = Desk(Limits(logs_per_connection_max=1))
-    client = desk.client()
-    desk.send(client, open_request(AUDIT))
-    desk.activate(AUDIT)
-    assert desk.take(client)[0].code == Code.LIMIT
-    desk.send(client, open_request(ORDERS))
-    assert desk.take(client)[0].code == Code.OK
 
 
 def test_one_connection_is_enough_for_all_handles_of_a_process():
@@ -254,15 +134,6 @@ def test_logs_that_do_not_exist_leave_nothing_behind():
         assert desk.wanted() == [log]
         desk.apply(desk.machine.activation_failed(log, Code.LOG_NOT_FOUND))
     assert [reply.code for reply in desk.take(client)] == [Code.LOG_NOT_FOUND] * 3
-
-
-def test_a_frame_of_an_unknown_type_ends_the_connection():
-    desk = Desk()
-    client = desk.client()
-    desk.send(client, request(77, 3), request(Kind.NEXT, a=1, b=1))
-    (reply,) = desk.take(client)
-    assert (reply.kind, reply.code, reply.request) == (77, Code.BAD_REQUEST, 3)
-    assert desk.closed() == [client]
 
 
 def test_a_connection_that_is_sent_away_takes_its_place_until_it_has_ended():
@@ -345,14 +216,6 @@ def test_one_chunk_gets_one_status_so_that_small_requests_make_no_flood():
     desk.send(client, *(request(Kind.STATUS) for _ in range(100)))
     replies = desk.take(client)
     assert [reply.code for reply in replies] == [Code.OK] + [Code.LIMIT] * 99
-
-
-def test_status_lists_a_bounded_number_of_logs():
-    desk = Desk(Limits(status_logs_max=1))
-    client = desk.client()
-    desk.send(client, open_request(AUDIT))
-    desk.activate(AUDIT)
-    assert len(desk.machine.status(desk.now)["logs"]) == 1
 
 
 # Stopping

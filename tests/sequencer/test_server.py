@@ -6,15 +6,12 @@ import asyncio
 import contextlib
 import logging
 import socket
-from unittest import mock
 
 import pytest
 
-from zlog._base.sequencer import Grant
-from zlog._sequencer.frames import FRAME_BYTES, STATUS_BYTES_MAX, Code, Kind, ReplyReader
+from zlog._sequencer.frames import STATUS_BYTES_MAX, Code, Kind, ReplyReader
 from zlog.errors import LogNotFound, NotLeader, StoreUnavailable
 from zlog.seqr.limits import Limits
-from zlog.seqr.peer import Peer
 from zlog.seqr.server import bind
 
 from .fakes import AUDIT, HELLO, ORDERS, ServerThread, open_request, request
@@ -111,20 +108,6 @@ async def test_hundreds_of_pipelined_requests_are_answered_in_order(serving, sto
         assert [(r.request, r.a) for r in replies] == [(n, 2 * n) for n in range(5000)]
 
 
-async def test_a_request_that_arrives_byte_by_byte_is_understood(serving, store):
-    async with serving(store) as (_, connect):
-        wire = await connect(greet=False)
-        for data, kind in (
-            (HELLO, Kind.HELLO),
-            (open_request(), Kind.OPEN),
-            (request(Kind.NEXT, 3, a=1), Kind.NEXT),
-        ):
-            for byte in data:
-                wire.send(bytes([byte]))
-                await asyncio.sleep(0)
-            assert (await wire.reply())[:2] == (kind, Code.OK)
-
-
 async def test_a_slow_take_over_delays_no_other_log(serving, store):
     store.shut(AUDIT)
     async with serving(store) as (_, connect):
@@ -176,14 +159,6 @@ async def test_a_take_over_that_never_ends_is_given_up(serving, store):
         assert (await wire.reply()).code == Code.UNAVAILABLE
 
 
-async def test_a_take_over_with_an_old_epoch_is_refused(serving, store):
-    async with serving(store) as (_, connect):
-        wire = await opened(connect)
-        store.epochs[ORDERS] = 0
-        wire.send(open_request(dead_epoch=1))
-        assert (await wire.reply()).code == Code.UNAVAILABLE
-
-
 async def test_waits_are_answered_across_connections_and_by_time(serving, store):
     async with serving(store) as (_, connect):
         reader, writer = await opened(connect), await opened(connect)
@@ -193,22 +168,6 @@ async def test_waits_are_answered_across_connections_and_by_time(serving, store)
         assert (await reader.reply())[1:5] == (Code.OK, 0, 1, 1)
 
 
-async def test_an_earlier_time_out_overtakes_a_later_one(serving, store):
-    async with serving(store) as (_, connect):
-        wire = await opened(connect)
-        wire.send(request(Kind.WAIT, 1, a=9, b=60_000))
-        wire.send(request(Kind.WAIT, 2, a=9, b=20))
-        assert (await wire.reply()).request == 2
-
-
-async def test_strangers_are_cut_off_before_anything_is_done_for_them(serving, store):
-    async with serving(store) as (_, connect):
-        wire = await connect(greet=False)
-        wire.send(b"GET /metrics HTTP/1.1\r\n\r\n", open_request())
-        assert await wire.ended()
-        assert store.takeovers == 0
-
-
 async def test_who_says_nothing_is_cut_off_after_a_while(serving, store):
     async with serving(store, Limits(hello_s_max=0.05)) as (_, connect):
         silent = await connect(greet=False)
@@ -216,32 +175,6 @@ async def test_who_says_nothing_is_cut_off_after_a_while(serving, store):
         assert await silent.ended()
         greeted.send(request(Kind.STATUS))
         assert (await greeted.reply()).code == Code.OK
-
-
-async def test_connections_are_bounded(serving, store):
-    async with serving(store, Limits(connections_max=1)) as (_, connect):
-        first = await connect()
-        second = await connect(greet=False)
-        second.send(HELLO)
-        assert (await second.reply())[:2] == (Kind.HELLO, Code.LIMIT)
-        assert await second.ended()
-        await first.close()
-        while True:
-            third = await connect(greet=False)
-            third.send(HELLO)
-            if (await third.reply()).code == Code.OK:
-                break
-        first.send(request(Kind.STATUS))
-
-
-async def test_a_malformed_stream_ends_its_connection_only(serving, store):
-    async with serving(store) as (_, connect):
-        good, bad = await opened(connect), await connect()
-        bad.send(b"\xff" * FRAME_BYTES)
-        assert (await bad.reply()).code == Code.BAD_REQUEST
-        assert await bad.ended()
-        good.send(request(Kind.NEXT, a=1))
-        assert (await good.reply()).code == Code.OK
 
 
 async def test_nothing_more_is_read_from_a_peer_that_does_not_read(serving, store):
@@ -367,30 +300,3 @@ async def test_port_0_takes_a_free_port_on_either_family():
     for host in ("127.0.0.1", "localhost"):
         with bind(host, 0) as listening:
             assert listening.getsockname()[1] > 0
-
-
-async def test_grant_is_what_the_store_said(serving, store):
-    store.tails[ORDERS] = 77
-    async with serving(store) as (_, connect):
-        wire = await connect()
-        wire.send(open_request())
-        reply = await wire.reply()
-        assert Grant(reply.a, reply.b) == (1, 77)
-
-
-async def test_one_that_was_closed_for_a_reason_counts_for_no_other():
-    """As TLS, which may hold answers back, asks to write less while the connection is closing."""
-    transport = mock.create_autospec(asyncio.Transport, instance=True)
-    transport.is_closing.return_value = False
-    owner = mock.Mock(limits=Limits(stall_s_max=0.01), tls=None)
-    owner.connect.return_value = (mock.Mock(), b"")
-    peer = Peer(owner)
-    peer.connection_made(transport)
-    peer.close()
-    transport.is_closing.return_value = True
-    peer.pause_writing()
-    aborted = asyncio.Event()
-    transport.abort.side_effect = aborted.set
-    await asyncio.wait_for(aborted.wait(), SOON)
-    owner.complain.assert_not_called()
-    peer.connection_lost(None)

@@ -5,24 +5,19 @@ from __future__ import annotations
 import struct
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from zlog._base.sequencer import Grant
 from zlog._sequencer import Credentials
 from zlog._sequencer.frames import FRAME, Code, Kind
 from zlog._sequencer.token import Pair, Token, read_tokens
 from zlog.errors import SequencerRefused
-from zlog.seqr.machine.admission import Admission
 from zlog.seqr.security import Security
 
 from ..support.programs import REPOSITORY
 from .fakes import (
-    HELLO,
     ORDERS,
     Desk,
     ScriptedServer,
-    open_request,
     read_frames,
     request,
 )
@@ -159,43 +154,3 @@ def test_a_proof_is_of_no_use_on_another_connection(token):
     assert desk.closed() == [second]
     desk.send(first, prove)
     assert desk.take(first)[0].code == Code.OK
-
-
-@pytest.mark.parametrize("kind", [k for k in Kind if k is not Kind.PROVE])
-def test_before_the_proof_nothing_else_is_understood(token, kind):
-    desk = Desk(admission=Security(token_file=token(SECRET)).admission())
-    stranger = desk.connect(greet=False)
-    desk.send(stranger, HELLO, request(kind, 1, a=24), open_request())
-    assert [reply.code for reply in desk.take(stranger)] == [Code.TOKEN_WANTED]
-    assert desk.closed() == [stranger]
-    assert not desk.wanted()
-
-
-@given(
-    st.lists(
-        st.one_of(
-            st.binary(max_size=60),
-            st.builds(
-                lambda kind, number, a, b: request(kind, number, a=a, b=b),
-                st.integers(0, 255),
-                st.integers(0, 9),
-                st.integers(0, 2**64 - 1),
-                st.integers(0, 2**64 - 1),
-            ),
-            st.just(HELLO),
-        ),
-        max_size=12,
-    )
-)
-def test_no_bytes_get_a_stranger_past_the_greeting(chunks):
-    desk = Desk(admission=Admission((Token(SECRET.encode()),)))
-    stranger = desk.connect(greet=False)
-    for chunk in chunks:
-        desk.send_directly(stranger, chunk)
-    assert not stranger.greeted
-    assert not desk.wanted()
-    assert {reply.code for reply in desk.take(stranger)} <= {
-        Code.TOKEN_WANTED,
-        Code.TOKEN_WRONG,
-        Code.BAD_VERSION,
-    }
