@@ -14,9 +14,6 @@ from pathlib import Path
 from ..support.ceph import run_cluster_program
 from ..support.programs import REPOSITORY
 
-_BLOCKS_FIELDS = """    v("block_data", block_data, wire::any().since(5));
-    v("block_bytes", block_bytes, wire::any().since(5));
-"""
 _TAGS_FIELDS = """    v("tagged", tagged, wire::any().since(6).heed());
     v("indexed", indexed, wire::position_or_end().since(6));
     v("loose_tags", loose_tags, wire::any().since(6));
@@ -26,10 +23,7 @@ _GAVE_UP_VERSIONS = """    if (kind == RecordKind::kGaveUp) return {kVersion, 5}
     if (sparse()) return {"""
 _USED = "    header->use({positions[begin], positions[end - 1]});\n"
 
-Changes = Mapping[str, Sequence[tuple[str, str]]]
-"""By file below cls_zlog: what is replaced, by what."""
-
-CHANGES: Changes = {
+CHANGES: Mapping[str, Sequence[tuple[str, str]]] = {
     "stripe/header.h": [
         ("  uint32_t value_bytes = 0;", "  uint64_t appends = 0;\n  uint32_t value_bytes = 0;"),
         (
@@ -76,37 +70,7 @@ CHANGES: Changes = {
         ),
     ],
 }
-BEFORE_UNITS: Changes = {
-    "stripe/header.h": [
-        ('    v("unit", unit, wire::unit(4));\n' + _BLOCKS_FIELDS + _TAGS_FIELDS, ""),
-    ],
-    "stripe/record.h": [
-        (" kVersion = 4;", " kVersion = 1;"),
-        ("return {tags.any() ? kTagsVersion : compat, compat};", "return {1, 1};"),
-        ("    const uint8_t compat = compressed() ? 2 : 1;\n", ""),
-    ],
-    "wire/stripe_messages.h": [
-        ('    v("unit", unit, wire::unit(3));\n', ""),
-        ('    v("compression", compression, at_most(Compression::kLz4).since(2));\n', ""),
-        ('    v("blocks", blocks, at_most(limits::entries_max).since(2));\n', ""),
-        ('    v("blocks", blocks, wire::any().since(2));\n', ""),
-        ("    tags.each(v, runs.count(), 3);\n", ""),
-        ('    v("tags", tags, wire::any().since(3));\n', ""),
-        (
-            '    v("start", start, wire::position().since(2));\n  }\n};\n\nstruct HighestReply',
-            "  }\n};\n\nstruct HighestReply",
-        ),
-        ('    v("unwritten", unwritten, wire::position().since(2));\n', ""),
-    ],
-    "wire/view.h": [
-        ('    v("unit", unit, wire::unit(2));\n', ""),
-        ('    v("read_only", read_only, wire::any().since(2).heed());\n', ""),
-        ('    v("writer", writer, wire::at_most(1).since(2).heed());\n', ""),
-        ('    v("mac", mac, wire::at_most(1).since(3).heed());\n', ""),
-    ],
-}
-"""The messages and values as a class had them that knew no units, blocks, tags,
-exclusive writers or MACs."""
+"""By file below cls_zlog: what is replaced, by what."""
 
 
 _QUICKLY = """
@@ -121,15 +85,15 @@ _GAVE_UP = """record.kind = RecordKind::kGaveUp;
 """
 
 
-def build(folder: Path, changes: Changes = CHANGES) -> Path:
-    """Build the class in a folder, with these changes, and return the library."""
+def build(folder: Path) -> Path:
+    """Build the class in a folder, and return the library."""
     source = folder / "source"
     for name in ("cls_zlog", "ceph-dev"):
         shutil.copytree(REPOSITORY / name, source / name)
     description = (REPOSITORY / "CMakeLists.txt").read_text()
     # In few pieces, without optimization: to compile it takes longer than what it is for.
     (source / "CMakeLists.txt").write_text(f"{description}{_QUICKLY}")
-    for name, replaced in changes.items():
+    for name, replaced in CHANGES.items():
         path = source / "cls_zlog" / name
         text = path.read_text()
         for old, new in replaced:

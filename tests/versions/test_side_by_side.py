@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import itertools
 import json
 import shutil
 import time
@@ -24,13 +22,11 @@ from ..conformance.replies import Answer, Code, State
 from ..conformance.requests import Entry
 from ..conformance.stored import HEADER, door_to, fields_of
 from ..support.ceph import CephCluster, ClusterSpec
-from ..support.logs import data_of
 from ..support.sequencer import SequencerProcess
 from . import newer, second
 from .crowd import Crowd, packages_from
 
 OBJECTS = 24
-LARGE = [b"entry %d " % number * 200 for number in range(20)]
 FILLED, WRITTEN = 5, 3
 WRITER_GAVE_UP = 3
 CLASS = "allow pool zlog class zlog"
@@ -166,89 +162,6 @@ def test_classes_of_two_versions_serve_one_log(
             # The older classes have kept the newer one's field.
             headers = [door.load(stripe.name).attrs[HEADER] for stripe in stripes]
         assert {len(fields_of(header)[0]) for header in headers} >= {179}
-
-
-@pytest.mark.parametrize("ceph_cluster", [OWN], indirect=True)
-def test_a_class_that_knows_no_units_and_no_blocks(
-    ceph_cluster: CephCluster, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """In one OSD of three, then in all: new stripes have a unit of 1, and nothing is harmed.
-
-    What is appended is not compressed there; what was before is unreadable, and no other.
-    """
-    older = second.build(tmp_path_factory.mktemp("before"), second.BEFORE_UNITS)
-    entries = [b"entry %d" % number for number in range(20)]
-
-    def check(log: zlog.Log) -> None:
-        assert data_of(log.read_range(log.earliest())) == entries
-        assert [finding for finding in log.check() if finding.serious] == []
-
-    def becomes_exclusive(log: zlog.Log) -> bool:
-        """All OSDs that the log needs have to know what a writer is; else it stays as it is."""
-        taken = False
-        with contextlib.suppress(zlog.UnsupportedVersion), log.writer() as writer:
-            writer.append_many([b"of a writer"] * 3)
-            writer.release()
-            taken = True
-        assert log.view.writer is None
-        log.append(b"of any client")
-        log.trim_to(log.tail())
-        assert data_of(log.read_range(log.earliest())) == []
-        log.append_many(entries)
-        return taken
-
-    with zlog.connect(ceph_cluster.url("units")) as store:
-        zlog.Log.create(store, "units", width=8, unit=4).append_many(entries)
-        # Of 32 objects some lie in each OSD, but for one run of 100,000.
-        zlog.Log.create(store, "orders", width=32, unit=1).append_many(entries)
-        blocks = zlog.Log.create(store, "blocks", width=8, unit=1, compression="zstd")
-        blocks.append_many(LARGE)
-        assert blocks.stat().stored_bytes < blocks.stat().bytes // 2
-        restart(ceph_cluster, 0, older)
-        with zlog.Log.open(store, "orders") as log:
-            check(log)
-            assert log.reconfigure(unit=4).live_stripe.spacing == (32, 1)
-            entries += [b"more"] * 20
-            log.append_many(entries[20:])
-            check(log)
-        blocks.append_many(LARGE)
-        units, taken = set(), set()
-        for number in itertools.count():  # with heads and objects in one OSD or another
-            if units == {1, 4} and taken == {False, True}:
-                break
-            assert number < 100, (units, taken)
-            with zlog.Log.create(store, f"mixed-{number}", width=2, unit=4) as log:
-                units.add(log.view.live_stripe.unit)
-                log.append_many(entries)
-                check(log)
-                taken |= {becomes_exclusive(log)}
-                check(log)
-        for osd in (1, 2):
-            restart(ceph_cluster, osd, older)
-        with zlog.Log.open(store, "orders") as log:
-            check(log)
-            log.roll()
-            with pytest.raises(zlog.UnsupportedVersion) as raised:
-                log.writer()
-            assert "libcls_zlog.so" in raised.value.hint
-            with pytest.raises(zlog.UnsupportedVersion, match="such as tags") as raised:
-                log.append(b"tagged", tags=("a",))
-            assert "libcls_zlog.so" in raised.value.hint
-            log.append(b"goes on")
-        with pytest.raises(zlog.UnsupportedVersion) as raised:
-            zlog.Log.create(store, "signed", width=2, unit=1, mac_key=bytes(32))
-        assert "libcls_zlog.so" in raised.value.hint
-        blocks.append_many(LARGE)
-        found = list(blocks.read_range())
-        assert data_of(found)[-len(LARGE) :] == LARGE
-        assert isinstance(found[0], zlog.Gap)
-        assert found[0].kind == zlog.GapKind.UNREADABLE
-        blocks.close()
-        with zlog.Log.open(store, "units") as log:
-            for refused in (lambda: log.append(b"x"), lambda: log.read(0)):
-                with pytest.raises(zlog.UnsupportedVersion) as raised:
-                    refused()
-                assert "libcls_zlog.so" in raised.value.hint
 
 
 def test_sequencers_and_clients_of_two_versions(
