@@ -107,7 +107,7 @@ fuzz: $(TESTING) ## run each fuzzer for FUZZ_RUNS inputs; those in C++ under the
 	mkdir -p build/fuzz/corpus/methods build/fuzz/corpus/grants
 	$(PYTHON) -m tests.fuzz.corpus build/fuzz/corpus/methods
 	build/fuzz/fuzz_methods -runs=$(FUZZ_RUNS) -max_len=240 -rss_limit_mb=512 \
-		-dict=tests/fuzz/methods.dict build/fuzz/corpus/methods
+		-dict=build/fuzz/corpus/methods.dict build/fuzz/corpus/methods
 	build/fuzz/fuzz_grants -runs=$(FUZZ_RUNS) -max_len=480 build/fuzz/corpus/grants
 	$(BIN)/python -m tests.fuzz --inputs $(FUZZ_RUNS)
 

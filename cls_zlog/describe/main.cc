@@ -3,10 +3,8 @@
 
 #include <cstdio>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "cls_zlog/base/hex.h"
 #include "cls_zlog/describe/visitors.h"
 #include "cls_zlog/head/head_state.h"
 #include "cls_zlog/method_table.h"
@@ -15,8 +13,6 @@
 namespace {
 
 using namespace zlog;
-
-constexpr std::string_view kText = "abcdefghijklmnop";
 
 void print(const describe::Field& field, bool first) {
   const wire::Bounds& bounds = field.bounds;
@@ -42,14 +38,9 @@ class Printer {
     using Message = MessageOf<Reply>;
     describe::describe<Request>(&structs);
     describe::describe<Message>(&structs);
-    std::string least;
-    for (const unsigned char byte : describe::least<Request>(kText)) least += hex(byte, 2);
-    std::printf(
-        "%s\n  {\"name\": \"%s\", \"flags\": %d, \"request\": \"%s\", \"reply\": \"%s\", "
-        "\"least\": "
-        "\"%s\"}",
-        first_ ? "" : ",", name, flags, describe::name_of<Request>().c_str(),
-        describe::name_of<Message>().c_str(), least.c_str());
+    std::printf("%s\n  {\"name\": \"%s\", \"flags\": %d, \"request\": \"%s\", \"reply\": \"%s\"}",
+                first_ ? "" : ",", name, flags, describe::name_of<Request>().c_str(),
+                describe::name_of<Message>().c_str());
     first_ = false;
   }
   bool first_ = true;

@@ -1,6 +1,7 @@
 """Inputs for ``fuzz_methods`` to begin with: the requests of the conformance suite.
 
-`python -m tests.fuzz.corpus FOLDER` writes each into a file, for every object that the fuzzer has.
+`python -m tests.fuzz.corpus FOLDER` writes each into a file, for every object that the fuzzer has,
+and a sound request of each method into the dictionary ``FOLDER.dict``.
 """
 
 from __future__ import annotations
@@ -39,11 +40,14 @@ def _requests() -> Iterator[tuple[str, bytes]]:
 
 
 def main() -> None:
-    """Write all inputs."""
+    """Write all inputs, and the dictionary."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in inputs([*hostile.SOUND]):
         (folder / name).write_bytes(data)
+    escaped = {method: data.hex(" ").replace(" ", "\\x") for method, data in hostile.SOUND.items()}
+    lines = [f'{method}="\\x{data}"\n' for method, data in escaped.items() if data]
+    folder.with_suffix(".dict").write_text("".join(lines))
 
 
 if __name__ == "__main__":
