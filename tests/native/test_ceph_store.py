@@ -128,20 +128,6 @@ def test_starting_operations_never_waits_for_others(
     assert not starting.is_alive()
 
 
-def test_an_operation_that_was_given_up_may_still_happen(
-    store: zlog.Store, ceph_cluster: CephCluster
-) -> None:
-    large = bytes(range(256)) * 4096
-    ceph_cluster.osd("freeze", 0)
-    try:
-        code, reply = store.execute(OBJECT, "write", write_request([0], large), 0.3)
-        assert (code, reply) == (-errno.ETIMEDOUT, b"")
-    finally:
-        ceph_cluster.osd("thaw", 0)
-    assert write(store, [1]) == 0, "operations on one object keep their order"
-    assert read(store, [0, 1]) == [large, b"data"]
-
-
 @contextlib.contextmanager
 def paused(store: zlog.Store, ceph: CephCluster) -> Iterator[None]:
     """A cluster that takes no operations for a while: clients keep them."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import signal
 import struct
 import threading
@@ -18,11 +17,10 @@ from zlog._native import messages
 from zlog._native.core import (
     CompletionQueue,
     EmbeddedStore,
-    encode_write,
 )
 
 from ..support.threads import at_once
-from .support import FILES, OBJECT, SECONDS, finish, read, run, seal, start, write, write_request
+from .support import FILES, OBJECT, SECONDS, read, run, seal, start, write, write_request
 
 # What a process that appends does: it writes the positions from first on, in steps, and prints each
 # one that was acknowledged.
@@ -67,22 +65,6 @@ def trim_to(store: EmbeddedStore, position: int) -> int:
     return store.execute(OBJECT, "trim_to", request, SECONDS)[0]
 
 
-def test_what_was_written_is_there_after_reopening(tmp_path: Path) -> None:
-    with EmbeddedStore(tmp_path) as store:
-        seal(store)
-        assert write(store, range(10), b"kept") == 0
-    with EmbeddedStore(tmp_path) as store:
-        assert read(store, range(11)) == [b"kept"] * 10 + [None]
-
-
-def test_its_url_opens_it_again(tmp_path: Path) -> None:
-    folder = tmp_path / "with space" / "täler"
-    with EmbeddedStore(folder) as store:
-        assert store.url == folder.as_uri()
-        assert store.path == str(folder)
-        assert (store.pool, store.namespace) == ("", "")
-
-
 @pytest.mark.parametrize("umask", [0o022, 0o002, 0o077], ids="{:03o}".format)
 def test_new_files_honour_the_umask(tmp_path: Path, umask: int) -> None:
     code = """
@@ -113,17 +95,6 @@ def test_a_sequencer_that_is_made_anew_is_open_to_the_users_of_the_database(tmp_
     assert mode_of(tmp_path / "sequencer") == 0o660
 
 
-def test_large_writes_come_back_whole(tmp_path: Path) -> None:
-    entries = [os.urandom(1 << 20) for _ in range(3)]
-    with EmbeddedStore(tmp_path) as store:
-        seal(store)
-        for position, entry in enumerate(entries):
-            assert write(store, [position], entry) == 0
-        assert read(store, range(3)) == entries
-        assert store.execute(OBJECT, "trim", messages.trim(1, 1, [1]), SECONDS)[0] == 0
-        assert read(store, range(3)) == [entries[0], None, entries[2]]
-
-
 def test_two_stores_in_one_process_share_the_environment(tmp_path: Path) -> None:
     first, second = EmbeddedStore(tmp_path), EmbeddedStore(tmp_path)
     seal(first)
@@ -133,15 +104,6 @@ def test_two_stores_in_one_process_share_the_environment(tmp_path: Path) -> None
     assert run(APPEND, tmp_path, 2, 1, 1).split() == ["2"]
     assert read(second, range(3)) == [b"data", b"data", b"2"]
     second.close()
-
-
-def test_several_processes_append_at_once(tmp_path: Path) -> None:
-    with EmbeddedStore(tmp_path) as store:
-        seal(store)
-        processes = [start(APPEND, tmp_path, first, 2, 100) for first in (0, 1)]
-        for process in processes:
-            assert len(finish(process).split()) == 100
-        assert read(store, range(200)) == [b"%d" % position for position in range(200)]
 
 
 @pytest.mark.parametrize("acknowledged", [1, 5, 20])
@@ -158,25 +120,6 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, acknowledged: int
         assert seen == list(range(len(seen)))
         assert read(store, seen) == [b"%d" % position for position in seen]
         assert write(store, [10**6]) == 0, "the dead process holds no lock"
-
-
-def test_a_process_killed_while_it_reads_keeps_no_pages(tmp_path: Path) -> None:
-    """A dead reader's snapshot is forgotten when the store is opened, so that space is reused."""
-    with EmbeddedStore(tmp_path) as store:
-        seal(store)
-    code = """
-        import os, signal, sys
-        from zlog._native import core, messages
-        store = core.EmbeddedStore(sys.argv[1])
-        for _ in range(100):
-            store.execute("object", "stat", messages.stat(1))
-        os.kill(os.getpid(), signal.SIGKILL)
-    """
-    process = start(code, tmp_path)
-    process.communicate(timeout=SECONDS)
-    assert process.returncode == -signal.SIGKILL
-    with EmbeddedStore(tmp_path) as store:
-        assert write(store, [0]) == 0
 
 
 def test_concurrent_operations_share_transactions(tmp_path: Path) -> None:
@@ -206,24 +149,6 @@ def test_operations_that_are_submitted_together_are_synced_together(tmp_path: Pa
         assert read(store, range(count)) == [b"data"] * count
 
 
-def test_a_refused_operation_does_not_spoil_those_beside_it(tmp_path: Path) -> None:
-    queue = CompletionQueue()
-    with EmbeddedStore(tmp_path) as store:
-        seal(store)
-        assert write(store, [5], b"first") == 0
-        other = b"another writers."
-        for position in range(10):
-            request = encode_write(1, 1, other, 1, [position], [position], [b"second"])
-            store.submit(queue, position, [(OBJECT, "write", request)])
-        store.submit(queue, 10, [(OBJECT, "write", b"\x01 malformed")])
-        assert collect(queue, 11) == {
-            **dict.fromkeys(range(10), 0),
-            5: 2,
-            10: -errno.EINVAL,
-        }
-        assert read(store, [4, 5, 6]) == [b"second", b"first", b"second"]
-
-
 def test_a_full_map_is_a_full_store(tmp_path: Path) -> None:
     with EmbeddedStore(tmp_path, map_bytes=1 << 20) as store:
         seal(store)
@@ -247,24 +172,6 @@ def test_an_operation_that_does_not_fit_does_not_fail_those_beside_it(tmp_path: 
         store.submit(queue, 2, [(OBJECT, "write", write_request([2], b"small"))])
         assert collect(queue, 3) == {0: 0, 1: -errno.ENOSPC, 2: 0}
         assert read(store, range(3)) == [b"small", None, b"small"]
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small file system")
-def test_a_full_disk_is_a_full_store(tmp_path: Path) -> None:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    if os.system(f"mount -t tmpfs -o size=2m tmpfs '{folder}'") != 0:
-        pytest.skip("may not mount a file system here")
-    try:
-        with EmbeddedStore(folder) as store:
-            seal(store)
-            codes = [write(store, [position], bytes(60_000)) for position in range(60)]
-            written = codes.index(-errno.ENOSPC)
-            assert read(store, range(written)) == [bytes(60_000)] * written
-            assert trim_to(store, written) == 0
-            assert write(store, [100], bytes(50_000)) == 0, "trimming made room"
-    finally:
-        os.system(f"umount -l '{folder}'")
 
 
 def test_less_is_mapped_where_address_space_is_limited(tmp_path: Path) -> None:

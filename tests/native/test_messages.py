@@ -8,7 +8,6 @@ import pickle
 
 import pytest
 
-import zlog
 from tests.support.programs import REPOSITORY
 from zlog._native import messages
 
@@ -93,12 +92,3 @@ def test_text_is_no_bytes() -> None:
         messages.head_create(b"orders", 1)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         messages.fill(1, 1, "w" * 16, 0, 1, [0])  # type: ignore[arg-type]
-
-
-def test_bytes_that_are_no_reply() -> None:
-    with pytest.raises(zlog.CorruptEntry, match="malformed seal reply"):
-        messages.seal_reply(b"zz")
-    with pytest.raises(zlog.UnsupportedVersion, match="made the seal reply"):
-        messages.seal_reply(b"\x09\x09\0\0\0\0")
-    with pytest.raises(TypeError):
-        messages.seal_reply("text")  # type: ignore[arg-type]

@@ -21,20 +21,6 @@ from .support import SECONDS, finish, run, start
 LOG, EPOCH = 7, 3
 
 
-def test_it_grants_nothing_before_its_activation() -> None:
-    shared = SharedSequencer()
-    assert shared.next(LOG, EPOCH, 1) is None
-    assert shared.tail(LOG, EPOCH) is None
-    assert shared.wait(LOG, EPOCH, 0, 0.0) is None
-
-
-def test_grants_follow_each_other() -> None:
-    shared = SharedSequencer()
-    assert shared.activate(LOG, EPOCH, 10)
-    assert [shared.next(LOG, EPOCH, count) for count in (1, 5, 1)] == [10, 11, 16]
-    assert shared.tail(LOG, EPOCH) == 17
-
-
 def test_logs_do_not_share_a_tail() -> None:
     shared = SharedSequencer()
     logs = [LOG, LOG + 1024, 2**64 - 1, 0]
