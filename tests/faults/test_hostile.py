@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import time
 from collections.abc import Iterator
-from itertools import cycle
 from pathlib import Path
 from typing import cast
 
@@ -98,19 +96,6 @@ def test_a_wrong_answer_is_noticed(
     assert all(words in each for each in found.wrong)
 
 
-def test_a_log_that_was_changed_is_noticed(
-    memory: zlog.Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    append_many = zlog.Log.append_many
-
-    def other(log: zlog.Log, entries: list[bytes]) -> object:
-        return append_many(log, [*entries[:-1], b"another"])
-
-    monkeypatch.setattr(zlog.Log, "append_many", other)
-    found = bombard(lambda: contextlib.nullcontext(memory), 4, 0.2)
-    assert found.wrong == ["the log beside does not read as it was written"]
-
-
 @pytest.mark.parametrize(
     ("method", "moves"),
     [
@@ -127,26 +112,6 @@ def test_an_attack_that_is_refused_is_noticed(
     log = zlog.Log.create(memory, "attacked", width=2)
     wrong = attack(log, zlog.Log.open(refusing, "attacked"), 1, time.monotonic())
     assert wrong == [f"no {move} of the attacker ever succeeded" for move in moves]
-
-
-def test_an_osd_that_was_started_again_is_noticed(ceph_cluster: CephCluster) -> None:
-    restarted = cast("CephCluster", _Restarted(ceph_cluster))
-    found = bombard_cluster(restarted, 5, 0.5)
-    assert any("the daemons were" in each for each in found.wrong)
-
-
-class _Restarted:
-    """A cluster whose OSD is another process at each look."""
-
-    def __init__(self, cluster: CephCluster) -> None:
-        self._cluster = cluster
-        self._pids = cycle((os.getpid(), os.getppid()))
-
-    def pids(self) -> dict[str, int]:
-        return {"osd.0": next(self._pids)}
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._cluster, name)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""What the runs are made of: journals, plans, stalls, and the proxy."""
+"""What the runs are made of: journals, plans, and power that fails."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import random
-import socket
 import subprocess
 import sys
 import textwrap
@@ -16,15 +15,13 @@ import pytest
 
 import zlog
 import zlog.aio
-from tests.history import Action, History, Result, check
+from tests.history import Action, Result, check
 
 from .client import ROLES
 from .faults import KINDS, plan
 from .journal import Journal, merge
 from .power import fail, that_may_fail
-from .proxy import Proxy
 from .run import EXCLUSIVE, OBJECTS, SMALL
-from .stalls import Stall, Window, longest_stalls
 from .test_faults import HURRY, SECONDS
 from .test_faults import KINDS as KINDS_OF_SHORT_RUN
 
@@ -104,72 +101,12 @@ def test_what_a_killed_process_had_begun_is_pending(tmp_path: Path) -> None:
     assert (operation.result, operation.entry) == (Result.PENDING, b"a")
 
 
-def test_a_seed_decides_the_plan() -> None:
-    kinds = tuple(KINDS)
-    assert plan(random.Random(5), 300, kinds) == plan(random.Random(5), 300, kinds)
-    assert plan(random.Random(5), 300, kinds) != plan(random.Random(6), 300, kinds)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_a_plan_has_every_kind_and_one_at_a_time_of_each_domain(seed: int) -> None:
-    planned = plan(random.Random(seed), 300, tuple(KINDS))
-    assert {each.kind for each in planned} == set(KINDS)
-    overlaps = 0
-    for number, one in enumerate(planned):
-        assert one.at + one.seconds <= 300
-        for other in planned[number + 1 :]:
-            if other.at < one.at + one.seconds:
-                assert KINDS[one.kind].domain != KINDS[other.kind].domain
-                overlaps += 1
-    assert overlaps
-
-
 def test_the_short_run_has_every_kind_that_it_asks_for() -> None:
     assert set(KINDS_OF_SHORT_RUN) < set(KINDS)
     crowds = (SMALL, EXCLUSIVE, OBJECTS)
     assert {role for crowd in crowds for role in crowd.roles.values()} == set(ROLES)
     planned = plan(random.Random(1), SECONDS, KINDS_OF_SHORT_RUN, HURRY)
     assert {each.kind for each in planned} == set(KINDS_OF_SHORT_RUN)
-
-
-def test_stalls_belong_to_the_faults_that_they_touch() -> None:
-    history = History()
-    for process, seconds in (("one", (0, 1, 10, 20)), ("two", (5, 25, 26))):
-        for second in seconds:
-            operation = history.invoke(process, Action.APPEND, entry=b"%d" % second)
-            history.returns([operation], Result.OK)
-            operation.returned = second * 1e9
-    lost = history.invoke("one", Action.APPEND, entry=b"lost")
-    history.returns([lost], Result.FAILED)
-    lost.returned = 15e9
-    early = Window("early", int(0.2e9), int(0.5e9))
-    late = Window("late", int(12e9), int(13e9))
-    assert longest_stalls(history, [early, late]) == {
-        "early": Stall(4.0, 9.0),
-        "late": Stall(10.0, 20.0),
-    }
-
-
-def test_the_proxy_passes_loses_and_cuts() -> None:
-    proxy = Proxy()
-    with socket.create_server(("127.0.0.1", 0)) as behind:
-        proxy.target = behind.getsockname()[1]
-        host, port = proxy.address.split(":")
-        with socket.create_connection((host, int(port))) as client:
-            server, _ = behind.accept()
-            client.sendall(b"a")
-            assert server.recv(10) == b"a"
-            server.sendall(b"b")
-            assert client.recv(10) == b"b"
-            proxy.loses_replies = True
-            server.sendall(b"lost")
-            client.sendall(b"c")
-            assert server.recv(10) == b"c"
-            proxy.cut()
-            with contextlib.suppress(ConnectionResetError):
-                assert client.recv(10) == b""
-            server.close()
-    proxy.close()
 
 
 WRITE = """
