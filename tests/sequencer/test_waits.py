@@ -1,0 +1,19 @@
+"""The heap of waits; the machine's model tests what comes out of it."""
+
+from __future__ import annotations
+
+from zlog._base.sequencer import LogAddress
+from zlog.seqr.machine._grants import Counters
+from zlog.seqr.machine.state import Connection, LogState, Wait
+from zlog.seqr.machine.waits import WaitHeap
+
+
+def test_a_client_that_gives_up_again_and_again_fills_no_memory():
+    heap = WaitHeap()
+    connection, log = Connection(Counters()), LogState(LogAddress("", "", "orders", 1))
+    for position in range(10_000):
+        wait = Wait(connection, 0, 0, log, position)
+        heap.push(position, wait)
+        wait.answered = True
+        heap.note_answered()
+        assert len(heap) < 200
