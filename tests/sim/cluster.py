@@ -17,10 +17,12 @@ from zlog.testing import Fate, FaultyStore, Process, SeededPlan, StoreCall, Stor
 
 from ..conformance.stored import HEADER, envelope, fields_of
 from ..sequencer.locks import LockStore
-from .strangers import HOST, TOKEN
+from ..support.programs import REPOSITORY
 from .trace import Trace
 
 POOL = "sim"
+HOST = "seqr"
+TOKEN = str(REPOSITORY / "tests" / "sim" / "testdata" / "token.txt")
 LEASE_SECONDS = 0.8
 
 _ANY_EPOCH = 2**63

@@ -29,7 +29,7 @@ class Mutant:
         wrap: what the objects do then.
         patch: what the clients do then.
         kinds: of runs, each of which notices it.
-        shows: how the complaint begins: with a property of docs/correctness.md, or S for strangers.
+        shows: how the complaint begins: with a property of docs/correctness.md.
         tried_first: one of the seeds that noticed it when this was written, which saves the others.
     """
 

@@ -2,10 +2,9 @@
 
 Two are mistakes of the client that changes the layout, one of the client that appends, one of the
 client that reserves, three of clients that deliver, one of readers by tags, one of compaction by
-key, five of the object class, one each of a sequencer and of a client that greet each other, four
-of logs with exclusive writers: two of the writer, one of the reader, one of the client that takes
-the log, and nine of spaces and their replicas. The class is C++, and not built broken: what is
-wrong with it is done where its methods are called.
+key, five of the object class, four of logs with exclusive writers: two of the writer, one of the
+reader, one of the client that takes the log, and nine of spaces and their replicas. The class is
+C++, and not built broken: what is wrong with it is done where its methods are called.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import errno
 from collections.abc import Iterator
-from types import ModuleType
 from unittest import mock
 
 from zlog._append import deliveries, exclusive, place
@@ -28,11 +26,9 @@ from zlog._native import messages
 from zlog._positions import positions
 from zlog._positions.positions import Positions
 from zlog._read import select
-from zlog._sequencer import greeting
 from zlog._trim import compact
 from zlog.entry import Entry
 from zlog.errors import DeliverySuperseded
-from zlog.seqr.machine import admission
 from zlog.store import RequestPayload
 
 from ..conformance.stored import HEADER, fields_of
@@ -240,10 +236,6 @@ def _read_past_holes() -> Iterator[None]:
         yield
 
 
-def _any_proof(module: ModuleType) -> contextlib.AbstractContextManager[object]:
-    return mock.patch.object(module, "same", return_value=True)
-
-
 def _late_not_indexed(objects: Objects) -> Execute:
     def execute(object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
         before = objects.memory.peek(object) if method == "write" else None
@@ -397,20 +389,6 @@ MUTANTS = {
         patch=lambda: mock.patch.object(compact, "_compact", _compact_one_more),
         kinds=(Kind.COMPACTION,),
         shows="P21",
-    ),
-    "any-token": Mutant(
-        "a sequencer lets in a client that answers its challenge with any proof",
-        40,
-        patch=lambda: _any_proof(admission),
-        shows="S1",
-        tried_first=9,
-    ),
-    "any-sequencer": Mutant(
-        "a client takes any answer for a proof that the sequencer knows the token",
-        40,
-        patch=lambda: _any_proof(greeting),
-        shows="S2",
-        tried_first=48,
     ),
     **SPACES,
 }

@@ -25,7 +25,7 @@ from zlog._trim.retention import Retention
 from zlog.aio import Log
 from zlog.errors import ZlogError
 from zlog.objects.aio import Space
-from zlog.testing import Process
+from zlog.testing import VirtualLoop
 from zlog.testing._process import PROCESS
 
 from ..support.logs import UNITS
@@ -35,11 +35,10 @@ from .deliveries import Deliverer, Part, Source, deliver, small_rounds
 from .exclusive import Contender, small_writer_rounds
 from .nemesis import Nemesis
 from .players import SPACE, Player, Work, audit, small_pieces
-from .strangers import IMPOSTOR, STRANGER, Impostor, OverheardLoop, Stranger
 from .trace import Trace
 
 TOKEN_SHARE = 0.3
-"""Of the runs, in which sequencers have a token and strangers don't."""
+"""Of the runs, in which clients and sequencers have a token, and more sequencers are killed."""
 
 
 class Kind(enum.Enum):
@@ -113,7 +112,7 @@ def run(
         kind: of run; None: the seed decides that, too.
         show: print what happens while it happens.
     """
-    loop = OverheardLoop(seed)
+    loop = VirtualLoop(seed)
     if kind is None:
         (kind,) = random.Random(f"{seed}.kind").choices([*_SHARES], [*_SHARES.values()])
     simulation = _Simulation(loop, seed, wrap, Trace(show=show), kind)
@@ -168,7 +167,7 @@ class _Said(logging.Handler):
 class _Simulation:
     def __init__(
         self,
-        loop: OverheardLoop,
+        loop: VirtualLoop,
         seed: int,
         wrap: Callable[[Objects], Execute],
         trace: Trace,
@@ -196,7 +195,6 @@ class _Simulation:
         self._history = History(loop.time)
         self._clients: dict[str, Client] = {}
         self._complaints: list[str] = []
-        self._strangers: list[Process] = []
         self._over = False
         self.finished = False
 
@@ -214,8 +212,6 @@ class _Simulation:
         for number in range(sequencers):
             self._restart(f"seqr-{number}")
         await self._in("creator", self._create)
-        if self._token and sequencers:
-            self._let_strangers_in([FIRST_PORT + number for number in range(sequencers)])
         for number in range(chance.randint(2, 4) - self._exclusive - 2 * bool(self._work)):
             self._restart(f"client-{number}")
         for number in range(chance.randint(2, 4) if self._work else 0):
@@ -252,7 +248,6 @@ class _Simulation:
         log = await Log.create(
             self._cluster.store(process), LOG, width=width, unit=unit, options=options
         )
-        self._address = log._client.layout.address
         if self._compacts:
             retention = Retention(compact_after=COMPACT_AFTER_SECONDS)
             await self._history.watch(log, "creator").set_retention(retention)
@@ -261,21 +256,9 @@ class _Simulation:
                 pass
         await log.close()
 
-    def _let_strangers_in(self, ports: list[int]) -> None:
-        """Start those who don't know the token. Nothing happens to them."""
-        chance = random.Random(f"{self._seed}.strangers")
-        words = (ports, self._address, chance, self._trace, self.complain)
-        stranger = Process(f"{STRANGER}-0")
-        stranger.start(Stranger(self._loop, stranger.name, *words).run())
-        impostor = Process(f"{IMPOSTOR}-0")
-        impostor.start(Impostor(self._loop, impostor.name, *words).run())
-        self._strangers = [stranger, impostor]
-
     async def _finish(self) -> None:
         """Let all clients finish what they do."""
         self._over = True
-        for stranger in self._strangers:
-            stranger.kill()
         for client in self._clients.values():
             client.done = True
         await asyncio.sleep(TIMEOUT + 2 * LATE_SECONDS / 3)

@@ -9,7 +9,6 @@ transactions of a group are divided by commas, and run at the same time. ``x+1``
 from __future__ import annotations
 
 import itertools
-import random
 
 import pytest
 from hypothesis import given, settings
@@ -209,41 +208,3 @@ def histories(draw: st.DrawFn) -> TransactionHistory:
 @given(histories())
 def test_it_objects_exactly_where_no_order_explains_a_history(history: TransactionHistory) -> None:
     assert (check_transactions(history) == []) == explained(history.transactions)
-
-
-def serial(seed: int, count: int, keys: int) -> TransactionHistory:
-    """A history of transactions that ran one after the other, and overlap."""
-    chance = random.Random(seed)
-    history = TransactionHistory()
-    lists: dict[str, list[int]] = {f"key-{number}": [] for number in range(keys)}
-    under_way: list[tuple[ListTransaction, Result]] = []
-    for number in range(count):
-        transaction = history.begin(f"client-{number % 16}")
-        result = chance.choice((Result.OK,) * 8 + (Result.FAILED, Result.REFUSED))
-        takes_effect = result is Result.OK or (result is Result.FAILED and chance.random() < 0.5)
-        now = {key: lists[key] for key in chance.sample(list(lists), chance.randint(1, 3))}
-        for step_number in range(chance.randint(1, 4)):
-            key = chance.choice(list(now))
-            if chance.random() < 0.5:
-                value = 10 * number + step_number
-                now[key] = [*now[key], value]
-                transaction.append(key, value)
-            else:
-                transaction.read(key, now[key])
-        if takes_effect:
-            lists.update(now)
-        for key in now:
-            if len(lists[key]) > 50:  # lists that are read whole must not grow for ever
-                lists[f"{key}'"] = []
-                del lists[key]
-        under_way.append((transaction, result))
-        while len(under_way) > 16 or (under_way and chance.random() < 0.5):
-            each, ended = under_way.pop(chance.randrange(len(under_way)))
-            if chance.random() < 0.99:
-                history.end(each, ended)
-    return history
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_a_serial_execution_is_good(seed: int) -> None:
-    assert check_transactions(serial(seed, 300, 5)) == []
