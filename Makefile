@@ -162,16 +162,13 @@ bench-peers: limits $(DONE)/ceph $(DONE)/peers ## measure zlog next to other sys
 model: $(DONE)/spin ## search the model of the protocol at length; VARIANT=… shows a broken one fail
 	$(PYTHON) -m tests.model $(VARIANT)
 
-# The model, searched; a million simulated operations; real processes, killed; live OSDs under random
-# calls of the class; and a real cluster under faults. `make chaos SEED=…` replays one simulated run and
-# shows what happens in it.
-CHAOS := model chaos-simulation chaos-kills chaos-hostile chaos-thaws chaos-faults
+# The model, searched; a million simulated operations; real processes, killed; and a real cluster under
+# faults. `make chaos SEED=…` replays one simulated run and shows what happens in it.
+CHAOS := model chaos-simulation chaos-kills chaos-faults
 CHAOS_SEEDS := 1800
 OBJECT_SEEDS := 200
 KILLS := 200
 MINUTES := 10
-HOSTILE_MINUTES := 1
-THAWS := 30
 
 .PHONY: chaos
 chaos: $(if $(SEED),chaos-simulation,$(CHAOS)) ## the model, simulated and real runs under faults, for some twenty minutes
@@ -184,16 +181,6 @@ chaos-simulation: $(TESTING)
 .PHONY: chaos-kills
 chaos-kills: $(TESTING) ## KILLS=200 of processes that use an embedded store; SEED=…
 	$(BIN)/python -m tests.faults --kills $(KILLS) $(if $(SEED),--seed $(SEED))
-
-.PHONY: chaos-hostile
-chaos-hostile: $(TESTING) $(DONE)/ceph ## HOSTILE_MINUTES=1 of random class calls at each kind of OSD; SEED=…
-	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
-	$(BIN)/python -m tests.faults --hostile --minutes $(HOSTILE_MINUTES) $(if $(SEED),--seed $(SEED))
-
-.PHONY: chaos-thaws
-chaos-thaws: $(TESTING) $(DONE)/ceph ## THAWS=30 OSDs frozen, one as another is back, and all copies compared; SEED=…
-	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
-	$(BIN)/python -m tests.faults --thaws $(THAWS) $(if $(SEED),--seed $(SEED))
 
 .PHONY: chaos-faults
 chaos-faults: $(TESTING) $(DONE)/ceph ## MINUTES=10 of faults on a Ceph cluster of 3 OSDs; SEED=…

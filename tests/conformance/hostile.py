@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from random import Random
 from typing import Any
 
 from . import requests, wire
@@ -11,7 +10,6 @@ from .messages import METHODS, STRUCTS, request
 from .requests import Entry, Grant, Part, StripeView, View
 from .wire import OPEN_END
 
-NOISE_BYTES_MAX = 300
 NO_SPACINGS = (0, 1025, 4 << 16, 1 | 17 << 16, 1 | 32 << 16, 2**32 - 1)
 """No stride, one above 1,024, no stride with a shift, shifts above 16."""
 _ENTRIES = [Entry(p, p, b"entry %d" % p) for p in (0, 1, 2, 5)]
@@ -95,37 +93,6 @@ def malformed(method: str) -> Iterator[bytes]:
     for spacing in NO_SPACINGS if "runs" in STRUCTS[METHODS[method].request].kinds else ():
         at = sound.index(wire.raw_runs(1, _RUNS[method]))
         yield sound[:at] + wire.u32(spacing) + sound[at + 4 :]
-
-
-def mutated(random: Random, method: str) -> bytes:
-    """A sound request with some bits, bytes or numbers changed; it may still be sound."""
-    data = bytearray(SOUND[method])
-    for _ in range(random.choice([1, 1, 1, 2, 5])):
-        _change(random, data)
-    return bytes(data)
-
-
-def _change(random: Random, data: bytearray) -> None:
-    at = random.randrange(len(data)) if data else 0
-    kind = random.randrange(6)
-    if not data or kind == 0:
-        data.insert(at, random.randrange(256))
-    elif kind == 1:
-        data[at] ^= 1 << random.randrange(8)
-    elif kind == 2:
-        del data[at : at + random.randrange(1, 9)]
-    elif kind == 3:
-        data[at : at + 4] = wire.u32(random.choice([0, 1, 2**16, 2**31 - 1, 2**31, 2**32 - 1]))
-    elif kind == 4:
-        data[at : at + 8] = wire.u64(random.choice([0, 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1]))
-    else:
-        data[at : at + 8] = random.randbytes(random.randrange(9))
-
-
-def noise(random: Random) -> bytes:
-    """Any bytes, half of them in a frame."""
-    data = random.randbytes(random.randrange(NOISE_BYTES_MAX))
-    return wire.frame(data) if random.random() < 0.5 else data
 
 
 def lies() -> Iterator[tuple[str, bytes]]:

@@ -11,7 +11,7 @@ from zlog._native import core
 
 from . import zstd
 from .messages import request
-from .objects import Store, Stripe, writer_id
+from .objects import Store, Stripe
 from .replies import WRITTEN, Answer, Code, Slot, State
 from .requests import Entry
 from .stored import STORES_WITH_DOORS, Door
@@ -19,7 +19,6 @@ from .wire import crc32c
 
 SMALL = [Entry(p, p, b"%d," % p * 9) for p in range(6)]
 LARGE = [Entry(p, p, bytes(range(256)) * 80) for p in range(6)]  # blocks that do not fit a value
-OTHER = writer_id("o")
 with_door = pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
 sizes = pytest.mark.parametrize("entries", [SMALL, LARGE], ids=["inline", "stream"])
 

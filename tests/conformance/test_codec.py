@@ -191,18 +191,6 @@ def test_the_data_of_a_large_write_begins_with_a_page(length: int) -> None:
     assert (begin % 4096 == 0) == (length >= 32 << 10)
 
 
-def test_only_what_must_not_be_passed_over_needs_readers_of_its_version() -> None:
-    for unit in UNITS:
-        compat = 1 if unit == 1 else 3
-        assert native.seal(1, 4, 0, True, None, unit)[:2] == bytes([3, compat])
-        stripe = (1, 0, OPEN_END, 4, unit, b"")
-        view = native.encode_view(1, 7, 0, "", [stripe], {}, False, [], [], b"")
-        assert view[:2] == b"\x03\x01"  # the stripe in it says so itself
-        assert view[31:37] == bytes([2, 1 if unit == 1 else 2, 32, 0, 0, 0])
-        # Runs say no version: an older class takes the spacing for a stride that is too large.
-        assert native.trim(1, 4 | (unit.bit_length() - 1) << 16, [0])[:2] == b"\x01\x01"
-
-
 @pytest.mark.parametrize(
     "positions", [[3, 2], [2, 2], [-1], [2**64], [2**63], [0, 4, 5], []], ids=str
 )

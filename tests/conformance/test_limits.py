@@ -237,21 +237,6 @@ def test_a_log_has_so_many_sources_and_no_more(store: Store, prefix: str) -> Non
     assert head.delivery_begin(Part("still.more")) == full
 
 
-def test_sources_are_listed_a_page_at_a_time(store: Store, prefix: str) -> None:
-    head = Head(store, prefix)
-    assert head.create("orders", 7).code == Code.OK
-    names = sorted(f"query-{n}" for n in range(600))  # more than a listing of the class
-    done = [("delivery_done", 7, name, n, n + 1, n) for n, name in enumerate(names)]
-    assert together(head, done) == [Answer(Code.OK, False)] * len(names)
-    more, sources = head.delivery_list(count_max=SOURCES_MAX).value
-    assert not more
-    assert [*sources] == [(name, n, 0, n, n) for n, name in enumerate(names)]
-    more, sources = head.delivery_list(names[299], 300).value
-    assert (more, [each.name for each in sources]) == (False, names[300:])
-    more, sources = head.delivery_list(names[299], 299).value
-    assert (more, [each.name for each in sources]) == (True, names[300:-1])
-
-
 @pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
 def test_a_source_has_so_many_parts_and_no_more(store: Store, prefix: str, door: Door) -> None:
     """That is another error than too many sources, for other things help."""

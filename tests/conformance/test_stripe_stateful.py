@@ -12,7 +12,6 @@ from dataclasses import replace
 from itertools import count, zip_longest
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -492,12 +491,3 @@ def test_histories_of_a_stripe_object(store: Store, prefix: str, host: str) -> N
             suppress_health_check=list(HealthCheck),
         ),
     )
-
-
-@pytest.mark.parametrize("geometry", [(1, 0), (8, 7)])
-def test_the_model_itself_is_write_once(geometry: tuple[int, int]) -> None:
-    model = StripeModel(*geometry)
-    place = geometry[1]
-    assert model.seal(1).code == Code.OK
-    assert model.put(1, place, b"x").code == Code.OK
-    assert model.put(1, place, b"y", writer_id("b")) == Answer(Code.READ_ONLY, place)

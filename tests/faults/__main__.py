@@ -1,4 +1,4 @@
-"""Faults for minutes on a real cluster, kills on an embedded store, hostile calls, thaws."""
+"""Faults for minutes on a real cluster, and kills on an embedded store."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ import json
 import signal
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 from ..support.ceph import ClusterSpec, running_cluster
 from . import partitions, power
 from .faults import CLUSTER_OPTIONS, EVERYWHERE, KINDS, OSD_CUT_OFF
-from .hostile import SHORT_LOGS, Bombardment, bombard_cluster
 from .kills import run_kills
 from .run import EXCLUSIVE, FULL, MIXED, MONITORS, OBJECTS, PLAIN, WAYS, Outcome, run_on_ceph
-from .thaws import PGS, freeze_as_others_come_back
 
 
 def main() -> None:
@@ -49,20 +46,6 @@ def main() -> None:
         help="with --kills: all at once, and what was not synced is lost",
     )
     parser.add_argument(
-        "--hostile",
-        action="store_true",
-        help="random calls of the class instead, for --minutes at an OSD of each kind",
-    )
-    parser.add_argument(
-        "--thaws",
-        type=int,
-        default=0,
-        help="freeze this many OSDs, one as another is back, and compare all copies",
-    )
-    parser.add_argument(
-        "--heal", action="store_true", help="with --thaws: have an audit heal what Ceph has lost"
-    )
-    parser.add_argument(
         "--set",
         dest="options",
         action="append",
@@ -83,10 +66,6 @@ def main() -> None:
     if options.partitions:
         partitions.move_into_own_network()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # and clean up
-    if options.hostile:
-        sys.exit(_be_hostile(options))
-    if options.thaws:
-        sys.exit(_freeze_in_turn(options))
     with tempfile.TemporaryDirectory(prefix="zlog-") as temporary:
         folder = options.folder or Path(temporary)
         if options.folder:
@@ -99,60 +78,17 @@ def main() -> None:
     sys.exit(1 if outcome.wrong else 0)
 
 
-def _freeze_in_turn(options: argparse.Namespace) -> int:
-    """Freeze OSDs as others come back; returns the exit code."""
-    with running_cluster(replace(_spec(options), pgs=PGS)) as cluster:
-        outcome = freeze_as_others_come_back(
-            cluster, options.seed, options.thaws, heal=options.heal
-        )
-    if options.json:
-        print(json.dumps(outcome.to_json()))
-    else:
-        done = ", ".join(f"{count} {what}" for what, count in sorted(outcome.operations.items()))
-        print("\n".join(outcome.wrong))
-        print(f"seed {outcome.seed}, {outcome.seconds:.0f} s: {len(outcome.wrong)} wrong")
-        print(f"{outcome.freezes} OSDs frozen; {done}")
-        print(f"audits found {dict(outcome.audited)}" if options.heal else "not healed")
-    return 1 if outcome.wrong else 0
-
-
-def _spec(options: argparse.Namespace, *own: str) -> ClusterSpec:
-    words = (*CLUSTER_OPTIONS, *own, *options.options)
-    return ClusterSpec("bluestore", osds=options.osds, options=words)
-
-
-def _be_hostile(options: argparse.Namespace) -> int:
-    """Run it on memstore and BlueStore; returns the exit code."""
-    found = {}
-    for kind in ("memstore", "bluestore"):
-        with running_cluster(ClusterSpec(kind, options=SHORT_LOGS)) as cluster:
-            found[kind] = bombard_cluster(cluster, options.seed, options.minutes * 60)
-        if not options.json:
-            print(_render_hostile(kind, found[kind]), flush=True)
-    if options.json:
-        shown = {kind: {"wrong": each.wrong, "codes": each.codes()} for kind, each in found.items()}
-        print(json.dumps(shown))
-    return 1 if any(each.wrong for each in found.values()) else 0
-
-
-def _render_hostile(kind: str, found: Bombardment) -> str:
-    lines = [*found.wrong]
-    for method, codes in found.codes():
-        shown = ", ".join(f"{count} {code}" for code, count in codes.items())
-        lines.append(f"{method:20} {shown}")
-    lines.append(
-        f"{kind}, seed {found.seed}: {found.calls} calls in {found.seconds:.0f} s,"
-        f" {found.calls / found.seconds:.0f}/s; the OSD grew by {found.growth_mib:.0f} MiB;"
-        f" {len(found.wrong)} wrong"
-    )
-    return "\n".join(lines)
-
-
 def _on_ceph(options: argparse.Namespace, folder: Path) -> Outcome:
     own = partitions.options(options.osds) if options.partitions else ()
     kinds = tuple(options.kind or (KINDS if options.partitions else EVERYWHERE))
     with_class = options.clients != PLAIN
-    spec = replace(_spec(options, *own), monitors=MONITORS, with_class=with_class)
+    spec = ClusterSpec(
+        "bluestore",
+        options.osds,
+        MONITORS,
+        options=(*CLUSTER_OPTIONS, *own, *options.options),
+        with_class=with_class,
+    )
     with power.that_may_fail(folder / "power", power.BLUESTORE), running_cluster(spec) as cluster:
         seconds, way = options.minutes * 60, options.clients
         crowd = EXCLUSIVE if options.exclusive else OBJECTS if options.objects else FULL

@@ -22,7 +22,6 @@ from .faults import CLUSTER_OPTIONS
 from .journal import merge
 from .kills import run_kills, users
 from .run import EXCLUSIVE, MONITORS, SMALL, run_on_ceph
-from .thaws import PGS, freeze_as_others_come_back
 
 SECONDS = 26.0
 HURRY = 2.5
@@ -41,7 +40,6 @@ KINDS = (
 CONTENDED_SECONDS = 9.0
 CONTENDED_KINDS = ("OSD killed", "OSD frozen", "connections to Ceph cut", "client killed")
 KILLS = 15
-THAWS = 3
 
 
 def test_everything_holds_on_a_cluster_under_faults(
@@ -70,17 +68,6 @@ def test_everything_holds_where_clients_contend_for_a_log_and_share_objects(
     assert outcome.operations["take"] > 10
     assert outcome.operations["append"] > 100
     assert outcome.transactions["ok"] > 50
-
-
-def test_copies_stay_alike_when_an_osd_freezes_as_another_is_back(
-    new_ceph_cluster: Callable[[ClusterSpec], CephCluster],
-) -> None:
-    spec = ClusterSpec("bluestore", osds=3, options=CLUSTER_OPTIONS, pgs=PGS)
-    cluster = new_ceph_cluster(spec)
-    outcome = freeze_as_others_come_back(cluster, 1, THAWS)
-    assert outcome.wrong == []
-    assert outcome.operations["write"] > 100
-    assert outcome.operations["seal"] > 100
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["killed", "power lost"])

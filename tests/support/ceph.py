@@ -41,7 +41,6 @@ class ClusterSpec:
     options: tuple[str, ...] = ()  # [SECTION:]KEY=VALUE words for ceph.conf
     with_class: bool = True  # False: the OSDs refuse zlog's object class
     manager: bool = False
-    pgs: int = 32  # of the pool
 
     def __str__(self) -> str:
         return f"{self.store}-{self.osds}"
@@ -49,7 +48,6 @@ class ClusterSpec:
     def arguments(self) -> list[str]:
         """The words for `cluster up`."""
         words = ["--store", self.store, "--osds", str(self.osds), "--mons", str(self.monitors)]
-        words += ["--pgs", str(self.pgs)]
         words += ["--cephx", "on" if self.cephx else "off"]
         for option in self.options:
             words += ["--set", option]
