@@ -10,9 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import zlog
-from zlog._native import core
-
 from .objects import Store
 from .transcript import HostWorld, Interpreter, ModelWorld, World, format_file, parse_file
 
@@ -44,29 +41,6 @@ def test_host_answers_as_written(
     path: Path, store: Store, prefix: str, rewrite_transcripts: bool
 ) -> None:
     check(path, HostWorld(store, prefix), rewrite_transcripts)
-
-
-class Submitted:
-    """A store whose calls are submitted and waited for, one at a time."""
-
-    def __init__(self, store: zlog.Store) -> None:
-        self._store = store
-        self._queue = core.CompletionQueue()
-
-    def execute(self, object: str, method: str, payload: bytes) -> tuple[int, bytes]:
-        """See `Store`."""
-        self._store.submit(self._queue, 7, [(object, method, payload)])
-        assert self._queue.wait(60)
-        ((token, code, reply),) = self._queue.drain()
-        assert token == 7
-        return code, bytes(reply)  # large ones are not copied before that
-
-
-@pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
-def test_host_answers_the_same_to_what_is_submitted(
-    path: Path, store: zlog.Store, prefix: str
-) -> None:
-    check(path, HostWorld(Submitted(store), prefix), rewrite=False)
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)

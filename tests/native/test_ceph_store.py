@@ -184,21 +184,6 @@ def test_a_request_outlives_whoever_gave_it_up(
     assert read(store, [0, 1, 2]) == [*entries, b"data"]
 
 
-def test_a_store_is_closed_while_it_sends_requests(url: str, ceph_cluster: CephCluster) -> None:
-    store = zlog.connect(url)
-    seal(store)
-    queue, entries = CompletionQueue(), [b"x" * (1 << 20)] * 20
-    ceph_cluster.osd("freeze", 0)
-    try:
-        for token, request in enumerate(requests(entries)):
-            store.submit(queue, token, [(OBJECT, "write", request)])
-        store.close()
-        assert bytes(request).endswith(entries[-1]), "it is there for those who still have it"
-    finally:
-        ceph_cluster.osd("thaw", 0)
-    assert {code for _, code, _ in queue.drain()} == {-errno.ECANCELED}
-
-
 def test_results_come_without_the_interpreter_lock(store: zlog.Store) -> None:
     queue, count = CompletionQueue(), 50
     for position in range(count):

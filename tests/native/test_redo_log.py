@@ -19,7 +19,6 @@ PAGE = 4096
 META_END = 512
 """LMDB's part of a meta page lies below."""
 
-BOOT_ID_BYTES = 36
 TITLE = b"zlog redo log"
 
 TRIM_MANY = messages.trim(1, 1, range(10, 20))

@@ -96,12 +96,6 @@ async def test_a_take_over_brings_a_view_that_names_the_sequencer(store, log, se
     assert after.stripes == before.stripes
 
 
-async def test_each_take_over_has_a_higher_epoch(log, sequencer):
-    here = await sequencer(HERE)
-    epochs = [(await here.activate(address(log))).epoch for _ in range(3)]
-    assert epochs == sorted(set(epochs))
-
-
 async def test_an_epoch_lives_until_the_log_itself_says_otherwise(log, store, stores, sequencer):
     here = await sequencer(HERE)
     where = address(log)
@@ -158,11 +152,6 @@ async def test_a_log_that_another_sequencer_serves_is_left_alone(store, log, seq
     with pytest.raises(NotLeader, match=HERE):
         await (await sequencer(THERE)).activate(address(log))
     assert newest(store) == before
-
-
-async def test_a_log_that_is_not_there(sequencer):
-    with pytest.raises(LogNotFound):
-        await (await sequencer(HERE)).activate(LogAddress("", "", "orders", 1))
 
 
 async def test_a_new_log_of_the_same_name_is_not_disturbed(store, log, sequencer):

@@ -278,14 +278,3 @@ def test_a_silent_connection_is_found_out_before_a_log_is_opened_on_it(monkeypat
     assert run(client.next(ORDERS, 1, 0, deadline())).position == 0
     run(client.close())
     server.join()
-
-
-def test_an_open_that_takes_long_is_waited_for_within_each_ones_deadline(client, store):
-    store.shut(ORDERS)
-    with ThreadPoolExecutor(1) as threads:
-        patient = threads.submit(run, client.next(ORDERS, 1, 0, deadline(20)))
-        store.wait_for_takeovers(1)
-        with pytest.raises(SequencerTimeout):
-            run_raw(client.next(ORDERS, 1, 0, deadline(0.05)))
-        store.open(ORDERS)
-        assert patient.result(10).position == 0

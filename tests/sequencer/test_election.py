@@ -300,14 +300,6 @@ async def test_a_store_that_fails_meanwhile_is_asked_again(memory, logs, monkeyp
     assert next(failures, "used up") == "used up"
 
 
-async def test_the_announcement_is_renewed_when_another_has_replaced_it(memory, monkeypatch):
-    monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
-    async with Sequencer(memory) as sequencer:
-        await Directory(sequencer.stores.first).announce(FORMER, Deadline(5))
-        plain = BlockingIo(memory)
-        await until(lambda: drive(Directory(plain).sequencer(Deadline(5))) == HERE)
-
-
 async def test_a_duty_that_takes_long_holds_up_no_announcement(memory, monkeypatch):
     monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
     monkeypatch.setattr("zlog.seqr.election.leadership.DUTY_SECONDS", 0.01)

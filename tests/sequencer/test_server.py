@@ -100,14 +100,6 @@ async def opened(connect, log=ORDERS) -> Wire:
     return wire
 
 
-async def test_hundreds_of_pipelined_requests_are_answered_in_order(serving, store):
-    async with serving(store) as (_, connect):
-        wire = await opened(connect)
-        wire.send(*(request(Kind.NEXT, number, a=2, b=1) for number in range(5000)))
-        replies = await wire.replies(5000)
-        assert [(r.request, r.a) for r in replies] == [(n, 2 * n) for n in range(5000)]
-
-
 async def test_a_slow_take_over_delays_no_other_log(serving, store):
     store.shut(AUDIT)
     async with serving(store) as (_, connect):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import ssl
-import threading
 
 import pytest
 
@@ -61,25 +60,6 @@ def test_a_stop_ends_connections_that_do_not_answer(serve, authority):
         deaf.settimeout(10)
         while deaf.recv(1024):
             pass
-
-
-def test_threads_share_a_connection_with_tls(serve, authority):
-    server = serve(Security(certificate=authority.sign("seqr")))
-    caller = Caller("blocking")
-    client = caller.connect(server.address, Credentials(ca=authority.certificate))
-    granted: list[int] = []
-
-    def work() -> None:
-        granted.extend(caller(client.next, ORDERS, 1, 0).position for _ in range(200))
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert sorted(granted) == [*range(1600)]
-    assert caller(client.status)["connections"] == 1
-    caller.close()
 
 
 def test_a_certificate_of_a_stranger_is_refused(call, serve, authority, stranger):
