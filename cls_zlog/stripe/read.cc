@@ -4,6 +4,12 @@ namespace zlog::stripe {
 
 int Answering::add_written(const Stored& stored, uint32_t first, uint32_t count) {
   const Record& record = stored.record;
+  if (!takes_data_) {
+    const wire::Column<uint32_t> no_ends;
+    builder_.add({record.origin.timestamp, record.origin.writer, record.origin.number, no_ends,
+                  record.crcs, record.numbers, first, count, tags_of(stored)});
+    return 0;
+  }
   if (record.compressed() && !takes_blocks_) {
     ReadEntry unreadable;
     unreadable.state = EntryState::kUnreadable;
@@ -45,7 +51,7 @@ Result<ReadReplyBuilder> read(Object& object, const ReadRequest& request) {
   ZLOG_TRY(enter(object, request.epoch, request.runs, &header));
   const std::vector<uint64_t> positions = request.runs.positions();
   Answering reply(
-      object, header, request.blocks,
+      object, header, request.blocks, !request.without_data,
       ReadReplyBuilder(header.taken(), request.with_ids, request.runs.count(), request.tags));
   ZLOG_TRY(Scan(object, header, positions, request.bytes_max, &reply).run());
   return std::move(reply.builder());

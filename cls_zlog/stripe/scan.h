@@ -62,6 +62,7 @@ struct BlocksSeen {
 //   int add_written(const Stored&, uint32_t first, uint32_t count)
 //                                the next `count` positions: written entries of a record, from its
 //                                entry `first` on; an error ends the scan
+//   bool takes_data()            whether it reads the data of written entries, which is limited
 //   uint64_t data_bytes(), uint32_t count()   of what it was told
 //   bool full()                  whether it has no room for more, whatever else its limits
 template <typename Reply>
@@ -137,7 +138,8 @@ class Scan {
   // Whether the blocks of the reply, with this one, are no more than a reader decompresses, nor more
   // to send: a hostile writer's may be larger than what is in them.
   bool affordable(const Stored& stored) {
-    if (!stored.record.compressed() || stored.key == blocks_->last) return true;
+    if (!stored.record.compressed() || !reply_->takes_data()) return true;
+    if (stored.key == blocks_->last) return true;
     const Block& block = stored.record.block;
     blocks_->bytes += std::max(block.plain_bytes, block.stored_bytes);
     if (blocks_->bytes > limits::read_blocks_bytes_max) return false;
@@ -153,7 +155,7 @@ class Scan {
     uint32_t count = 0;
     while (i + count < end && positions_[i + count] == spacing_.after(positions_[i], count) &&
            stored.record.written(first + count)) {
-      bytes += stored.record.bytes_of(first + count);
+      if (reply_->takes_data()) bytes += stored.record.bytes_of(first + count);
       const bool first_of_reply = reply_->count() + count == 0;
       if (bytes > bytes_max_ && !first_of_reply) break;
       count++;

@@ -37,7 +37,8 @@ class Selection {
         spacing_(header.spacing()),
         wanted_(request.tags, request.all),
         records_end_(header.highest ? *header.highest + 1 : 0),
-        reply_(object, header, true, ReadReplyBuilder(header.taken(), request.with_ids, 0, true)) {}
+        reply_(object, header, true, !request.without_data,
+               ReadReplyBuilder(header.taken(), request.with_ids, 0, true)) {}
 
   Result<SelectReplyBuilder> run() {
     const uint64_t start = std::max(request_.start, header_.trim_point);
@@ -298,8 +299,8 @@ class Selection {
     hit.position = position;
     hit.place = place;
     hit.tag = tag_of(tag);
-    hit.direct =
-        place.offset != TagPlace::kInRecord && place.alone && place.bytes > 0 && !request_.with_ids;
+    hit.direct = place.offset != TagPlace::kInRecord && place.alone && place.bytes > 0 &&
+                 !request_.with_ids && reply_.takes_data();
     return hit;
   }
 

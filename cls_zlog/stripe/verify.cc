@@ -41,6 +41,7 @@ class Checking {
     return 0;
   }
 
+  bool takes_data() const { return true; }
   uint64_t data_bytes() const { return data_bytes_; }
   uint32_t count() const { return reply_.count; }
   bool full() const { return false; }

@@ -52,9 +52,13 @@ FillReason ReadReply::reason_of(uint32_t i) const {
   return known ? static_cast<FillReason>(reasons[i]) : FillReason::kUnknown;
 }
 
-EntryState ReadReply::state_of(uint32_t i, uint64_t position) const {
+EntryState ReadReply::stored_state_of(uint32_t i) const {
   const auto state = static_cast<EntryState>(states[i]);
-  if (state > EntryState::kUnreadable) return EntryState::kUnreadable;
+  return state > EntryState::kUnreadable ? EntryState::kUnreadable : state;
+}
+
+EntryState ReadReply::state_of(uint32_t i, uint64_t position) const {
+  const EntryState state = stored_state_of(i);
   if (state != EntryState::kWritten) return state;
   return entry_crc(position, data_of(i)) == crcs[i] ? state : EntryState::kLost;
 }
@@ -103,7 +107,7 @@ void ReadReplyBuilder::add(const ReadEntries& entries) {
   ends_.resize(ends + entries.count * sizeof(uint32_t));
   for (uint32_t i = 0; i < entries.count; i++) {
     wire::store(&timestamps_[timestamps + i * sizeof(uint64_t)], entries.timestamp);
-    wire::store(&ends_[ends + i * sizeof(uint32_t)], base + entries.ends[entries.first + i]);
+    wire::store(&ends_[ends + i * sizeof(uint32_t)], base + entries.end_of(entries.first + i));
   }
   crcs_.append(entries.crcs.bytes(entries.first, entries.count));
   if (with_tags_ && entries.tags != nullptr) {

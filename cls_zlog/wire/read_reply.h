@@ -58,8 +58,11 @@ struct ReadReply {
   // Later versions may have reasons that this one does not know.
   FillReason reason_of(uint32_t i) const;
 
+  // The state of entry `i` as the reply has it: kUnreadable when it is not known.
+  EntryState stored_state_of(uint32_t i) const;
+
   // The state of entry `i`, given the position that it was asked for: kLost also when its data
-  // does not have the CRC that it was written with, kUnreadable when the state is not known.
+  // does not have the CRC that it was written with.
   EntryState state_of(uint32_t i, uint64_t position) const;
 
   // The states of all of them, given that an object's positions from `first` on were asked for.
@@ -82,14 +85,15 @@ struct ReadEntries {
   uint64_t timestamp = 0;
   std::string_view writer;
   uint64_t number = 0;          // base of `numbers`
-  wire::Column<uint32_t> ends;  // of each one's data, in that of the record
+  wire::Column<uint32_t> ends;  // of each one's data, in that of the record; none: it is left out
   wire::Column<uint32_t> crcs;
   wire::Column<uint32_t> numbers;
   uint32_t first = 0;
   uint32_t count = 0;
   const TagsReader* tags = nullptr;  // of the record; none: its entries have no tags
 
-  uint32_t begin_of(uint32_t i) const { return i == 0 ? 0 : ends[i - 1]; }
+  uint32_t end_of(uint32_t i) const { return ends.size() == 0 ? 0 : ends[i]; }
+  uint32_t begin_of(uint32_t i) const { return i == 0 ? 0 : end_of(i - 1); }
 };
 
 // Builds a read's reply, position by position, all but the data, which goes behind it.

@@ -22,6 +22,7 @@ struct SelectRequest {
   uint32_t entries_max = 0;       // entries to stop after
   uint32_t bytes_max = 0;         // bytes of data to stop before; the first entry always comes
   bool with_ids = false;          // as in ReadRequest
+  bool without_data = false;      // as in ReadRequest
 
   template <typename V>
   void each(V& v) {
@@ -34,6 +35,7 @@ struct SelectRequest {
     v("entries_max", entries_max, wire::between(1, limits::entries_max));
     v("bytes_max", bytes_max);
     v("with_ids", with_ids);
+    v("without_data", without_data, wire::any().since(2));
   }
   bool valid() const {
     for (const std::string& tag : tags) {

@@ -196,8 +196,9 @@ struct ReadRequest {
   bool with_ids = false;   // also the writer, the append's number and the fill reason of each
   uint32_t bytes_max = 0;  // bytes of data to stop before; the first entry comes whatever its size
   Runs runs;
-  bool blocks = false;  // what is stored in blocks may come so; else it is unreadable
-  bool tags = false;    // also the tags of each
+  bool blocks = false;        // what is stored in blocks may come so; else it is unreadable
+  bool tags = false;          // also the tags of each
+  bool without_data = false;  // of the entries; bytes_max then does not count
 
   template <typename V>
   void each(V& v) {
@@ -207,6 +208,7 @@ struct ReadRequest {
     v("runs", runs);
     v("blocks", blocks, wire::any().since(2));
     v("tags", tags, wire::any().since(3));
+    v("without_data", without_data, wire::any().since(4));
   }
 };
 

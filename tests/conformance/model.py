@@ -98,6 +98,10 @@ class StripeModel:
             return _TRIMMED
         return self.cells.get(position, _UNWRITTEN)
 
+    def _told(self, position: int, without_data: bool) -> Slot:
+        slot = self.cell(position)
+        return replace(slot, data=b"") if without_data else slot
+
     def seal(self, epoch: int, create: bool = True, start: int | None = None) -> Answer:
         """seal: the epoch only grows, the geometry is set once, a lost object stays lost."""
         if (
@@ -237,14 +241,18 @@ class StripeModel:
         with_ids: bool = False,
         blocks: bool = True,  # noqa: ARG002 - how data comes is the hosts' business
         tags: bool = False,
+        without_data: bool = False,
     ) -> Answer:
-        """read: as many of the positions as fit `bytes_max`, and one in any case."""
+        """read: as many of the positions as fit `bytes_max`, and one in any case.
+
+        Without data all fit.
+        """
         if refusal := self._refusal(epoch, positions):
             return refusal
         slots: list[Slot] = []
         size = 0
         for position in positions:
-            slot = self.cell(position)
+            slot = self._told(position, without_data)
             size += len(slot.data)
             if slots and slot.state == State.WRITTEN and size > bytes_max:
                 break
@@ -260,6 +268,7 @@ class StripeModel:
         tags: Collection[bytes],
         every: bool = False,
         with_ids: bool = False,
+        without_data: bool = False,
     ) -> Answer:
         """select: all that pages of any size find together; each gap of one position."""
         if refusal := self._refusal(epoch):
@@ -267,7 +276,7 @@ class StripeModel:
         fits = frozenset(tags).issubset if every else lambda own: not own.isdisjoint(tags)
         found, gaps = [], []
         for position in filter(self._has, range(start, end)):
-            slot = self.cell(position)
+            slot = self._told(position, without_data)
             if slot.state == State.WRITTEN and fits(slot.tags):
                 found.append((position, slot if with_ids else _anonymous(slot)))
             elif position < self.trim_point or (

@@ -112,11 +112,13 @@ class Stripe(_Object):
         with_ids: bool = False,
         blocks: bool = True,
         tags: bool = False,
+        without_data: bool = False,
     ) -> Answer:
         """read: OK with a `replies.Read`, or STALE_EPOCH."""
-        asked = request("read", epoch, with_ids, bytes_max, (self.spacing, positions), blocks, tags)
+        rest = (blocks, tags, without_data)
+        asked = request("read", epoch, with_ids, bytes_max, (self.spacing, positions), *rest)
         code, payload = self.store.execute(self.name, "read", asked)
-        return replies.parse_read(code, payload, positions, with_ids)
+        return replies.parse_read(code, payload, positions, with_ids, not without_data)
 
     def select(
         self,
@@ -129,11 +131,13 @@ class Stripe(_Object):
         entries_max: int = 1000,
         bytes_max: int = BYTES_MAX,
         with_ids: bool = False,
+        without_data: bool = False,
     ) -> Answer:
         """select: OK with a `replies.Selected`, or STALE_EPOCH."""
-        rest = (every, reverse, entries_max, bytes_max, with_ids)
+        rest = (every, reverse, entries_max, bytes_max, with_ids, without_data)
         asked = request("select", epoch, start, end, tags, *rest)
-        return replies.parse_select(*self.store.execute(self.name, "select", asked), with_ids)
+        code, payload = self.store.execute(self.name, "select", asked)
+        return replies.parse_select(code, payload, with_ids, not without_data)
 
     def tags_check(self, epoch: int, start: int = 0, end: int = 2**63) -> Answer:
         """tags_check: OK with a TagsCheckReply, or STALE_EPOCH."""

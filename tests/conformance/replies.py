@@ -275,14 +275,19 @@ def _row(length: int, state: int, writer: bytes, number: int, step: int, data_by
     return Row(length, State(state), None if none else writer, number, step, data_bytes)
 
 
-def parse_read(code: int, payload: bytes, positions: Sequence[int], with_ids: bool) -> Answer:
-    """The answer of a read of `positions`; data that fails its checksum makes a slot LOST."""
+def parse_read(
+    code: int, payload: bytes, positions: Sequence[int], with_ids: bool, with_data: bool = True
+) -> Answer:
+    """The answer of a read of `positions`; data that fails its checksum makes a slot LOST.
+
+    Without data there must be none.
+    """
     if code != Code.OK:
         return parse("read", code, payload)
-    return Answer(code, _read(Reader(payload), positions, with_ids))
+    return Answer(code, _read(Reader(payload), positions, with_ids, with_data))
 
 
-def parse_select(code: int, payload: bytes, with_ids: bool) -> Answer:
+def parse_select(code: int, payload: bytes, with_ids: bool, with_data: bool = True) -> Answer:
     """The answer of a select."""
     if code != Code.OK:
         return parse("select", code, payload)
@@ -298,7 +303,7 @@ def parse_select(code: int, payload: bytes, with_ids: bool) -> Answer:
         raise Malformed(f"gaps {gaps}")
     found: tuple[tuple[int, Slot], ...] = ()
     if positions:
-        slots = _read(behind, positions, with_ids).slots
+        slots = _read(behind, positions, with_ids, with_data).slots
         found = tuple(zip(positions, slots, strict=True))
     behind.done()
     told = tuple((first, last, State(state)) for first, last, state in gaps)
@@ -321,7 +326,7 @@ def parse_tags_list(code: int, payload: bytes) -> Answer:
     return Answer(code, Listed(end, tuple(zip(positions, tags, strict=True))))
 
 
-def _read(behind: Reader, positions: Sequence[int], with_ids: bool) -> Read:
+def _read(behind: Reader, positions: Sequence[int], with_ids: bool, with_data: bool) -> Read:
     compat, reader = behind.frame(version=STRUCTS["ReadReply"].version)
     if compat > 2:
         raise Malformed(f"compat {compat}")
@@ -341,6 +346,8 @@ def _read(behind: Reader, positions: Sequence[int], with_ids: bool) -> Read:
     blocks = [decode_frame("ReadBlock", reader) for _ in range(reader.u32())]
     tags = _tags(reader, count)
     reader.done()
+    if not with_data and (blocks or any(ends)):
+        raise Malformed(f"{blocks} and {ends[-1]} bytes of data that were not asked for")
     plain = Reader(_plain(blocks, behind, [0, *ends]))
     behind.done()
     slots, start = [], 0
@@ -349,7 +356,8 @@ def _read(behind: Reader, positions: Sequence[int], with_ids: bool) -> Read:
             raise Malformed("ends go down")
         data = plain.take(ends[i] - start)
         start = ends[i]
-        slot = _slot(positions[i], states[i], data, crcs[i], times[i], ids[i : i + 1])
+        crc = crcs[i] if with_data else entry_crc(positions[i], b"")
+        slot = _slot(positions[i], states[i], data, crc, times[i], ids[i : i + 1])
         slots.append(replace(slot, tags=tags[i]) if slot.state == State.WRITTEN else slot)
     plain.done()
     return Read(highest, tuple(slots))

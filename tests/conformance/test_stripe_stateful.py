@@ -252,6 +252,7 @@ class StripeMachine(RuleBasedStateMachine):
         entries_max=st.sampled_from([1, 2, 5, 1000]),
         bytes_max=BYTES_MAX,
         ids=st.booleans(),
+        without_data=st.booleans(),
     )
     def select(
         self,
@@ -264,10 +265,12 @@ class StripeMachine(RuleBasedStateMachine):
         entries_max: int,
         bytes_max: int,
         ids: bool,
+        without_data: bool,
     ) -> None:
         positions = self._positions(places)
         bounds = max(positions[0] - beside, 0), positions[-1] + beside
-        self._select(self._epoch(offset), bounds, tags, every, reverse, entries_max, bytes_max, ids)
+        rest = entries_max, bytes_max, ids, without_data
+        self._select(self._epoch(offset), bounds, tags, every, reverse, *rest)
 
     def _select(
         self,
@@ -279,14 +282,15 @@ class StripeMachine(RuleBasedStateMachine):
         entries_max: int = 1000,
         bytes_max: int = 1 << 20,
         ids: bool = False,
+        without_data: bool = False,
     ) -> None:
         """All pages together are what the model finds."""
-        expected = self.model.select(epoch, *bounds, tags, every, ids)
+        expected = self.model.select(epoch, *bounds, tags, every, ids, without_data)
         found: list[Any] = []
         gaps: list[Any] = []
         (start, end), wanted = bounds, sorted(tags)
         while True:
-            more = reverse, entries_max, bytes_max, ids
+            more = reverse, entries_max, bytes_max, ids, without_data
             answer = self.stripe.select(epoch, start, end, wanted, every, *more)
             note(f"select{(epoch, start, end, wanted, every, *more)} -> {answer}"[:NOTE_CHARS_MAX])
             page = answer.value
@@ -375,11 +379,11 @@ class StripeMachine(RuleBasedStateMachine):
         offset=EPOCH_OFFSET,
         places=PLACES_SET,
         bytes_max=BYTES_MAX,
-        ids=st.booleans(),
-        tags=st.booleans(),
+        more=st.tuples(st.booleans(), st.booleans(), st.booleans()),
     )
-    def read(self, offset: int, places: Any, bytes_max: int, ids: bool, tags: bool) -> None:
-        asked = self._positions(places), bytes_max, ids, True, tags
+    def read(self, offset: int, places: Any, bytes_max: int, more: tuple[bool, bool, bool]) -> None:
+        ids, tags, without_data = more
+        asked = self._positions(places), bytes_max, ids, True, tags, without_data
         self.both("read", self._epoch(offset), *asked)
 
     @rule(offset=EPOCH_OFFSET, places=PLACES_SET, bytes_max=BYTES_MAX)

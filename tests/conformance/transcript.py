@@ -30,8 +30,8 @@ SEPARATOR = "----"
 COMMANDS = """
 seal EPOCH [existing] [start=N]
 write EPOCH WRITER ENTRIES [time=µs] [crc=WRONG] [tags=TAGS]
-read EPOCH POSITIONS [bytes_max=N] [ids] [tags]
-select EPOCH START END TAGS [every] [reverse] [entries_max=N] [bytes_max=N] [ids]
+read EPOCH POSITIONS [bytes_max=N] [ids] [tags] [without_data]
+select EPOCH START END TAGS [every] [reverse] [entries_max=N] [bytes_max=N] [ids] [without_data]
 tags_check EPOCH [start=N] [end=N]
 tags_rebuild EPOCH [start=N] [end=N]
 tags_list EPOCH [start=N] [end=N]

@@ -232,6 +232,7 @@ def read(
     positions: Sequence[int],
     blocks: bool = ...,
     tags: bool = ...,
+    without_data: bool = ...,
 ) -> bytes: ...
 def select(
     epoch: int,
@@ -243,6 +244,7 @@ def select(
     entries_max: int,
     bytes_max: int,
     with_ids: bool,
+    without_data: bool = ...,
 ) -> bytes: ...
 def tags_check(epoch: int, start: int, end: int) -> bytes: ...
 def tags_rebuild(epoch: int, start: int, end: int) -> bytes: ...
