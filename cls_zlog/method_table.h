@@ -6,8 +6,8 @@
 #include "cls_zlog/head/head.h"
 #include "cls_zlog/head/retention.h"
 #include "cls_zlog/head/stripe_index.h"
-#include "cls_zlog/heal/heal.h"
 #include "cls_zlog/methods.h"
+#include "cls_zlog/repair/repair.h"
 #include "cls_zlog/stripe/stripe.h"
 #include "cls_zlog/version.h"
 
@@ -92,9 +92,9 @@ constexpr void each_method(V&& v) {
   v(Handler<deliveries::done>(), "delivery_done", changes);
   v(Handler<deliveries::list>(), "delivery_list", reads);
   // what is stored, of every object
-  v(Handler<heal::damaged>(), "damaged", reads);
-  v(Handler<heal::salvage>(), "salvage", reads);
-  v(Handler<heal::heal>(), "heal", changes);
+  v(Handler<repair::damaged>(), "damaged", reads);
+  v(Handler<repair::salvage>(), "salvage", reads);
+  v(Handler<repair::heal>(), "heal", changes);
   // who answers
   v(Handler<version>(), "version", reads);
 }

@@ -22,7 +22,6 @@
 #include <vector>
 
 #include "cls_zlog/host/lmdb/embedded_host.h"
-#include "cls_zlog/host/memory/inline_host.h"
 #include "cls_zlog/host/memory/memory_host.h"
 #include "cls_zlog/host/rados/rados_host.h"
 #include "limits.h"
@@ -44,8 +43,7 @@ std::shared_ptr<AsyncHost> host_of(const Options& options) {
     check(connecting->error(), connecting->failed_step());
     return connecting->take();
   }
-  if (!options.has("directory"))
-    return std::make_shared<InlineHost>(std::make_unique<MemoryHost>());
+  if (!options.has("directory")) return std::make_shared<MemoryHost>();
   std::unique_ptr<EmbeddedHost> host;
   std::string reason;
   const int error = EmbeddedHost::open(options.text("directory"), kMapBytes, false, &host, &reason);

@@ -69,7 +69,7 @@ class Opening {
     if (bytes == block.plain_bytes) {  // all of it, which goes right there
       if (decompress(block.compression, stored_, out_ + from, bytes)) return;
     } else if (bytes == 0 || in_hand(block)) {
-      if (bytes > 0) std::memcpy(out_ + from, plain_.get() + block.skip, bytes);
+      if (bytes > 0) std::memcpy(out_ + from, client_side_.get() + block.skip, bytes);
       return;
     }
     std::memset(out_ + from, 0, bytes);
@@ -79,11 +79,11 @@ class Opening {
   bool in_hand(const ReadBlock& block) {
     if (is_plain_) return good_;
     if (room_ < block.plain_bytes) {
-      plain_.reset(new char[block.plain_bytes]);
+      client_side_.reset(new char[block.plain_bytes]);
       room_ = block.plain_bytes;
     }
     is_plain_ = true;
-    good_ = decompress(block.compression, stored_, plain_.get(), block.plain_bytes);
+    good_ = decompress(block.compression, stored_, client_side_.get(), block.plain_bytes);
     return good_;
   }
 
@@ -98,7 +98,7 @@ class Opening {
   size_t at_ = 0;      // in the reply's data
   uint32_t next_ = 0;  // entry
   std::string_view stored_;
-  std::unique_ptr<char[]> plain_;
+  std::unique_ptr<char[]> client_side_;
   size_t room_ = 0;
   bool is_plain_ = false;
   bool good_ = false;

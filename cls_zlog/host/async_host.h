@@ -13,12 +13,13 @@
 #include <vector>
 
 #include "cls_zlog/host/completion_queue.h"
-#include "cls_zlog/host/host.h"
+#include "cls_zlog/host/listing.h"
 #include "cls_zlog/host/request_bytes.h"
 
 namespace zlog {
 
-// Takes the outcome of one operation: what Host::execute() would have answered, and the reply.
+// Takes the outcome of one operation: a negative errno (EOPNOTSUPP: no such method; EINVAL: an object
+// without a name; ENOENT: no such object; nothing was applied), or the method's Code with its reply.
 using Done = std::function<void(int code, Buffer reply)>;
 
 // Names an operation under way to the host that carries it out.
@@ -35,7 +36,7 @@ struct Submission {
   Done done;
 };
 
-// A host whose operations may take long. Every `done` is called exactly once: from a thread of the
+// A place where objects live and methods run on them, each as one atomic, isolated step. Every `done` is called exactly once: from a thread of the
 // host, or from the caller's before the call returns. Names are copied where they are needed for
 // longer; the payload is shared, and must not change any more.
 class AsyncHost {
@@ -64,7 +65,8 @@ class AsyncHost {
     return submit(object, method, std::move(payload), std::move(done));
   }
 
-  // Lists objects as Host::list does; the reply is the page, encoded.
+  // Lists the objects whose names begin with `prefix`, from where `after` says on: the `next` of
+  // the page before, empty at first. The reply is the Listing, encoded.
   virtual void list(std::string_view prefix, std::string_view after, Done done) = 0;
 
   // Starts a method of Ceph's own class `lock`, where the host is Ceph.
@@ -76,9 +78,9 @@ class AsyncHost {
 
   // Starts a method that only reads at one of the object's copies, chosen at random, where the host
   // keeps several: on Ceph. Every other call goes to the primary one. The reply begins with the
-  // number of the process that answered (CopyAnswer).
-  virtual void ask_copy(std::string_view /*object*/, std::string_view /*method*/,
-                        SharedRequest /*payload*/, Done done) {
+  // number of the process that answered (ReplicaAnswer).
+  virtual void ask_replica(std::string_view /*object*/, std::string_view /*method*/,
+                           SharedRequest /*payload*/, Done done) {
     done(-EOPNOTSUPP, {});
   }
 
@@ -111,11 +113,8 @@ class AsyncHost {
   virtual void close() = 0;
 };
 
-// Lists objects in the caller's thread.
-inline void answer_with_page(Host& host, std::string_view prefix, std::string_view after,
-                             const Done& done) {
-  Listing page;
-  const int error = host.list(prefix, after, &page);
+// Answers with a page of objects, or with the error that there was.
+inline void answer_with_page(int error, const Listing& page, const Done& done) {
   done(error, error == 0 ? Buffer::of(page.encode()) : Buffer());
 }
 

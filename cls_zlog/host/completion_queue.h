@@ -8,7 +8,7 @@
 
 namespace zlog {
 
-// The result of one operation: the submitter's token, and what Host::execute() would have answered.
+// The result of one operation: the submitter's token, and its outcome as a Done takes it.
 struct Completion {
   uint64_t token;
   int code;

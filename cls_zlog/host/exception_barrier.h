@@ -6,9 +6,9 @@
 
 namespace zlog {
 
-// What `run` answers; an exception becomes the errno that says so.
+// Returns what `run` returns. An exception becomes a negative errno.
 template <typename Run>
-int guarded(Run&& run) {
+int exception_barrier(Run&& run) {
   try {
     return run();
   } catch (const std::bad_alloc&) {

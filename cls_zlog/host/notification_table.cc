@@ -14,7 +14,7 @@ Buffer number_reply(uint64_t number) {
   return Buffer::of(std::move(bytes));
 }
 
-Ticket Notices::wait(std::string_view object, uint64_t seen, Done done) {
+Ticket NotificationTable::wait(std::string_view object, uint64_t seen, Done done) {
   std::unique_lock<std::mutex> lock(mutex_);
   Object& found = find(object);
   const uint64_t number = found.number;
@@ -27,18 +27,18 @@ Ticket Notices::wait(std::string_view object, uint64_t seen, Done done) {
   return kNoTicket;
 }
 
-uint64_t Notices::number(std::string_view object) {
+uint64_t NotificationTable::number(std::string_view object) {
   const std::lock_guard<std::mutex> lock(mutex_);
   return find(object).number;
 }
 
-bool Notices::awaited(std::string_view object) {
+bool NotificationTable::awaited(std::string_view object) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto at = objects_.find(object);
   return at != objects_.end() && !at->second.waits.empty();
 }
 
-void Notices::notify(std::string_view object) {
+void NotificationTable::notify(std::string_view object) {
   std::vector<Wait> over;
   uint64_t number = 0;
   {
@@ -51,7 +51,7 @@ void Notices::notify(std::string_view object) {
   for (const Wait& each : over) each.done(0, number_reply(number));
 }
 
-void Notices::fail(std::string_view object, int error) {
+void NotificationTable::fail(std::string_view object, int error) {
   std::vector<Wait> over;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -63,7 +63,7 @@ void Notices::fail(std::string_view object, int error) {
   for (const Wait& each : over) each.done(error, {});
 }
 
-void Notices::give_up(Ticket ticket) {
+void NotificationTable::give_up(Ticket ticket) {
   Done done;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -79,7 +79,7 @@ void Notices::give_up(Ticket ticket) {
   if (done) done(-ECANCELED, {});
 }
 
-void Notices::close() {
+void NotificationTable::close() {
   std::map<std::string, Object, std::less<>> objects;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -90,7 +90,7 @@ void Notices::close() {
   }
 }
 
-Notices::Object& Notices::find(std::string_view object) {
+NotificationTable::Object& NotificationTable::find(std::string_view object) {
   const auto at = objects_.find(object);
   if (at != objects_.end()) return at->second;
   return objects_.emplace(std::string(object), Object{++last_number_, {}}).first->second;

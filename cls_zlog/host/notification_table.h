@@ -16,7 +16,7 @@ Buffer number_reply(uint64_t number);
 
 // The waits of this process for notifications of objects. An object has a number, above 0, and each
 // notification gives it a new one: so none is missed that comes before the next wait.
-class Notices {
+class NotificationTable {
  public:
   // Calls `done` with OK and the object's number once that is not `seen`, which may be at once.
   Ticket wait(std::string_view object, uint64_t seen, Done done);

@@ -9,10 +9,10 @@
 
 namespace zlog {
 
-// Starts a thread that no signal is delivered to: Python wants them on its main thread, where they
-// interrupt what it waits for. Throws a std::system_error when the system allows no more threads.
+// Starts a thread that no signal is delivered to: signals are for Python's main thread, where they
+// interrupt waits. Throws a std::system_error when the system allows no more threads.
 template <typename Function>
-std::thread start_quiet_thread(Function function) {
+std::thread start_signal_masked_thread(Function function) {
   struct Blocked {
     Blocked() {
       sigset_t all;

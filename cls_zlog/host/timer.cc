@@ -7,7 +7,7 @@
 
 namespace zlog {
 
-void Alarm::after(std::chrono::microseconds pause, std::function<void()> due) {
+void Timer::after(std::chrono::microseconds pause, std::function<void()> due) {
   if (pause.count() == 0) {
     due();
     return;
@@ -16,7 +16,7 @@ void Alarm::after(std::chrono::microseconds pause, std::function<void()> due) {
   if (state_->stopping) return;
   if (!state_->running) {
     try {
-      start_quiet_thread([state = state_] { loop(state); }).detach();
+      start_signal_masked_thread([state = state_] { loop(state); }).detach();
     } catch (const std::system_error&) {
       lock.unlock();
       due();  // early: the caller is a thread of librados, which no exception may reach
@@ -28,7 +28,7 @@ void Alarm::after(std::chrono::microseconds pause, std::function<void()> due) {
   state_->changed.notify_one();
 }
 
-void Alarm::stop() {
+void Timer::stop() {
   std::multimap<Clock::time_point, std::function<void()>> dropped;  // dies without the mutex
   const std::lock_guard<std::mutex> lock(state_->mutex);
   state_->stopping = true;
@@ -36,7 +36,7 @@ void Alarm::stop() {
   state_->changed.notify_one();
 }
 
-void Alarm::loop(const std::shared_ptr<State>& state) {
+void Timer::loop(const std::shared_ptr<State>& state) {
   std::unique_lock<std::mutex> lock(state->mutex);
   while (!state->stopping) {
     if (state->waiting.empty()) {

@@ -11,18 +11,18 @@
 
 namespace zlog {
 
-// A thread that calls what is due, once there is something to call.
-class Alarm {
+// Calls functions after a delay, in one thread that starts with the first of them.
+class Timer {
  public:
-  Alarm() = default;
-  ~Alarm() { stop(); }
-  Alarm(const Alarm&) = delete;
-  Alarm& operator=(const Alarm&) = delete;
+  Timer() = default;
+  ~Timer() { stop(); }
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
 
-  // Calls `due` after so long; never, if it is stopped before.
+  // Calls `due` after `pause`; never if the timer is stopped before.
   void after(std::chrono::microseconds pause, std::function<void()> due);
 
-  // Drops what is not due yet. What is just being called goes on.
+  // Drops what is not due yet. A call under way continues.
   void stop();
 
  private:

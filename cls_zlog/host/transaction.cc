@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <new>
+#include <utility>
 
 #include "cls_zlog/base/limits.h"
 
@@ -29,7 +30,7 @@ int BufferedObject::may_change() const { return (flags_ & kWrite) != 0 ? 0 : -EI
 
 // A change to a missing object makes it.
 void BufferedObject::ensure_created() {
-  if (!exists_after_) changes_.push_back({Kind::kCreate, {}, {}, 0, 0});
+  if (!exists_after_) changes_.push_back({Change::Kind::kCreate});
   exists_after_ = true;
 }
 
@@ -43,7 +44,7 @@ int BufferedObject::create(bool exclusive) {
 int BufferedObject::remove() {
   if (const int r = may_change(); r < 0) return r;
   if (!exists_after_) return -ENOENT;
-  changes_.push_back({Kind::kRemove, {}, {}, 0, 0});
+  changes_.push_back({Change::Kind::kRemove});
   exists_after_ = false;
   return 0;
 }
@@ -56,7 +57,7 @@ int BufferedObject::attr_get(const std::string& name, std::string* value) {
 int BufferedObject::attr_set(const std::string& name, std::string_view value) {
   if (const int r = may_change(); r < 0) return r;
   ensure_created();
-  changes_.push_back({Kind::kAttrSet, name, std::string(value), 0, 0});
+  changes_.push_back({Change::Kind::kAttrSet, name, std::string(value)});
   return 0;
 }
 
@@ -77,21 +78,21 @@ int BufferedObject::omap_list(const std::string& after, const std::string& prefi
 int BufferedObject::omap_set(const std::string& key, std::string_view value) {
   if (const int r = may_change(); r < 0) return r;
   ensure_created();
-  changes_.push_back({Kind::kOmapSet, key, std::string(value), 0, 0});
+  changes_.push_back({Change::Kind::kOmapSet, key, std::string(value)});
   return 0;
 }
 
 int BufferedObject::omap_remove(const std::string& key) {
   if (const int r = may_change(); r < 0) return r;
   if (!exists_after_) return -ENOENT;
-  changes_.push_back({Kind::kOmapRemove, key, {}, 0, 0});
+  changes_.push_back({Change::Kind::kOmapRemove, key});
   return 0;
 }
 
 int BufferedObject::omap_remove_range(const std::string& begin, const std::string& end) {
   if (const int r = may_change(); r < 0) return r;
   if (!exists_after_) return -ENOENT;
-  changes_.push_back({Kind::kOmapRemoveRange, begin, end, 0, 0});
+  changes_.push_back({Change::Kind::kOmapRemoveRange, begin, end});
   return 0;
 }
 
@@ -126,41 +127,20 @@ int BufferedObject::answer_stream(uint64_t offset, uint64_t length, uint64_t* th
 int BufferedObject::write(uint64_t offset, std::string_view data) {
   if (const int r = may_change(); r < 0) return r;
   ensure_created();
-  if (!data.empty()) changes_.push_back({Kind::kWrite, {}, {}, offset, 0, data});
+  if (!data.empty()) changes_.push_back({Change::Kind::kWrite, {}, {}, offset, 0, data});
   return 0;
 }
 
 int BufferedObject::zero(uint64_t offset, uint64_t length) {
   if (const int r = may_change(); r < 0) return r;
-  if (exists_after_ && length > 0) changes_.push_back({Kind::kZero, {}, {}, offset, length});
+  if (exists_after_ && length > 0)
+    changes_.push_back({Change::Kind::kZero, {}, {}, offset, length});
   return 0;
 }
 
-int BufferedObject::apply(const Change& change) {
-  switch (change.kind) {
-    case Kind::kCreate:
-      return backing_.create();
-    case Kind::kRemove:
-      return backing_.remove();
-    case Kind::kAttrSet:
-      return backing_.attr_set(change.key, change.value);
-    case Kind::kOmapSet:
-      return backing_.omap_set(change.key, change.value);
-    case Kind::kOmapRemove:
-      return backing_.omap_remove(change.key);
-    case Kind::kOmapRemoveRange:
-      return backing_.omap_remove_range(change.key, change.value);
-    case Kind::kWrite:
-      return backing_.write(change.offset, change.data);
-    case Kind::kZero:
-      return backing_.zero(change.offset, change.length);
-  }
-  return -EIO;
-}
-
 int BufferedObject::commit() {
-  for (const Change& change : changes_) {
-    if (const int r = apply(change); r < 0) return r;
+  for (Change& change : changes_) {
+    if (const int r = backing_.apply(std::move(change)); r < 0) return r;
   }
   changes_.clear();
   return 0;

@@ -14,11 +14,32 @@ namespace zlog {
 // Bytes that are one after the other, and lie here and there.
 using Pieces = std::vector<std::string_view>;
 
+// A change of an object that is legal at its turn: kCreate is made of a missing object, every other
+// one of an existing object.
+struct Change {
+  enum class Kind {
+    kCreate,           // empty, no attributes, no keys
+    kRemove,           // with everything in it
+    kAttrSet,          // `key` to `value`
+    kOmapSet,          // `key` to `value`
+    kOmapRemove,       // `key`, which may be missing
+    kOmapRemoveRange,  // from `key` on to before `value`
+    kWrite,            // `data` at `offset`; a gap before it reads as zeros
+    kZero,             // `length` bytes at `offset`: never grows the stream
+  };
+
+  Kind kind;
+  std::string key = {};
+  std::string value = {};
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  std::string_view data = {};  // part of the method's request
+};
+
 // One object as a host keeps it: the little that a host has to provide so that methods can run on
 // it. Calls return 0 or a negative errno. Reads are only made while the object exists, except
-// exists(). Changes arrive in one go from run_method() after the method has succeeded, each legal
-// at its turn: the host applies them as they come, and undoes all of them itself if one fails (see
-// run_method).
+// exists(). Changes arrive in one go from run_method() after the method has succeeded: the host
+// applies them as they come, and undoes all of them itself if one fails (see run_method).
 class Backing {
  public:
   virtual ~Backing() = default;
@@ -33,14 +54,7 @@ class Backing {
   // The bytes of the stream, fewer at its end, in pieces that stay until the object changes.
   virtual int read(uint64_t offset, uint64_t length, Pieces* pieces) = 0;
 
-  virtual int create() = 0;  // of a missing object: empty, no attributes, no keys
-  virtual int remove() = 0;  // of an existing one, with everything in it
-  virtual int attr_set(const std::string& name, std::string_view value) = 0;
-  virtual int omap_set(const std::string& key, std::string_view value) = 0;
-  virtual int omap_remove(const std::string& key) = 0;  // of a missing key: 0
-  virtual int omap_remove_range(const std::string& begin, const std::string& end) = 0;
-  virtual int write(uint64_t offset, std::string_view data) = 0;  // a gap before it reads as zeros
-  virtual int zero(uint64_t offset, uint64_t length) = 0;         // within the size: never grows
+  virtual int apply(Change&& change) = 0;
 };
 
 // An Object that reads from a Backing and keeps what is written until commit(): what an OSD does
@@ -78,29 +92,9 @@ class BufferedObject final : public Object {
   int commit();
 
  private:
-  enum class Kind {
-    kCreate,
-    kRemove,
-    kAttrSet,
-    kOmapSet,
-    kOmapRemove,
-    kOmapRemoveRange,
-    kWrite,
-    kZero
-  };
-  struct Change {
-    Kind kind;
-    std::string key;             // attribute or key; begin of a range
-    std::string value;           // or end of a range
-    uint64_t offset = 0;         // bytes
-    uint64_t length = 0;         // bytes
-    std::string_view data = {};  // to be written: in the request, which is there until commit()
-  };
-
   int may_read() const;
   int may_change() const;
   void ensure_created();
-  int apply(const Change& change);
 
   Backing& backing_;
   const int flags_;

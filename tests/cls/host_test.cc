@@ -59,26 +59,17 @@ class OneAttribute final : public Backing {
     *value = value_;
     return 0;
   }
-  int attr_set(const std::string&, std::string_view value) override {
-    if (full_) return -ENOSPC;
-    value_ = value;
-    return 0;
-  }
-  int create() override {
-    exists_ = true;
-    return 0;
-  }
-  int remove() override { return -EIO; }
   int omap_get(const std::string&, std::string*) override { return -ENOENT; }
   int omap_list(const std::string&, const std::string&, uint64_t, Page*, bool*) override {
     return 0;
   }
   int read(uint64_t, uint64_t, Pieces*) override { return 0; }
-  int omap_set(const std::string&, std::string_view) override { return -EIO; }
-  int omap_remove(const std::string&) override { return -EIO; }
-  int omap_remove_range(const std::string&, const std::string&) override { return -EIO; }
-  int write(uint64_t, std::string_view) override { return -EIO; }
-  int zero(uint64_t, uint64_t) override { return -EIO; }
+  int apply(Change&& change) override {
+    if (full_ && change.kind == Change::Kind::kAttrSet) return -ENOSPC;
+    exists_ = true;
+    if (change.kind == Change::Kind::kAttrSet) value_ = change.value;
+    return 0;
+  }
 
   bool exists_ = false;
   bool full_ = false;

@@ -56,7 +56,7 @@ def test_hosts_apply_a_method_whole_or_not_at_all(programs: Path) -> None:
 
 
 def test_clients_that_run_methods_themselves_take_turns(programs: Path) -> None:
-    run(programs / "plain_test")
+    run(programs / "client_side_test")
 
 
 def test_librados_is_declared_as_its_own_header_has_it(programs: Path) -> None:

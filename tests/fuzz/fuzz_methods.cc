@@ -20,7 +20,7 @@
 #include "cls_zlog/wire/delivery_messages.h"
 #include "cls_zlog/wire/envelope.h"
 #include "cls_zlog/wire/head_messages.h"
-#include "cls_zlog/wire/heal_messages.h"
+#include "cls_zlog/wire/repair_messages.h"
 
 namespace {
 

@@ -11,7 +11,7 @@ FOLDER = "cls_zlog"
 
 INCLUDE = re.compile(r'^#include "cls_zlog/([^"]+)"', re.MULTILINE)
 
-METHODS = {"base", "wire", "stripe", "head", "heal", ""}
+METHODS = {"base", "wire", "stripe", "head", "repair", ""}
 HOSTS = METHODS | {"host"}
 
 MAY_INCLUDE: dict[str, set[str]] = {
@@ -19,7 +19,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "wire": {"base"},
     "stripe": {"base", "wire"},
     "head": {"base", "wire"},
-    "heal": {"base", "wire", "stripe", "head"},
+    "repair": {"base", "wire", "stripe", "head"},
     "": METHODS,
     "osd": METHODS,
     "client": METHODS,

@@ -85,7 +85,7 @@ cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
         Ticket lock(
             string_view object, string_view method, shared_ptr[RequestBytes] payload, Done done
         ) except +raise_caught
-        void ask_copy(
+        void ask_replica(
             string_view object, string_view method, shared_ptr[RequestBytes] payload, Done done
         ) except +raise_caught
         void list(string_view prefix, string_view after, Done done) except +raise_caught

@@ -47,7 +47,7 @@ cdef extern from "cls_zlog/host/rados/rados_host.h" namespace "zlog" nogil:
         int share(
             rados_ioctx_t ioctx, ClassUse class_use, unique_ptr[RadosHost]* host
         ) except +raise_caught
-        bint plain()
+        bint client_side()
         int fsid(string* out) except +raise_caught
         int register_service(
             const string& service, const string& daemon, const cpp_map[string, string]& metadata
@@ -223,7 +223,7 @@ cdef class CephStore(HostStore):
 
     @property
     def plain(self):
-        return (<RadosHost*> self.opened().get()).plain()
+        return (<RadosHost*> self.opened().get()).client_side()
 
     cdef int identify(self) except -1:
         cdef shared_ptr[AsyncHost] host = self.opened()

@@ -16,16 +16,8 @@ import time
 from zlog.errors import StoreUnavailable, ZlogError
 
 
-cdef extern from "cls_zlog/host/host.h" namespace "zlog" nogil:
-    cdef cppclass Host:
-        pass
-
 cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
     Done queue_completer(shared_ptr[CppCompletionQueue] queue, uint64_t token) except +raise_caught
-
-cdef extern from "cls_zlog/host/memory/inline_host.h" namespace "zlog" nogil:
-    cdef cppclass InlineHost(AsyncHost):
-        InlineHost(unique_ptr[Host] host)
 
 cdef extern from "cls_zlog/host/memory/memory_host.h" namespace "zlog" nogil:
     cdef cppclass MemoryObject:
@@ -33,7 +25,7 @@ cdef extern from "cls_zlog/host/memory/memory_host.h" namespace "zlog" nogil:
         cpp_map[string, string] omap
         string stream
 
-    cdef cppclass MemoryHost(Host):
+    cdef cppclass MemoryHost(AsyncHost):
         MemoryHost()
         cbool peek(const string& object, MemoryObject* out) except +raise_caught
         void poke(const string& object, MemoryObject content) except +raise_caught
@@ -271,7 +263,7 @@ cdef class HostStore:
         cdef Done done = queue_completer(queue.queue, token)
         queue.check_process()
         with nogil:
-            deref(host).ask_copy(object_view, method_view, move(payload), move(done))
+            deref(host).ask_replica(object_view, method_view, move(payload), move(done))
 
     def ask_monitor(
         self, CompletionQueue queue not None, uint64_t token, str command not None
@@ -366,7 +358,7 @@ cdef class MemoryStore(HostStore):
 
     def __cinit__(self):
         self.memory = new MemoryHost()
-        self.attach(shared_ptr[AsyncHost](new InlineHost(unique_ptr[Host](self.memory))), "mem://")
+        self.attach(shared_ptr[AsyncHost](self.memory), "mem://")
         self.shared = SharedSequencer()
 
     def sequencer(self):

@@ -2,19 +2,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <condition_variable>
-#include <deque>
-#include <mutex>
-#include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "cls_zlog/base/limits.h"
 #include "cls_zlog/host/client_side/backoff.h"
 #include "cls_zlog/host/client_side/read_set.h"
-#include "cls_zlog/host/client_side/version_cache.h"
-#include "cls_zlog/host/timer.h"
 
 namespace zlog {
 namespace {
@@ -29,98 +21,41 @@ constexpr uint64_t kListingMax = 1024;
 // round trip, so it is made larger.
 constexpr uint64_t kFurtherPages = 4;
 
-struct Answer {
-  int code;
-  std::string reply;
-};
-
 }  // namespace
 
-class PlainHost::Core : public std::enable_shared_from_this<Core> {
- public:
-  explicit Core(Stock& stock) : stock_(stock) {}
-
-  Ticket submit(std::string_view object, const Method& method, SharedRequest payload, bool copy,
-                Done done);
-  void give_up(Ticket ticket);
-  void close();
-  void settle();
-
- private:
-  struct Run;
-  struct Call {
-    Ticket ticket;
-    const Method* method;
-    SharedRequest payload;
-    Done done;
-    std::string object;
-    std::weak_ptr<Run> run;  // none while it waits
-  };
-  using CallPtr = std::shared_ptr<Call>;
-
-  // Calls on their way through reading, running and writing: one, and those that joined it.
-  struct Run {
-    std::string object;
-    std::vector<CallPtr> calls;
-    bool copy = false;
-    Seen seen;
-    bool seen_now = false;  // and not remembered
-    bool moved = false;     // the object has changed between two reads
-    Reads asked;            // what was read so far, without the answers
-    unsigned conflicts = 0;
-    uint64_t steps = 0;       // operations of the stock so far
-    Ticket step = kNoTicket;  // the last of them
-    bool changes() const { return (calls.front()->method->flags & kWrite) != 0; }
-  };
-  using RunPtr = std::shared_ptr<Run>;
-
-  // Calls that wait for their turn to change an object, on which a run is under way.
-  using Line = std::deque<CallPtr>;
-
-  RunPtr make_run(const CallPtr& first, bool copy);
-  void begin(const RunPtr& run);
-  void go_on(const RunPtr& run);
-  void read(const RunPtr& run, Reads missing);
-  void was_read(const RunPtr& run, int error, Seen seen);
-  void join(const RunPtr& run, Draft* draft, std::vector<Answer>* answers);
-  CallPtr take_along(const RunPtr& run, size_t bytes_max);
-  void send_back(const RunPtr& run);
-  void write(const RunPtr& run, Draft* draft, std::vector<Answer> answers);
-  void was_written(const RunPtr& run, int error, std::vector<Answer> answers);
-  void repeat(const RunPtr& run);
-  void try_again(const RunPtr& run);
-  void leave();
-  void fail(const RunPtr& run, int error);
-  void end(const RunPtr& run);
-  void answer(const CallPtr& call, int code, std::string reply);
-  template <typename Start>
-  void take_step(const RunPtr& run, Start start);
-  bool deserted(const Run& run) const;
-
-  Stock& stock_;
-  std::mutex mutex_;
-  std::condition_variable left_;
-  bool closed_ = false;
-  unsigned inside_ = 0;  // threads that began a run or took it up again, and may use the stock
-  Ticket last_ = kNoTicket;
-  std::unordered_map<Ticket, CallPtr> calls_;    // that are not answered
-  std::unordered_map<std::string, Line> lines_;  // of the objects that are being changed
-  LastSeen last_seen_;
-  Alarm alarm_;
+struct ClientSideHost::Call {
+  Ticket ticket;
+  const Method* method;
+  SharedRequest payload;
+  Done done;
+  std::string object;
+  std::weak_ptr<Run> run;  // none while it waits
 };
 
-namespace {
+// Calls on their way through reading, running and writing: one, and those that joined it.
+struct ClientSideHost::Run {
+  std::string object;
+  std::vector<CallPtr> calls;
+  bool replica = false;
+  ObjectVersion known;
+  bool fresh = false;  // and not remembered
+  bool moved = false;  // the object has changed between two reads
+  Reads asked;         // what was read so far, without the answers
+  unsigned conflicts = 0;
+  uint64_t steps = 0;       // operations of the store so far
+  Ticket step = kNoTicket;  // the last of them
+  bool changes() const { return (calls.front()->method->flags & kWrite) != 0; }
+};
 
-Answer run(const Method& method, const RequestBytes& payload, Draft* draft) {
+ClientSideHost::Answer ClientSideHost::run_on(const Method& method, const RequestBytes& payload,
+                                              ReadSet* read_set) {
   Answer answer;
-  answer.code = run_method(method, *draft, payload.bytes(), &answer.reply).code;
+  answer.code = run_method(method, *read_set, payload.bytes(), &answer.reply).code;
   return answer;
 }
 
-}  // namespace
-
-Ticket PlainHost::Core::submit(std::string_view object, const Method& method, SharedRequest payload,
-                               bool copy, Done done) {
+Ticket ClientSideHost::submit(std::string_view object, const Method& method, SharedRequest payload,
+                              bool replica, Done done) {
   const auto call = std::make_shared<Call>();
   call->method = &method;
   call->payload = std::move(payload);
@@ -135,7 +70,7 @@ Ticket PlainHost::Core::submit(std::string_view object, const Method& method, Sh
     if (!closed) {
       calls_.emplace(call->ticket, call);
       if ((method.flags & kWrite) == 0) {
-        run = make_run(call, copy);
+        run = make_run(call, replica);
       } else if (const auto [line, idle] = lines_.try_emplace(call->object); idle) {
         run = make_run(call, false);
       } else {
@@ -152,20 +87,20 @@ Ticket PlainHost::Core::submit(std::string_view object, const Method& method, Sh
   return call->ticket;
 }
 
-PlainHost::Core::RunPtr PlainHost::Core::make_run(const CallPtr& first, bool copy) {
+ClientSideHost::RunPtr ClientSideHost::make_run(const CallPtr& first, bool replica) {
   auto run = std::make_shared<Run>();
   run->object = first->object;
   run->calls = {first};
-  run->copy = copy;
+  run->replica = replica;
   first->run = run;
   return run;
 }
 
-void PlainHost::Core::begin(const RunPtr& run) {
+void ClientSideHost::begin(const RunPtr& run) {
   bool remembered = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    remembered = last_seen_.recall(run->object, &run->seen);
+    remembered = version_cache_.recall(run->object, &run->known);
   }
   if (remembered) {
     go_on(run);
@@ -174,19 +109,19 @@ void PlainHost::Core::begin(const RunPtr& run) {
   }
 }
 
-// Runs its first call on what has been seen.
-void PlainHost::Core::go_on(const RunPtr& run) {
-  Draft draft(stock_, run->seen);
+// Runs its first call on what is known of the object.
+void ClientSideHost::go_on(const RunPtr& run) {
+  ReadSet read_set(run->known);
   const Call& first = *run->calls.front();
-  Answer found = zlog::run(*first.method, *first.payload, &draft);
-  if (draft.in_vain()) {
-    read(run, draft.take_missing());
-  } else if (draft.changed()) {
+  Answer found = run_on(*first.method, *first.payload, &read_set);
+  if (read_set.incomplete()) {
+    read(run, read_set.take_missing());
+  } else if (read_set.changed()) {
     std::vector<Answer> answers;
     answers.push_back(std::move(found));
-    join(run, &draft, &answers);
-    write(run, &draft, std::move(answers));
-  } else if (!run->seen_now) {
+    join(run, &read_set, &answers);
+    write(run, &read_set, std::move(answers));
+  } else if (!run->fresh) {
     read(run, {});  // what is remembered may be long over
   } else {
     answer(run->calls.front(), found.code, std::move(found.reply));
@@ -194,7 +129,7 @@ void PlainHost::Core::go_on(const RunPtr& run) {
   }
 }
 
-void PlainHost::Core::read(const RunPtr& run, Reads missing) {
+void ClientSideHost::read(const RunPtr& run, Reads missing) {
   for (ListRead& list : missing.lists) {
     const bool further = !run->asked.lists.empty();
     list.count = std::min(list.count * (further ? kFurtherPages : 1), kListingMax);
@@ -210,45 +145,45 @@ void PlainHost::Core::read(const RunPtr& run, Reads missing) {
   reads.add(missing);
   run->asked.add(std::move(missing));
   take_step(run, [&] {
-    return stock_.read(run->object, std::move(reads), run->copy,
-                       [self = shared_from_this(), run](int error, Seen seen) {
-                         self->was_read(run, error, std::move(seen));
+    return store_.read(run->object, std::move(reads), run->replica,
+                       [self = shared_from_this(), run](int error, ObjectVersion known) {
+                         self->was_read(run, error, std::move(known));
                        });
   });
 }
 
-void PlainHost::Core::was_read(const RunPtr& run, int error, Seen seen) {
+void ClientSideHost::was_read(const RunPtr& run, int error, ObjectVersion known) {
   if (error < 0) {
     fail(run, error);
     return;
   }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (seen.version == 0) {
-      last_seen_.forget(run->object);
-    } else if (!run->copy) {
-      last_seen_.note(run->object, seen.version, seen.attrs);
+    if (known.version == 0) {
+      version_cache_.forget(run->object);
+    } else if (!run->replica) {
+      version_cache_.note(run->object, known.version, known.attrs);
     }
   }
-  if (seen.version == run->seen.version) {
-    run->seen.reads.add(std::move(seen.reads));
-    run->seen.attrs = std::move(seen.attrs);
+  if (known.version == run->known.version) {
+    run->known.reads.add(std::move(known.reads));
+    run->known.attrs = std::move(known.attrs);
   } else {
-    run->moved = run->seen_now;
-    run->seen = std::move(seen);
+    run->moved = run->fresh;
+    run->known = std::move(known);
   }
-  run->seen_now = true;
+  run->fresh = true;
   go_on(run);
 }
 
 // Takes along those that wait, as far as they need nothing but attributes.
-void PlainHost::Core::join(const RunPtr& run, Draft* draft, std::vector<Answer>* answers) {
+void ClientSideHost::join(const RunPtr& run, ReadSet* read_set, std::vector<Answer>* answers) {
   size_t bytes = run->calls.front()->payload->size();
-  while (answers->size() < kGroupCalls && bytes < kGroupBytes && draft->exists()) {
+  while (answers->size() < kGroupCalls && bytes < kGroupBytes && read_set->exists()) {
     const CallPtr next = take_along(run, kGroupBytes - bytes);
     if (next == nullptr) return;
-    Answer found = zlog::run(*next->method, *next->payload, draft);
-    if (draft->in_vain()) {
+    Answer found = run_on(*next->method, *next->payload, read_set);
+    if (read_set->incomplete()) {
       send_back(run);
       return;
     }
@@ -258,7 +193,7 @@ void PlainHost::Core::join(const RunPtr& run, Draft* draft, std::vector<Answer>*
 }
 
 // The next call that waits; null if there is none that may be written together with the run's.
-PlainHost::Core::CallPtr PlainHost::Core::take_along(const RunPtr& run, size_t bytes_max) {
+ClientSideHost::CallPtr ClientSideHost::take_along(const RunPtr& run, size_t bytes_max) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Line& waiting = lines_[run->object];
   if (waiting.empty()) return nullptr;
@@ -272,7 +207,7 @@ PlainHost::Core::CallPtr PlainHost::Core::take_along(const RunPtr& run, size_t b
 }
 
 // Has the last call that was taken along wait again, ahead of all others.
-void PlainHost::Core::send_back(const RunPtr& run) {
+void ClientSideHost::send_back(const RunPtr& run) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const CallPtr call = std::move(run->calls.back());
   run->calls.pop_back();
@@ -280,19 +215,20 @@ void PlainHost::Core::send_back(const RunPtr& run) {
   if (calls_.count(call->ticket) != 0) lines_[run->object].push_front(call);
 }
 
-void PlainHost::Core::write(const RunPtr& run, Draft* draft, std::vector<Answer> answers) {
-  std::unique_ptr<Changes> changes = draft->take_changes();
-  const bool exists = draft->exists();
+void ClientSideHost::write(const RunPtr& run, ReadSet* read_set, std::vector<Answer> answers) {
+  std::vector<Change> changes = read_set->take_changes();
+  const bool exists = read_set->exists();
   take_step(run, [&] {
-    return stock_.write(run->object, std::move(changes), run->calls.front()->method->flags,
-                        [self = shared_from_this(), run, exists, attrs = draft->take_attrs(),
+    return store_.write(run->object, run->known.version, std::move(changes),
+                        run->calls.front()->method->flags,
+                        [self = shared_from_this(), run, exists, attrs = read_set->take_attrs(),
                          answers = std::move(answers)](int error, uint64_t version) mutable {
                           {
                             const std::lock_guard<std::mutex> lock(self->mutex_);
                             if (error == 0 && exists) {
-                              self->last_seen_.note(run->object, version, attrs);
+                              self->version_cache_.note(run->object, version, attrs);
                             } else {
-                              self->last_seen_.forget(run->object);
+                              self->version_cache_.forget(run->object);
                             }
                           }
                           self->was_written(run, error, std::move(answers));
@@ -300,7 +236,7 @@ void PlainHost::Core::write(const RunPtr& run, Draft* draft, std::vector<Answer>
   });
 }
 
-void PlainHost::Core::was_written(const RunPtr& run, int error, std::vector<Answer> answers) {
+void ClientSideHost::was_written(const RunPtr& run, int error, std::vector<Answer> answers) {
   if (error == -ESTALE) {
     repeat(run);
   } else if (error < 0) {
@@ -314,16 +250,16 @@ void PlainHost::Core::was_written(const RunPtr& run, int error, std::vector<Answ
 }
 
 // Another client was faster.
-void PlainHost::Core::repeat(const RunPtr& run) {
+void ClientSideHost::repeat(const RunPtr& run) {
   while (run->calls.size() > 1) send_back(run);
-  run->seen = {};
-  run->seen_now = false;
+  run->known = {};
+  run->fresh = false;
   run->asked = {};
-  const auto pause = pause_after(++run->conflicts);
-  alarm_.after(pause, [self = shared_from_this(), run] { self->try_again(run); });
+  const auto pause = backoff(++run->conflicts);
+  timer_.after(pause, [self = shared_from_this(), run] { self->try_again(run); });
 }
 
-void PlainHost::Core::try_again(const RunPtr& run) {
+void ClientSideHost::try_again(const RunPtr& run) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (closed_) return;
@@ -333,23 +269,23 @@ void PlainHost::Core::try_again(const RunPtr& run) {
   leave();
 }
 
-void PlainHost::Core::leave() {
+void ClientSideHost::leave() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (--inside_ == 0) left_.notify_all();
 }
 
-void PlainHost::Core::settle() {
+void ClientSideHost::settle() {
   std::unique_lock<std::mutex> lock(mutex_);
   left_.wait(lock, [this] { return inside_ == 0; });
 }
 
-void PlainHost::Core::fail(const RunPtr& run, int error) {
+void ClientSideHost::fail(const RunPtr& run, int error) {
   for (const CallPtr& call : run->calls) answer(call, error, {});
   end(run);
 }
 
 // Gives the turn to the next one.
-void PlainHost::Core::end(const RunPtr& run) {
+void ClientSideHost::end(const RunPtr& run) {
   if (!run->changes()) return;
   RunPtr next;
   {
@@ -366,7 +302,7 @@ void PlainHost::Core::end(const RunPtr& run) {
   if (next != nullptr) begin(next);
 }
 
-void PlainHost::Core::answer(const CallPtr& call, int code, std::string reply) {
+void ClientSideHost::answer(const CallPtr& call, int code, std::string reply) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (calls_.erase(call->ticket) == 0) return;  // it was given up
@@ -374,10 +310,10 @@ void PlainHost::Core::answer(const CallPtr& call, int code, std::string reply) {
   call->done(code, Buffer::of(std::move(reply)));
 }
 
-// Starts an operation of the stock, and gives it up if no call waits for it any more: also one that
+// Starts an operation of the store, and gives it up if no call waits for it any more: also one that
 // was given up while it was being started.
 template <typename Start>
-void PlainHost::Core::take_step(const RunPtr& run, Start start) {
+void ClientSideHost::take_step(const RunPtr& run, Start start) {
   uint64_t number = 0;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -393,15 +329,15 @@ void PlainHost::Core::take_step(const RunPtr& run, Start start) {
     run->step = step;
     too_late = deserted(*run);
   }
-  if (too_late) stock_.give_up(step);
+  if (too_late) store_.give_up(step);
 }
 
-bool PlainHost::Core::deserted(const Run& run) const {
+bool ClientSideHost::deserted(const Run& run) const {
   return std::none_of(run.calls.begin(), run.calls.end(),
                       [this](const CallPtr& call) { return calls_.count(call->ticket) != 0; });
 }
 
-void PlainHost::Core::give_up(Ticket ticket) {
+void ClientSideHost::give_up(Ticket ticket) {
   CallPtr call;
   Ticket step = kNoTicket;
   {
@@ -417,11 +353,11 @@ void PlainHost::Core::give_up(Ticket ticket) {
       step = run->step;
     }
   }
-  if (step != kNoTicket) stock_.give_up(step);
+  if (step != kNoTicket) store_.give_up(step);
   call->done(-ECANCELED, {});
 }
 
-void PlainHost::Core::close() {
+void ClientSideHost::close() {
   std::unordered_map<Ticket, CallPtr> given_up;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -429,21 +365,8 @@ void PlainHost::Core::close() {
     calls_.swap(given_up);
     for (auto& [object, line] : lines_) line.clear();
   }
-  alarm_.stop();
+  timer_.stop();
   for (const auto& [ticket, call] : given_up) call->done(-ECANCELED, {});
 }
-
-PlainHost::PlainHost(Stock& stock) : core_(std::make_shared<Core>(stock)) {}
-PlainHost::~PlainHost() {
-  close();
-  settle();
-}
-Ticket PlainHost::submit(std::string_view object, const Method& method, SharedRequest payload,
-                         bool copy, Done done) {
-  return core_->submit(object, method, std::move(payload), copy, std::move(done));
-}
-void PlainHost::give_up(Ticket ticket) { core_->give_up(ticket); }
-void PlainHost::close() { core_->close(); }
-void PlainHost::settle() { core_->settle(); }
 
 }  // namespace zlog

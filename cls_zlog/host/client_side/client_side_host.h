@@ -1,14 +1,23 @@
 #pragma once
 
+#include <condition_variable>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "cls_zlog/host/async_host.h"
 #include "cls_zlog/host/client_side/object_store.h"
+#include "cls_zlog/host/client_side/version_cache.h"
+#include "cls_zlog/host/timer.h"
 #include "cls_zlog/methods.h"
 
 namespace zlog {
+
+class ReadSet;
 
 // A host that runs the methods in this process, on objects of a cluster whose OSDs need not have
 // the class: over the operations that every cluster has.
@@ -25,28 +34,70 @@ namespace zlog {
 // Life of a call that changes: waiting (for its turn) → reading ⇄ running → writing → answered, or
 // back to reading after a pause of random length when another client was faster. One that only
 // reads waits for no turn. It may be given up at any time.
-class PlainHost {
+class ClientSideHost : public std::enable_shared_from_this<ClientSideHost> {
  public:
-  // `stock` must outlive the host or its settle(), and make no more calls once the host is closed.
-  explicit PlainHost(Stock& stock);
-  ~PlainHost();
-  PlainHost(const PlainHost&) = delete;
-  PlainHost& operator=(const PlainHost&) = delete;
+  // `store` must outlive settle(), and make no more calls once the host is closed. The host belongs
+  // to a shared_ptr, which operations of `store` share; it is closed before its owner lets go of it.
+  explicit ClientSideHost(ObjectStore& store) : store_(store) {}
+  ClientSideHost(const ClientSideHost&) = delete;
+  ClientSideHost& operator=(const ClientSideHost&) = delete;
 
-  // As AsyncHost has them. `copy`: a method that only reads does so at copies chosen at random.
-  Ticket submit(std::string_view object, const Method& method, SharedRequest payload, bool copy,
+  // As AsyncHost has them. `replica`: a method that only reads does so at replicas chosen at random.
+  Ticket submit(std::string_view object, const Method& method, SharedRequest payload, bool replica,
                 Done done);
   void give_up(Ticket ticket);
 
-  // Gives all up. What `stock` still has under way comes to nothing.
+  // Gives all up. What `store` still has under way comes to nothing.
   void close();
 
-  // After close(): returns once no thread is about to use `stock`, or within it.
+  // After close(): returns once no thread is about to use `store`, or within it.
   void settle();
 
  private:
-  class Core;
-  const std::shared_ptr<Core> core_;
+  struct Call;
+  struct Run;
+  using CallPtr = std::shared_ptr<Call>;
+  using RunPtr = std::shared_ptr<Run>;
+
+  // Calls that wait for their turn to change an object, on which a run is under way.
+  using Line = std::deque<CallPtr>;
+
+  struct Answer {
+    int code;
+    std::string reply;
+  };
+
+  static Answer run_on(const Method& method, const RequestBytes& payload, ReadSet* read_set);
+  RunPtr make_run(const CallPtr& first, bool replica);
+  void begin(const RunPtr& run);
+  void go_on(const RunPtr& run);
+  void read(const RunPtr& run, Reads missing);
+  void was_read(const RunPtr& run, int error, ObjectVersion known);
+  void join(const RunPtr& run, ReadSet* read_set, std::vector<Answer>* answers);
+  CallPtr take_along(const RunPtr& run, size_t bytes_max);
+  void send_back(const RunPtr& run);
+  void write(const RunPtr& run, ReadSet* read_set, std::vector<Answer> answers);
+  void was_written(const RunPtr& run, int error, std::vector<Answer> answers);
+  void repeat(const RunPtr& run);
+  void try_again(const RunPtr& run);
+  void leave();
+  void fail(const RunPtr& run, int error);
+  void end(const RunPtr& run);
+  void answer(const CallPtr& call, int code, std::string reply);
+  template <typename Start>
+  void take_step(const RunPtr& run, Start start);
+  bool deserted(const Run& run) const;
+
+  ObjectStore& store_;
+  std::mutex mutex_;
+  std::condition_variable left_;
+  bool closed_ = false;
+  unsigned inside_ = 0;  // threads that began a run or took it up again, and may use the store
+  Ticket last_ = kNoTicket;
+  std::unordered_map<Ticket, CallPtr> calls_;    // that are not answered
+  std::unordered_map<std::string, Line> lines_;  // of the objects that are being changed
+  VersionCache version_cache_;
+  Timer timer_;
 };
 
 }  // namespace zlog

@@ -9,8 +9,8 @@
 
 namespace zlog {
 
-// Ceph's own class `lock` as methods that a PlainHost runs, for clients whose caps allow reading and
-// writing, but no classes. What is stored is the class's, byte for byte: who uses the class and who
+// Ceph's own class `lock` as methods that a ClientSideHost runs, for clients whose caps allow reading
+// and writing, but no classes. What is stored is the class's, byte for byte: who uses the class and who
 // does not exclude each other. When a lock expires is judged by the client's clock here, and by the
 // OSD's there.
 

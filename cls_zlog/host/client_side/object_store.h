@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "cls_zlog/base/buffer.h"
 #include "cls_zlog/base/object.h"
 #include "cls_zlog/host/async_host.h"
+#include "cls_zlog/host/transaction.h"
 
 namespace zlog {
 
@@ -46,45 +46,30 @@ using Attrs = std::map<std::string, std::string>;
 
 // What has been read of an object, all of it at one version. RADOS gives an object another, higher
 // one with each change, also when it is removed and made again.
-struct Seen {
+struct ObjectVersion {
   uint64_t version = 0;  // 0: there is no such object
   Attrs attrs;
   Reads reads;
 };
 
-// Changes of an object, to be made together and in this order.
-class Changes {
- public:
-  virtual ~Changes() = default;
-  virtual void remove() = 0;
-  virtual void attr_set(const std::string& name, std::string_view value) = 0;
-  virtual void omap_set(const std::string& key, std::string_view value) = 0;
-  virtual void omap_remove(const std::string& key) = 0;
-  virtual void omap_remove_range(const std::string& begin, const std::string& end) = 0;
-  virtual void write(uint64_t offset, std::string_view data) = 0;
-  virtual void zero(uint64_t offset, uint64_t length) = 0;
-};
-
 // The operations on objects that every cluster has. Each `done` is called exactly once, as those of
 // an AsyncHost are.
-class Stock {
+class ObjectStore {
  public:
-  using ReadDone = std::function<void(int error, Seen seen)>;
+  using ReadDone = std::function<void(int error, ObjectVersion known)>;
   using WriteDone = std::function<void(int error, uint64_t version)>;
 
-  virtual ~Stock() = default;
+  virtual ~ObjectStore() = default;
 
-  // Reads the attributes and what is asked for, in one step. A missing object is no error. `copy`:
-  // of a copy chosen at random.
-  virtual Ticket read(const std::string& object, Reads reads, bool copy, ReadDone done) = 0;
+  // Reads the attributes and what is asked for, in one step. A missing object is no error. `replica`:
+  // of a replica chosen at random.
+  virtual Ticket read(const std::string& object, Reads reads, bool replica, ReadDone done) = 0;
 
-  // Changes of an object that has this version; 0: they make it.
-  virtual std::unique_ptr<Changes> changes(uint64_t version) = 0;
-
-  // Makes them, and tells the version that the object has then. ESTALE: it had another version
-  // before, and nothing was changed. `flags` are the method's.
-  virtual Ticket write(const std::string& object, std::unique_ptr<Changes> changes, int flags,
-                       WriteDone done) = 0;
+  // Makes changes together and in their order if the object has this version (0: it is missing, and
+  // they make it). Returns the version that the object has then. ESTALE: it has another version, and
+  // nothing was changed. `flags` are the method's. The changes' data may go once this returns.
+  virtual Ticket write(const std::string& object, uint64_t version, std::vector<Change> changes,
+                       int flags, WriteDone done) = 0;
 
   virtual void give_up(Ticket ticket) = 0;
 };

@@ -9,12 +9,11 @@
 
 namespace zlog {
 
-// What objects looked like last: their versions and attributes. Those not used for longest are
-// forgotten.
-class LastSeen {
+// Cached versions of objects: their numbers and attributes. The least recently used are forgotten.
+class VersionCache {
  public:
   // False when nothing is known of it.
-  bool recall(const std::string& object, Seen* out) {
+  bool recall(const std::string& object, ObjectVersion* out) {
     const auto found = places_.find(object);
     if (found == places_.end()) return false;
     order_.splice(order_.begin(), order_, found->second);

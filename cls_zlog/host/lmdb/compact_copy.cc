@@ -43,29 +43,18 @@ int entries_of(MDB_env* env, size_t* entries) {
   return lmdb_errno(result);
 }
 
-// Has nothing noted in a copy, whose transactions are counted anew. (Format 1 notes none.)
-int begin_redo_log(MDB_env* env) {
-  MDB_txn* txn = nullptr;
-  if (const int result = ::mdb_txn_begin(env, nullptr, 0, &txn)) return lmdb_errno(result);
-  MDB_dbi dbi = 0;
-  RedoLog log;
-  int error = lmdb_errno(::mdb_dbi_open(txn, nullptr, 0, &dbi));
-  if (error == 0) error = log.find(env, txn, dbi);
-  if (error == 0) error = log.clear();
-  ::mdb_txn_abort(txn);
-  return error == -ENOENT ? 0 : error;
-}
-
 // Makes the database file `path`, which nothing else uses, one that can be put in place, and tells
 // how many entries it had.
 int complete(const std::string& path, size_t* entries) {
-  MDB_env* env = nullptr;
-  if (const int result = ::mdb_env_create(&env)) return lmdb_errno(result);
-  int error = lmdb_errno(::mdb_env_open(env, path.c_str(), MDB_NOSUBDIR | MDB_NOLOCK, 0));
-  if (error == 0) error = entries_of(env, entries);
-  if (error == 0) error = begin_redo_log(env);
-  ::mdb_env_close(env);
-  return error;
+  LmdbFile file;
+  if (const int error = file.open(path, 0)) return error;
+  if (const int error = entries_of(file.env(), entries)) return error;
+  return file.transact(0, [&](MDB_txn* txn, MDB_dbi dbi) {
+    RedoLog log;  // notes nothing of a copy, whose transactions are counted from 1
+    const int error = log.find(file.env(), txn, dbi);
+    if (error == -ENOENT) return 0;  // format 1
+    return error != 0 ? error : log.clear();
+  });
 }
 
 }  // namespace

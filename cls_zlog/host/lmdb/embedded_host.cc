@@ -38,13 +38,13 @@ int run_alone(LmdbEnv& env, std::string_view object, const Method& method, std::
     if (!writes(method)) return env.read(work);
     return !adds_data(method) || env.has_room_for(payload.size()) ? env.change(work) : -ENOSPC;
   };
-  int error = guarded(run);
+  int error = exception_barrier(run);
   // It may just have been trimmed: room that comes into use one transaction later.
-  if (error == -ENOSPC && guarded([&] { return env.release_freed_pages(); }) == 0) {
-    error = guarded(run);
+  if (error == -ENOSPC && exception_barrier([&] { return env.release_freed_pages(); }) == 0) {
+    error = exception_barrier(run);
   }
   if (error == -ENOSPC && !adds_data(method)) {
-    error = guarded([&] { return env.run_with_reserve(run); });
+    error = exception_barrier([&] { return env.run_with_reserve(run); });
   }
   if (error == 0) return code;
   reply->clear();
@@ -72,7 +72,7 @@ int run_together(LmdbEnv& env, const std::vector<Operation>& batch,
   };
   size_t added = 0;
   for (const Operation& each : batch) added += adds_data(*each.method) ? each.payload->size() : 0;
-  return guarded([&] { return env.has_room_for(added) ? env.change(work) : -ENOSPC; });
+  return exception_barrier([&] { return env.has_room_for(added) ? env.change(work) : -ENOSPC; });
 }
 
 void run_each(LmdbEnv& env, const std::vector<Operation>& batch, std::vector<Answered>* results) {
@@ -139,20 +139,6 @@ int EmbeddedHost::find(std::string_view name, const Method** method) const {
   return read_only_ && writes(**method) ? -EROFS : 0;
 }
 
-int EmbeddedHost::execute(std::string_view object, std::string_view method,
-                          std::string_view payload, std::string* reply) {
-  const Method* found = nullptr;
-  if (const int error = find(method, &found)) return error;
-  return run_alone(*env_, object, *found, payload, reply);
-}
-
-int EmbeddedHost::list(std::string_view prefix, std::string_view after, Listing* page) {
-  return guarded([&] {
-    return env_->read(
-        [&](MDB_txn* txn, MDB_dbi dbi) { return list_objects(txn, dbi, prefix, after, page); });
-  });
-}
-
 Ticket EmbeddedHost::submit(std::string_view object, std::string_view method, SharedRequest payload,
                             Done done) {
   std::vector<Submission> alone;
@@ -179,57 +165,64 @@ void EmbeddedHost::submit_all(std::vector<Submission> submissions) {
 
 Ticket EmbeddedHost::run(std::string_view object, std::string_view method, SharedRequest payload,
                          Done done) {
-  const Method* found = find_method(method);
-  if (found != nullptr && writes(*found)) {
+  const Method* found = nullptr;
+  int code = find(method, &found);
+  if (code == 0 && writes(*found)) {
     return submit(object, method, std::move(payload), std::move(done));
   }
   std::string reply;
-  const int code = execute(object, method, payload->bytes(), &reply);
+  if (code == 0) code = run_alone(*env_, object, *found, payload->bytes(), &reply);
   done(code, Buffer::of(std::move(reply)));
   return kNoTicket;
 }
 
 // In the caller's thread: a page is quick.
 void EmbeddedHost::list(std::string_view prefix, std::string_view after, Done done) {
-  answer_with_page(*this, prefix, after, done);
+  Listing page;
+  const int error = exception_barrier([&] {
+    return env_->read(
+        [&](MDB_txn* txn, MDB_dbi dbi) { return list_objects(txn, dbi, prefix, after, &page); });
+  });
+  answer_with_page(error, page, done);
 }
 
 int EmbeddedHost::compact(std::string* reason) {
-  return read_only_ ? -EROFS : guarded([&] { return env_->compact(reason); });
+  return read_only_ ? -EROFS : exception_barrier([&] { return env_->compact(reason); });
 }
 
 int EmbeddedHost::room_inside(uint64_t* bytes) {
-  return guarded([&] { return env_->room_inside(bytes); });
+  return exception_barrier([&] { return env_->room_inside(bytes); });
 }
 
-SharedNotices* EmbeddedHost::notices(bool make) {
-  const std::lock_guard<std::mutex> lock(notices_mutex_);
-  if (make && !read_only_ && !std::exchange(notices_tried_, true)) {
+SharedNotifications* EmbeddedHost::notifications(bool make) {
+  const std::lock_guard<std::mutex> lock(notifications_mutex_);
+  if (make && !read_only_ && !std::exchange(notifications_tried_, true)) {
     std::shared_ptr<SharedSequencer> shared;
     if (SharedSequencer::open(directory_, &shared) == 0) {
-      notices_ = std::make_unique<SharedNotices>(std::move(shared));
+      notifications_ = std::make_unique<SharedNotifications>(std::move(shared));
     }
   }
-  return notices_.get();
+  return notifications_.get();
 }
 
 void EmbeddedHost::notify(std::string_view object) {
-  if (SharedNotices* shared = notices(true)) shared->notify(object);
+  if (SharedNotifications* shared = notifications(true)) shared->notify(object);
 }
 
 Ticket EmbeddedHost::watch(std::string_view object, uint64_t seen, Done done) {
-  if (SharedNotices* shared = notices(true)) return shared->wait(object, seen, std::move(done));
+  if (SharedNotifications* shared = notifications(true))
+    return shared->wait(object, seen, std::move(done));
   return AsyncHost::watch(object, seen, std::move(done));
 }
 
 // Of what takes long here, only waits can be given up.
 void EmbeddedHost::give_up(Ticket ticket) {
   if (ticket == kNoTicket) return;
-  if (SharedNotices* shared = notices(false)) shared->give_up(ticket);
+  if (SharedNotifications* shared = notifications(false)) shared->give_up(ticket);
 }
 
 void EmbeddedHost::close() {
-  if (SharedNotices* shared = notices(false)) shared->close();
+  if (SharedNotifications* shared = notifications(false)) shared->close();
   writer_.stop();
   reader_.stop();
 }

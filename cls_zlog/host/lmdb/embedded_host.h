@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cls_zlog/host/async_host.h"
-#include "cls_zlog/host/host.h"
 #include "cls_zlog/host/lmdb/env.h"
 #include "cls_zlog/host/lmdb/shared_notifications.h"
 #include "cls_zlog/host/lmdb/worker.h"
@@ -20,16 +19,11 @@ namespace zlog {
 //
 // Writing methods of all callers go through one worker, which puts all that waits into one
 // transaction and syncs once (group commit). Reading methods work on a snapshot and never wait.
-class EmbeddedHost final : public Host, public AsyncHost {
+class EmbeddedHost final : public AsyncHost {
  public:
   // As LmdbEnv::open. Read-only, every method that writes is answered with EROFS.
   static int open(const std::string& directory, size_t map_bytes, bool read_only,
                   std::unique_ptr<EmbeddedHost>* host, std::string* reason);
-
-  // Runs a method in the caller's thread and in a transaction of its own.
-  int execute(std::string_view object, std::string_view method, std::string_view payload,
-              std::string* reply) override;
-  int list(std::string_view prefix, std::string_view after, Listing* page) override;
 
   Ticket submit(std::string_view object, std::string_view method, SharedRequest payload,
                 Done done) override;
@@ -53,15 +47,15 @@ class EmbeddedHost final : public Host, public AsyncHost {
  private:
   EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, std::string directory, bool read_only);
   // None where there is no memory to share. With `make` it is made, if it may be.
-  SharedNotices* notices(bool make);
+  SharedNotifications* notifications(bool make);
   int find(std::string_view name, const Method** method) const;
 
   const std::shared_ptr<LmdbEnv> env_;
   const std::string directory_;
   const bool read_only_;
-  std::mutex notices_mutex_;
-  bool notices_tried_ = false;
-  std::unique_ptr<SharedNotices> notices_;
+  std::mutex notifications_mutex_;
+  bool notifications_tried_ = false;
+  std::unique_ptr<SharedNotifications> notifications_;
   Worker writer_;
   Worker reader_;
 };

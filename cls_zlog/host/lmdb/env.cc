@@ -1,7 +1,6 @@
 #include "cls_zlog/host/lmdb/env.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <map>
 #include <mutex>
 
+#include "cls_zlog/host/fork_mutex.h"
 #include "cls_zlog/host/lmdb/call.h"
 #include "cls_zlog/host/lmdb/compact_copy.h"
 #include "cls_zlog/host/lmdb/file.h"
@@ -29,19 +29,11 @@ constexpr uint64_t kFullBytes = uint64_t{1} << 20;  // a file system with less l
 constexpr const char* kDataFile = "/data.mdb";
 constexpr const char* kLockFile = "/lock.mdb";
 
-// The environments that this process has open, by their directories' real paths.
-struct Registry {
-  std::mutex mutex;
-  std::map<std::string, LmdbEnv*> entries;
-};
-
-Registry& registry() {
+// The environments that this process has open, by their directories' real paths. Guarded by
+// fork_mutex<LmdbEnv>().
+std::map<std::string, LmdbEnv*>& registry() {
   // Never destroyed: a worker may still be running when the process ends.
-  static Registry* const instance = [] {
-    ::pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
-                     [] { registry().mutex.unlock(); });
-    return new Registry;
-  }();
+  static auto* const instance = new std::map<std::string, LmdbEnv*>;
   return *instance;
 }
 
@@ -90,8 +82,8 @@ int LmdbEnv::open(const std::string& directory, size_t map_bytes, bool read_only
   const std::string path = resolved;
   std::free(resolved);
 
-  const std::lock_guard<std::mutex> lock(registry().mutex);
-  LmdbEnv*& known = registry().entries[path];
+  const std::lock_guard<std::mutex> lock(fork_mutex<LmdbEnv>());
+  LmdbEnv*& known = registry()[path];
   // What a parent process had open is of no use here, and must not even be closed.
   if (known == nullptr || known->pid_ != ::getpid() || !known->in_place()) {
     auto* const made = new LmdbEnv(path, map_bytes, read_only);
@@ -125,10 +117,10 @@ LmdbEnv::~LmdbEnv() {
 }
 
 void LmdbEnv::release(LmdbEnv* env) {
-  const std::lock_guard<std::mutex> lock(registry().mutex);
+  const std::lock_guard<std::mutex> lock(fork_mutex<LmdbEnv>());
   if (env->pid_ != ::getpid() || --env->users_ != 0) return;
-  const auto known = registry().entries.find(env->directory_);
-  if (known != registry().entries.end() && known->second == env) registry().entries.erase(known);
+  const auto known = registry().find(env->directory_);
+  if (known != registry().end() && known->second == env) registry().erase(known);
   delete env;  // still under the mutex: it must be closed before anyone can open it again
 }
 

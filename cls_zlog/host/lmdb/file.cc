@@ -110,6 +110,27 @@ class Pages {
 
 }  // namespace
 
+LmdbFile::~LmdbFile() {
+  if (env_ != nullptr) ::mdb_env_close(env_);
+}
+
+int LmdbFile::open(const std::string& path, unsigned flags, MDB_assert_func* on_damage) {
+  if (const int result = ::mdb_env_create(&env_)) return lmdb_errno(result);
+  ::mdb_env_set_assert(env_, on_damage);
+  return lmdb_errno(::mdb_env_open(env_, path.c_str(), flags | MDB_NOSUBDIR | MDB_NOLOCK, 0));
+}
+
+int LmdbFile::transact(unsigned flags, const std::function<int(MDB_txn* txn, MDB_dbi dbi)>& work) {
+  MDB_txn* txn = nullptr;
+  if (const int result = ::mdb_txn_begin(env_, nullptr, flags, &txn)) return lmdb_errno(result);
+  MDB_dbi dbi = 0;
+  int error = lmdb_errno(::mdb_dbi_open(txn, nullptr, 0, &dbi));
+  if (error == 0) error = work(txn, dbi);
+  if (error == 0) return lmdb_errno(::mdb_txn_commit(txn));
+  ::mdb_txn_abort(txn);
+  return error;
+}
+
 int check_not_emptied(const std::string& directory, std::string* reason) {
   struct stat status{};
   // The lock file tells nothing: LMDB makes it first, and another process may be doing so. The

@@ -2,9 +2,33 @@
 
 #include <lmdb.h>
 
+#include <functional>
 #include <string>
 
 namespace zlog {
+
+// A database file that only this process uses, until this object ends.
+class LmdbFile {
+ public:
+  LmdbFile() = default;
+  ~LmdbFile();
+  LmdbFile(const LmdbFile&) = delete;
+  LmdbFile& operator=(const LmdbFile&) = delete;
+
+  // Both answer 0 or a negative errno.
+
+  // Opens it with LMDB's flags. `on_damage` is called where LMDB finds a page damaged; if it returns,
+  // or there is none, LMDB ends the process.
+  int open(const std::string& path, unsigned flags, MDB_assert_func* on_damage = nullptr);
+
+  // Does the work in a transaction, and commits if it answered 0.
+  int transact(unsigned flags, const std::function<int(MDB_txn* txn, MDB_dbi dbi)>& work);
+
+  MDB_env* env() const { return env_; }
+
+ private:
+  MDB_env* env_ = nullptr;
+};
 
 // LMDB trusts the length of its file: where that was cut short, touching a page that is gone kills
 // the process (SIGBUS), and an emptied file becomes a new database. These find out before.

@@ -197,6 +197,28 @@ int LmdbObject::omap_list(const std::string& after, const std::string& prefix, u
   return cursor.error();
 }
 
+int LmdbObject::apply(Change&& change) {
+  switch (change.kind) {
+    case Change::Kind::kCreate:
+      return create();
+    case Change::Kind::kRemove:
+      return remove();
+    case Change::Kind::kAttrSet:
+      return put(key_of(attr_, change.key), change.value);
+    case Change::Kind::kOmapSet:
+      return put(key_of(Kind::kOmap, change.key), change.value);
+    case Change::Kind::kOmapRemove:
+      return omap_remove(change.key);
+    case Change::Kind::kOmapRemoveRange:
+      return remove_range(key_of(Kind::kOmap, change.key), key_of(Kind::kOmap, change.value));
+    case Change::Kind::kWrite:
+      return write(change.offset, change.data);
+    case Change::Kind::kZero:
+      return zero(change.offset, change.length);
+  }
+  return -EIO;
+}
+
 int LmdbObject::put_record() {
   std::string record;
   wire::Writer(&record).u64(id_).u64(size_);
@@ -228,21 +250,9 @@ int LmdbObject::remove() {
   return remove_key(record_key_);
 }
 
-int LmdbObject::attr_set(const std::string& name, std::string_view value) {
-  return put(key_of(attr_, name), value);
-}
-
-int LmdbObject::omap_set(const std::string& key, std::string_view value) {
-  return put(key_of(Kind::kOmap, key), value);
-}
-
 int LmdbObject::omap_remove(const std::string& key) {
   const int error = remove_key(key_of(Kind::kOmap, key));
   return error == -ENOENT ? 0 : error;
-}
-
-int LmdbObject::omap_remove_range(const std::string& begin, const std::string& end) {
-  return remove_range(key_of(Kind::kOmap, begin), key_of(Kind::kOmap, end));
 }
 
 template <typename Visit>

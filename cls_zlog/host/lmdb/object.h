@@ -37,14 +37,7 @@ class LmdbObject final : public Backing {
                 bool* more) override;
   int read(uint64_t offset, uint64_t length, Pieces* pieces) override;
 
-  int create() override;
-  int remove() override;
-  int attr_set(const std::string& name, std::string_view value) override;
-  int omap_set(const std::string& key, std::string_view value) override;
-  int omap_remove(const std::string& key) override;
-  int omap_remove_range(const std::string& begin, const std::string& end) override;
-  int write(uint64_t offset, std::string_view data) override;
-  int zero(uint64_t offset, uint64_t length) override;
+  int apply(Change&& change) override;
 
  private:
   enum class Kind : char { kAttrOfOld = 'a', kOmap = 'k', kAttr = 'm', kExtent = 'x' };
@@ -56,6 +49,11 @@ class LmdbObject final : public Backing {
   int remove_key(const std::string& key);
   int remove_range(const std::string& begin, const std::string& end);
   int put_record();
+  int create();
+  int remove();
+  int omap_remove(const std::string& key);
+  int write(uint64_t offset, std::string_view data);
+  int zero(uint64_t offset, uint64_t length);
   int put_extents(uint64_t offset, std::string_view data);
   int punch(uint64_t begin, uint64_t end);
 

@@ -27,40 +27,8 @@
 namespace zlog {
 namespace {
 
-// A database file that only this process uses, which ends if LMDB finds a page damaged.
-class File {
- public:
-  ~File() {
-    if (env_ != nullptr) ::mdb_env_close(env_);
-  }
-  File() = default;
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  int open(const std::string& path, unsigned flags) {
-    if (const int result = ::mdb_env_create(&env_)) return lmdb_errno(result);
-    ::mdb_env_set_assert(env_, [](MDB_env*, const char*) { ::_exit(1); });
-    return lmdb_errno(::mdb_env_open(env_, path.c_str(), flags | MDB_NOSUBDIR | MDB_NOLOCK, 0));
-  }
-
-  // Does work(txn, dbi) in a transaction, and commits if it answered 0.
-  template <typename Work>
-  int transact(unsigned flags, Work&& work) {
-    MDB_txn* txn = nullptr;
-    if (const int result = ::mdb_txn_begin(env_, nullptr, flags, &txn)) return lmdb_errno(result);
-    MDB_dbi dbi = 0;
-    int error = lmdb_errno(::mdb_dbi_open(txn, nullptr, 0, &dbi));
-    if (error == 0) error = work(txn, dbi);
-    if (error == 0) return lmdb_errno(::mdb_txn_commit(txn));
-    ::mdb_txn_abort(txn);
-    return error;
-  }
-
-  MDB_env* env() const { return env_; }
-
- private:
-  MDB_env* env_ = nullptr;
-};
+// Ends this process, a child, where LMDB finds a page damaged.
+void end_quietly(MDB_env*, const char*) { ::_exit(1); }
 
 using Pending = std::vector<std::string>;
 
@@ -79,8 +47,8 @@ int find_pending(MDB_env* env, MDB_txn* txn, MDB_dbi dbi, Pending* pending) {
 
 int copy_backup(const std::string& backup, CompactCopy* copy, Pending* pending,
                 std::string* reason) {
-  File file;
-  if (const int error = file.open(backup, MDB_RDONLY)) return error;
+  LmdbFile file;
+  if (const int error = file.open(backup, MDB_RDONLY, end_quietly)) return error;
   if (const int error = check_length(file.env(), reason)) return error;
   const int error = file.transact(MDB_RDONLY, [&](MDB_txn* txn, MDB_dbi dbi) {
     const int failed = check_format(txn, dbi);
@@ -91,8 +59,8 @@ int copy_backup(const std::string& backup, CompactCopy* copy, Pending* pending,
 }
 
 int begin_incarnation(const std::string& path, const Pending& pending) {
-  File file;
-  if (const int error = file.open(path, 0)) return error;
+  LmdbFile file;
+  if (const int error = file.open(path, 0, end_quietly)) return error;
   return file.transact(0, [&](MDB_txn* txn, MDB_dbi dbi) {
     for (const std::string& changes : pending) {
       if (const int error = Redo::apply(changes, txn, dbi)) return error;
@@ -104,8 +72,8 @@ int begin_incarnation(const std::string& path, const Pending& pending) {
 
 // Reads everything in a database, and compares what its pages say.
 int verify(const std::string& path) {
-  File file;
-  if (const int error = file.open(path, MDB_RDONLY)) return error;
+  LmdbFile file;
+  if (const int error = file.open(path, MDB_RDONLY, end_quietly)) return error;
   return file.transact(MDB_RDONLY, [](MDB_txn* txn, MDB_dbi dbi) {
     MDB_stat stat{};
     MDB_cursor* cursor = nullptr;
@@ -150,7 +118,7 @@ int in_child(const Work& work, std::string* reason) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::prctl(PR_SET_DUMPABLE, 0);  // no core file
     std::string more;
-    const int answer = guarded([&] { return work(&more); });
+    const int answer = exception_barrier([&] { return work(&more); });
     more.insert(0, reinterpret_cast<const char*>(&answer), sizeof answer);
     ::_exit(::write(ends[1], more.data(), more.size()) < 0);
   }

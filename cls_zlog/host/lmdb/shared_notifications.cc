@@ -20,20 +20,20 @@ constexpr std::chrono::milliseconds kSlice{250};
 
 }  // namespace
 
-struct SharedNotices::State {
+struct SharedNotifications::State {
   explicit State(std::shared_ptr<SharedSequencer> shared) : shared(std::move(shared)) {}
 
   const std::shared_ptr<SharedSequencer> shared;
-  Notices notices;
+  NotificationTable notifications;
   std::mutex mutex;
   std::set<std::string, std::less<>> attended;
   bool closed = false;
 };
 
-SharedNotices::SharedNotices(std::shared_ptr<SharedSequencer> shared)
+SharedNotifications::SharedNotifications(std::shared_ptr<SharedSequencer> shared)
     : state_(std::make_shared<State>(std::move(shared))) {}
 
-Ticket SharedNotices::wait(std::string_view object, uint64_t seen, Done done) {
+Ticket SharedNotifications::wait(std::string_view object, uint64_t seen, Done done) {
   State& state = *state_;
   const std::lock_guard<std::mutex> lock(state.mutex);
   if (state.closed) {
@@ -42,40 +42,42 @@ Ticket SharedNotices::wait(std::string_view object, uint64_t seen, Done done) {
   }
   if (state.attended.find(object) == state.attended.end()) {
     const uint32_t changes = state.shared->changes(crc32c(object));
-    state.notices.notify(object);  // perhaps: while it was not attended to
-    start_quiet_thread([state = state_, object = std::string(object), changes] {
+    state.notifications.notify(object);  // perhaps: while it was not attended to
+    start_signal_masked_thread([state = state_, object = std::string(object), changes] {
       attend(state, object, changes);
     }).detach();
     state.attended.emplace(object);  // now that its thread runs
   }
-  return state.notices.wait(object, seen, std::move(done));
+  return state.notifications.wait(object, seen, std::move(done));
 }
 
-void SharedNotices::attend(const std::shared_ptr<State>& state, const std::string& object,
-                           uint32_t changes) {
+void SharedNotifications::attend(const std::shared_ptr<State>& state, const std::string& object,
+                                 uint32_t changes) {
   const uint32_t key = crc32c(object);
   auto awaited = std::chrono::steady_clock::now();
   for (;;) {
-    if (state->shared->wait_for_change(key, kSlice, &changes)) state->notices.notify(object);
+    if (state->shared->wait_for_change(key, kSlice, &changes)) state->notifications.notify(object);
     const auto now = std::chrono::steady_clock::now();
     const std::lock_guard<std::mutex> lock(state->mutex);
-    if (state->notices.awaited(object)) awaited = now;
+    if (state->notifications.awaited(object)) awaited = now;
     if (!state->closed && now - awaited < kIdle) continue;
     state->attended.erase(object);
     return;
   }
 }
 
-void SharedNotices::notify(std::string_view object) { state_->shared->announce(crc32c(object)); }
+void SharedNotifications::notify(std::string_view object) {
+  state_->shared->announce(crc32c(object));
+}
 
-void SharedNotices::give_up(Ticket ticket) { state_->notices.give_up(ticket); }
+void SharedNotifications::give_up(Ticket ticket) { state_->notifications.give_up(ticket); }
 
-void SharedNotices::close() {
+void SharedNotifications::close() {
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
     state_->closed = true;
   }
-  state_->notices.close();
+  state_->notifications.close();
 }
 
 }  // namespace zlog

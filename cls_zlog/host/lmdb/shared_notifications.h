@@ -12,11 +12,11 @@ namespace zlog {
 // Notifications between processes, through the memory that they share with their sequencer. Objects
 // that share a slot there are notified together, so a wait may end in vain. A thread attends to
 // each object that this process waits for.
-class SharedNotices {
+class SharedNotifications {
  public:
-  explicit SharedNotices(std::shared_ptr<SharedSequencer> shared);
+  explicit SharedNotifications(std::shared_ptr<SharedSequencer> shared);
 
-  // As those of Notices.
+  // As those of NotificationTable.
   Ticket wait(std::string_view object, uint64_t seen, Done done);
   void notify(std::string_view object);
   void give_up(Ticket ticket);

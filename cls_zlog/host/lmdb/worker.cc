@@ -49,7 +49,7 @@ void Worker::push(std::vector<Operation> operations) {
     return;
   }
   if (!state_->started) {
-    thread_ = start_quiet_thread([state = state_] { loop(state); });
+    thread_ = start_signal_masked_thread([state = state_] { loop(state); });
     state_->started = true;
   }
   std::move(operations.begin(), operations.end(), std::back_inserter(state_->waiting));

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "cls_zlog/host/exception_barrier.h"
+#include "cls_zlog/host/listing.h"
 #include "cls_zlog/host/transaction.h"
+#include "cls_zlog/methods.h"
 
 namespace zlog {
 namespace {
@@ -51,50 +53,37 @@ class MemoryBacking final : public Backing {
     return 0;
   }
 
-  int create() override {
-    object_ = objects_.emplace(name_, MemoryObject()).first;
-    return 0;
-  }
-
-  int remove() override {
-    objects_.erase(object_);
-    object_ = objects_.end();
-    return 0;
-  }
-
-  int attr_set(const std::string& name, std::string_view value) override {
-    object_->second.attrs[name] = value;
-    return 0;
-  }
-
-  int omap_set(const std::string& key, std::string_view value) override {
-    object_->second.omap[key] = value;
-    return 0;
-  }
-
-  int omap_remove(const std::string& key) override {
-    object_->second.omap.erase(key);
-    return 0;
-  }
-
-  int omap_remove_range(const std::string& begin, const std::string& end) override {
-    std::map<std::string, std::string>& omap = object_->second.omap;
-    if (begin < end) omap.erase(omap.lower_bound(begin), omap.lower_bound(end));
-    return 0;
-  }
-
-  int write(uint64_t offset, std::string_view data) override {
-    std::string& stream = object_->second.stream;
-    if (stream.size() < offset + data.size()) stream.resize(offset + data.size());
-    stream.replace(offset, data.size(), data);
-    return 0;
-  }
-
-  int zero(uint64_t offset, uint64_t length) override {
-    std::string& stream = object_->second.stream;
-    if (offset >= stream.size()) return 0;
-    const uint64_t inside = std::min<uint64_t>(length, stream.size() - offset);
-    stream.replace(offset, inside, inside, '\0');
+  int apply(Change&& change) override {
+    MemoryObject* const object = object_ == objects_.end() ? nullptr : &object_->second;
+    switch (change.kind) {
+      case Change::Kind::kCreate:
+        object_ = objects_.emplace(name_, MemoryObject()).first;
+        break;
+      case Change::Kind::kRemove:
+        objects_.erase(object_);
+        object_ = objects_.end();
+        break;
+      case Change::Kind::kAttrSet:
+        object->attrs[change.key] = std::move(change.value);
+        break;
+      case Change::Kind::kOmapSet:
+        object->omap[change.key] = std::move(change.value);
+        break;
+      case Change::Kind::kOmapRemove:
+        object->omap.erase(change.key);
+        break;
+      case Change::Kind::kOmapRemoveRange:
+        if (change.key >= change.value) break;
+        object->omap.erase(object->omap.lower_bound(change.key),
+                           object->omap.lower_bound(change.value));
+        break;
+      case Change::Kind::kWrite:
+        write(&object->stream, change.offset, change.data);
+        break;
+      case Change::Kind::kZero:
+        zero(&object->stream, change.offset, change.length);
+        break;
+    }
     return 0;
   }
 
@@ -105,6 +94,17 @@ class MemoryBacking final : public Backing {
     if (at == map.end()) return missing;
     *value = at->second;
     return 0;
+  }
+
+  static void write(std::string* stream, uint64_t offset, std::string_view data) {
+    if (stream->size() < offset + data.size()) stream->resize(offset + data.size());
+    stream->replace(offset, data.size(), data);
+  }
+
+  static void zero(std::string* stream, uint64_t offset, uint64_t length) {
+    if (offset >= stream->size()) return;
+    const uint64_t inside = std::min<uint64_t>(length, stream->size() - offset);
+    stream->replace(offset, inside, inside, '\0');
   }
 
   Objects& objects_;
@@ -119,7 +119,7 @@ int MemoryHost::execute(std::string_view object, std::string_view method, std::s
   reply->clear();
   const Method* found = find_method(method);
   if (found == nullptr) return -EOPNOTSUPP;
-  return guarded([&] {
+  return exception_barrier([&] {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (object.empty()) return -EINVAL;
     MemoryBacking backing(objects_, object);
@@ -127,19 +127,29 @@ int MemoryHost::execute(std::string_view object, std::string_view method, std::s
   });
 }
 
-int MemoryHost::list(std::string_view prefix, std::string_view after, Listing* page) {
-  return guarded([&] {
+Ticket MemoryHost::submit(std::string_view object, std::string_view method, SharedRequest payload,
+                          Done done) {
+  std::string reply;
+  const int code = execute(object, method, payload->bytes(), &reply);
+  done(code, Buffer::of(std::move(reply)));
+  return kNoTicket;
+}
+
+void MemoryHost::list(std::string_view prefix, std::string_view after, Done done) {
+  Listing page;
+  const int error = exception_barrier([&] {
     const std::lock_guard<std::mutex> lock(mutex_);
     auto at = after.empty() ? objects_.lower_bound(prefix) : objects_.upper_bound(after);
     for (; at != objects_.end() && starts_with(at->first, prefix); ++at) {
-      if (page->names.size() == Listing::kObjectsMax) {
-        page->next = page->names.back();
+      if (page.names.size() == Listing::kObjectsMax) {
+        page.next = page.names.back();
         break;
       }
-      page->names.push_back(at->first);
+      page.names.push_back(at->first);
     }
     return 0;
   });
+  answer_with_page(error, page, done);
 }
 
 bool MemoryHost::peek(const std::string& object, MemoryObject* out) {

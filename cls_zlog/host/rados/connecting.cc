@@ -5,7 +5,7 @@
 #include <mutex>
 #include <string>
 
-#include "cls_zlog/host/rados/fork_mutex.h"
+#include "cls_zlog/host/fork_mutex.h"
 #include "cls_zlog/host/rados/rados_host.h"
 #include "cls_zlog/host/signal_masked_thread.h"
 
@@ -44,7 +44,7 @@ int create(rados_t* cluster, const char* client) {
 
 std::shared_ptr<RadosConnecting> RadosConnecting::start(const RadosTarget& target) {
   auto connecting = std::make_shared<RadosConnecting>();
-  start_quiet_thread([connecting, target] {
+  start_signal_masked_thread([connecting, target] {
     const Done finish = Pending::completer(connecting->finished_);
     std::string step;
     const int error = connecting->connect(target, &step);

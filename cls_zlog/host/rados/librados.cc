@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <mutex>
 
-#include "cls_zlog/host/rados/fork_mutex.h"
+#include "cls_zlog/host/fork_mutex.h"
 
 namespace zlog {
 namespace {

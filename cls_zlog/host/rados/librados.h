@@ -167,10 +167,11 @@ const Librados& librados();
 using RadosHandle = std::shared_ptr<void>;
 
 // An operation on its way to librados, which has taken it once it was started.
-inline std::unique_ptr<void, void (*)(void*)> new_read_op() {
+using RadosOperation = std::unique_ptr<void, void (*)(void*)>;
+inline RadosOperation new_read_op() {
   return {librados().create_read_op(), librados().release_read_op};
 }
-inline std::unique_ptr<void, void (*)(void*)> new_write_op() {
+inline RadosOperation new_write_op() {
   return {librados().create_write_op(), librados().release_write_op};
 }
 

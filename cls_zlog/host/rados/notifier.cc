@@ -40,7 +40,7 @@ void RadosNotifier::close() {
     closed_ = true;
     paces_.clear();
   }
-  alarm_.stop();
+  timer_.stop();
 }
 
 // With the mutex.
@@ -71,7 +71,7 @@ void RadosNotifier::answered(const std::string& object, int error, const Buffer&
 }
 
 void RadosNotifier::pause(const std::string& object, std::chrono::milliseconds pause) {
-  alarm_.after(pause, [self = shared_from_this(), object] { self->go_on(object); });
+  timer_.after(pause, [self = shared_from_this(), object] { self->go_on(object); });
 }
 
 void RadosNotifier::go_on(const std::string& object) {

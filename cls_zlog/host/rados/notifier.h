@@ -45,7 +45,7 @@ class RadosNotifier : public std::enable_shared_from_this<RadosNotifier> {
   std::mutex mutex_;
   bool closed_ = false;
   std::map<std::string, Pace, std::less<>> paces_;
-  Alarm alarm_;
+  Timer timer_;
 };
 
 }  // namespace zlog

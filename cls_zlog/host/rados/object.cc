@@ -21,6 +21,30 @@ void each_pair(rados_omap_iter_t pairs, const Visit& visit) {
   while (next()) visit(std::string(key, key_size), std::string_view(value, value_size));
 }
 
+void add(rados_write_op_t operation, const Change& change) {
+  const char *key = change.key.data(), *value = change.value.data();
+  const size_t key_size = change.key.size(), value_size = change.value.size();
+  switch (change.kind) {
+    case Change::Kind::kCreate:
+      return;  // the first change does
+    case Change::Kind::kRemove:
+      return librados().write_op_remove(operation);
+    case Change::Kind::kAttrSet:
+      return librados().write_op_setxattr(operation, key, value, value_size);
+    case Change::Kind::kOmapSet:
+      return librados().write_op_omap_set2(operation, &key, &value, &key_size, &value_size, 1);
+    case Change::Kind::kOmapRemove:
+      return librados().write_op_omap_rm_keys2(operation, &key, &key_size, 1);
+    case Change::Kind::kOmapRemoveRange:
+      return librados().write_op_omap_rm_range2(operation, key, key_size, value, value_size);
+    case Change::Kind::kWrite:
+      return librados().write_op_write(operation, change.data.data(), change.data.size(),
+                                       change.offset);
+    case Change::Kind::kZero:
+      return librados().write_op_zero(operation, change.offset, change.length);
+  }
+}
+
 }  // namespace
 
 // The bytestream is never read as a whole by one read, as the class has it (osd/cls_zlog.cc).
@@ -69,13 +93,13 @@ int RadosRead::start(rados_ioctx_t io, rados_completion_t completion, const std:
   return librados().aio_read_op_operate(operation_.get(), io, completion, object.c_str(), flags);
 }
 
-Seen RadosRead::take(uint64_t version) {
-  Seen seen;
-  seen.version = version;
+ObjectVersion RadosRead::take(uint64_t version) {
+  ObjectVersion known;
+  known.version = version;
   const char *name = nullptr, *value = nullptr;
   size_t size = 0;
   while (librados().getxattrs_next(attrs_.get(), &name, &value, &size) == 0 && name != nullptr) {
-    seen.attrs.emplace(name, std::string(value, size));
+    known.attrs.emplace(name, std::string(value, size));
   }
   if (keys_ != nullptr) {
     each_pair(keys_.get(), [&](const std::string& key, std::string_view found) {
@@ -97,59 +121,25 @@ Seen RadosRead::take(uint64_t version) {
     const Bytes& bytes = stream_[i];
     reads_.stream[i].bytes = {{bytes.data.get(), bytes.there[0] + bytes.there[1]}, bytes.data};
   }
-  seen.reads = std::move(reads_);
-  return seen;
+  known.reads = std::move(reads_);
+  return known;
 }
 
-RadosChanges::RadosChanges(uint64_t version) : version_(version) {
-  if (version_ == 0) {
-    librados().write_op_create(operation_.get(), kExclusive, nullptr);
+RadosOperation operation_of(uint64_t version, const std::vector<Change>& changes) {
+  RadosOperation operation = new_write_op();
+  if (version == 0) {
+    librados().write_op_create(operation.get(), kExclusive, nullptr);
   } else {
-    librados().write_op_assert_version(operation_.get(), version_);
+    librados().write_op_assert_version(operation.get(), version);
   }
-}
-
-int RadosChanges::start(rados_ioctx_t io, rados_completion_t completion, const std::string& object,
-                        int flags) {
-  return librados().aio_write_op_operate(operation_.get(), io, completion, object.c_str(), nullptr,
-                                         flags);
+  for (const Change& change : changes) add(operation.get(), change);
+  return operation;
 }
 
 // The object is older than asserted (it was removed, and perhaps made again), or newer.
-int RadosChanges::error_of(int error) const {
-  const bool other = version_ == 0 ? error == -EEXIST : error == -ERANGE || error == -EOVERFLOW;
+int error_of(uint64_t version, int error) {
+  const bool other = version == 0 ? error == -EEXIST : error == -ERANGE || error == -EOVERFLOW;
   return other ? -ESTALE : error;
-}
-
-void RadosChanges::remove() { librados().write_op_remove(operation_.get()); }
-
-void RadosChanges::attr_set(const std::string& name, std::string_view value) {
-  librados().write_op_setxattr(operation_.get(), name.c_str(), value.data(), value.size());
-}
-
-void RadosChanges::omap_set(const std::string& key, std::string_view value) {
-  const char *keys = key.data(), *values = value.data();
-  const size_t key_size = key.size(), value_size = value.size();
-  librados().write_op_omap_set2(operation_.get(), &keys, &values, &key_size, &value_size, 1);
-}
-
-void RadosChanges::omap_remove(const std::string& key) {
-  const char* keys = key.data();
-  const size_t size = key.size();
-  librados().write_op_omap_rm_keys2(operation_.get(), &keys, &size, 1);
-}
-
-void RadosChanges::omap_remove_range(const std::string& begin, const std::string& end) {
-  librados().write_op_omap_rm_range2(operation_.get(), begin.data(), begin.size(), end.data(),
-                                     end.size());
-}
-
-void RadosChanges::write(uint64_t offset, std::string_view data) {
-  librados().write_op_write(operation_.get(), data.data(), data.size(), offset);
-}
-
-void RadosChanges::zero(uint64_t offset, uint64_t length) {
-  librados().write_op_zero(operation_.get(), offset, length);
 }
 
 }  // namespace zlog

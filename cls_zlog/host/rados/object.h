@@ -17,7 +17,7 @@ class RadosRead {
   int start(rados_ioctx_t io, rados_completion_t completion, const std::string& object, int flags);
 
   // Once it has succeeded: what it read, of an object of this version.
-  Seen take(uint64_t version);
+  ObjectVersion take(uint64_t version);
 
  private:
   using Iterator = std::shared_ptr<void>;
@@ -28,7 +28,7 @@ class RadosRead {
 
   Iterator list(const ListRead& list, unsigned char* more);
 
-  const std::unique_ptr<void, void (*)(void*)> operation_ = new_read_op();
+  const RadosOperation operation_ = new_read_op();
   Reads reads_;
   Iterator attrs_;
   Iterator keys_;
@@ -37,27 +37,11 @@ class RadosRead {
   std::vector<Bytes> stream_;
 };
 
-// Changes as one writing operation of librados.
-class RadosChanges final : public Changes {
- public:
-  explicit RadosChanges(uint64_t version);
+// One writing operation of librados that makes changes of an object which has this version; 0: it
+// makes the object.
+RadosOperation operation_of(uint64_t version, const std::vector<Change>& changes);
 
-  int start(rados_ioctx_t io, rados_completion_t completion, const std::string& object, int flags);
-
-  // What Stock::write() answers where librados answers this.
-  int error_of(int error) const;
-
-  void remove() override;
-  void attr_set(const std::string& name, std::string_view value) override;
-  void omap_set(const std::string& key, std::string_view value) override;
-  void omap_remove(const std::string& key) override;
-  void omap_remove_range(const std::string& begin, const std::string& end) override;
-  void write(uint64_t offset, std::string_view data) override;
-  void zero(uint64_t offset, uint64_t length) override;
-
- private:
-  const std::unique_ptr<void, void (*)(void*)> operation_ = new_write_op();
-  const uint64_t version_;
-};
+// What ObjectStore::write() answers where librados answers `error` to that.
+int error_of(uint64_t version, int error);
 
 }  // namespace zlog

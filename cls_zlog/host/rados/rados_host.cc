@@ -19,13 +19,13 @@ namespace zlog {
 namespace {
 
 constexpr std::chrono::seconds kCloseTimeout{5};
-constexpr int kCopiesAskedMax = 4;  // at the same time
+constexpr int kReplicasAskedMax = 4;  // at the same time
 
 // The first release whose OSDs return what a writing method answers (OPERATION_RETURNVEC).
 constexpr int kOctopus = 15;
 
-// Tickets of the plain host have this bit.
-constexpr Ticket kPlainTicket = Ticket{1} << 63;
+// Tickets of the client-side host have this bit.
+constexpr Ticket kClientSideTicket = Ticket{1} << 63;
 
 // Those of watches have this one.
 constexpr Ticket kWatchTicket = Ticket{1} << 62;
@@ -51,16 +51,16 @@ std::string pairs(const std::map<std::string, std::string>& words) {
 
 }  // namespace
 
-// What a PlainHost needs of the cluster.
-class RadosHost::Operations final : public Stock {
+// What a ClientSideHost needs of the cluster.
+class RadosHost::Operations final : public ObjectStore {
  public:
   explicit Operations(RadosHost& host) : host_(host) {}
 
-  Ticket read(const std::string& object, Reads reads, bool copy, ReadDone done) override {
+  Ticket read(const std::string& object, Reads reads, bool replica, ReadDone done) override {
     const auto operation = std::make_shared<RadosRead>(std::move(reads));
     return host_.begin(
         [&](rados_ioctx_t io, rados_completion_t completion) {
-          return operation->start(io, completion, object, copy ? kBalanceReads : 0);
+          return operation->start(io, completion, object, replica ? kBalanceReads : 0);
         },
         [operation, done = std::move(done)](int error, rados_completion_t completion) {
           if (error == 0) {
@@ -71,20 +71,16 @@ class RadosHost::Operations final : public Stock {
         });
   }
 
-  std::unique_ptr<Changes> changes(uint64_t version) override {
-    return std::make_unique<RadosChanges>(version);
-  }
-
-  Ticket write(const std::string& object, std::unique_ptr<Changes> changes, int flags,
+  Ticket write(const std::string& object, uint64_t version, std::vector<Change> changes, int flags,
                WriteDone done) override {
-    const std::shared_ptr<RadosChanges> operation(static_cast<RadosChanges*>(changes.release()));
     return host_.begin(
         [&](rados_ioctx_t io, rados_completion_t completion) {
-          return operation->start(io, completion, object, flags_when_full(flags));
+          const RadosOperation operation = operation_of(version, changes);
+          return librados().aio_write_op_operate(operation.get(), io, completion, object.c_str(),
+                                                 nullptr, flags_when_full(flags));
         },
-        [operation, done = std::move(done)](int error, rados_completion_t completion) {
-          const uint64_t version = error == 0 ? librados().aio_get_version(completion) : 0;
-          done(operation->error_of(error), version);
+        [version, done = std::move(done)](int error, rados_completion_t completion) {
+          done(error_of(version, error), error == 0 ? librados().aio_get_version(completion) : 0);
         });
   }
 
@@ -99,9 +95,9 @@ RadosHost::RadosHost(RadosHandle io, ClassUse class_use)
       io_(std::move(io)),
       client_(librados().get_instance_id(cluster())),
       operations_(std::make_unique<Operations>(*this)),
-      plain_(std::make_shared<PlainHost>(*operations_)),
+      client_side_(std::make_shared<ClientSideHost>(*operations_)),
       way_(std::make_shared<std::atomic<Way>>(class_use == ClassUse::kAuto    ? Way::kUnknown
-                                              : class_use == ClassUse::kNever ? Way::kPlain
+                                              : class_use == ClassUse::kNever ? Way::kClientSide
                                                                               : Way::kClassAlone)),
       lock_way_(std::make_shared<std::atomic<Way>>(
           class_use == ClassUse::kRequire ? Way::kClassAlone : Way::kUnknown)),
@@ -167,7 +163,7 @@ void RadosHost::ask_monitor(std::string_view command, Done done) {
     done(error, error == 0 ? replied : said);
   };
   try {
-    start_quiet_thread(ask).detach();
+    start_signal_masked_thread(ask).detach();
   } catch (...) {
     *asking_ = false;
     throw;
@@ -181,39 +177,40 @@ void RadosHost::list(std::string_view prefix, std::string_view after, Done done)
     done(-ECANCELED, {});
     return;
   }
-  start_quiet_thread([io = io_, prefix = std::string(prefix), after = std::string(after),
-                      done = std::move(done)] {
+  start_signal_masked_thread([io = io_, prefix = std::string(prefix), after = std::string(after),
+                              done = std::move(done)] {
     Listing page;
     const int error = list_page(io.get(), prefix, after, &page);
-    done(error, error == 0 ? Buffer::of(page.encode()) : Buffer());
+    answer_with_page(error, page, done);
   }).detach();
 }
 
 // In a thread of its own, since one operation follows upon the other.
-void RadosHost::ask_copy(std::string_view object, std::string_view method, SharedRequest payload,
-                         Done done) {
+void RadosHost::ask_replica(std::string_view object, std::string_view method, SharedRequest payload,
+                            Done done) {
   const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
   const Method* found = find_method(method);
   if (closing_ || found == nullptr || (found->flags & kWrite) != 0) {
     done(closing_ ? -ECANCELED : -EOPNOTSUPP, {});
     return;
   }
-  const std::shared_ptr<void> turn(nullptr, [asked = copies_asked_](void*) { --*asked; });
-  if (++*copies_asked_ > kCopiesAskedMax) {
+  const std::shared_ptr<void> turn(nullptr, [asked = replicas_asked_](void*) { --*asked; });
+  if (++*replicas_asked_ > kReplicasAskedMax) {
     done(-EBUSY, {});
     return;
   }
-  start_quiet_thread([io = io_, plain = *way_ == Way::kPlain ? plain_ : nullptr,
-                      object = std::string(object), found, turn, payload = std::move(payload),
-                      done = std::move(done)] {
-    stir(io.get(), object, plain != nullptr);
-    if (plain == nullptr) {
-      const CopyAnswer answer = ask_a_copy(io.get(), object, found->name, payload->bytes());
+  start_signal_masked_thread([io = io_,
+                              client_side = *way_ == Way::kClientSide ? client_side_ : nullptr,
+                              object = std::string(object), found, turn,
+                              payload = std::move(payload), done = std::move(done)] {
+    stir(io.get(), object, client_side != nullptr);
+    if (client_side == nullptr) {
+      const ReplicaAnswer answer = run_at_replica(io.get(), object, found->name, payload->bytes());
       done(answer.code, answer.told());
       return;
     }
-    plain->submit(object, *found, payload, true, [turn, done](int code, const Buffer& reply) {
-      done(code, CopyAnswer{code, 0, reply}.told());
+    client_side->submit(object, *found, payload, true, [turn, done](int code, const Buffer& reply) {
+      done(code, ReplicaAnswer{code, 0, reply}.told());
     });
   }).detach();
 }
@@ -247,24 +244,27 @@ Ticket RadosHost::call(const EitherWay& what, std::string_view object, const Sha
   const ClassCall in_osd = {what.class_name, what.method.name, what.method.flags};
   const Way way = *what.way;
   if (way == Way::kClassAlone) return call_class(in_osd, object, payload, done);
-  if (way == Way::kPlain) {
-    return plain_->submit(object, what.method, what.plain_payload, false, done) | kPlainTicket;
+  if (way == Way::kClientSide) {
+    return client_side_->submit(object, what.method, what.client_side_payload, false, done) |
+           kClientSideTicket;
   }
-  return call_class(
-      in_osd, object, payload,
-      [plain = plain_, what, object = std::string(object), done](int code, Buffer reply) {
-        const bool refused = code == -EOPNOTSUPP || code == -EPERM;
-        if (!refused) {
-          note(what.way.get(), code, Way::kClass);
-          done(code, std::move(reply));
-          return;
-        }
-        plain->submit(object, what.method, what.plain_payload, false,
-                      [what, code, done](int plain_code, Buffer plain_reply) {
-                        note(what.way.get(), plain_code, Way::kPlain);
-                        done(plain_code == -EPERM ? code : plain_code, std::move(plain_reply));
-                      });
-      });
+  return call_class(in_osd, object, payload,
+                    [client_side = client_side_, what, object = std::string(object), done](
+                        int code, Buffer reply) {
+                      const bool refused = code == -EOPNOTSUPP || code == -EPERM;
+                      if (!refused) {
+                        note(what.way.get(), code, Way::kClass);
+                        done(code, std::move(reply));
+                        return;
+                      }
+                      client_side->submit(
+                          object, what.method, what.client_side_payload, false,
+                          [what, code, done](int client_side_code, Buffer client_side_reply) {
+                            note(what.way.get(), client_side_code, Way::kClientSide);
+                            done(client_side_code == -EPERM ? code : client_side_code,
+                                 std::move(client_side_reply));
+                          });
+                    });
 }
 
 // What an object answers, or that there is none, tells that it can be done this way. The first one
@@ -311,8 +311,8 @@ void RadosHost::remove_watched(std::string_view object, Done done) {
 }
 
 void RadosHost::give_up(Ticket ticket) {
-  if ((ticket & kPlainTicket) != 0) {
-    plain_->give_up(ticket & ~kPlainTicket);
+  if ((ticket & kClientSideTicket) != 0) {
+    client_side_->give_up(ticket & ~kClientSideTicket);
   } else if ((ticket & kWatchTicket) != 0) {
     watches_->give_up(ticket & ~kWatchTicket);
   } else {
@@ -353,7 +353,7 @@ Ticket RadosHost::call_class(const ClassCall& what, std::string_view object,
 void RadosHost::close() {
   const auto deadline = std::chrono::steady_clock::now() + kCloseTimeout;
   if (closing_.exchange(true)) return;
-  plain_->close();
+  client_side_->close();
   notifier_->close();
   watches_->close();
   // First beside those who are just starting operations: librados may hold them up until others
@@ -365,7 +365,7 @@ void RadosHost::close() {
     if (!outstanding_->cancel_all(io_.get(), deadline)) new RadosHandle(io_);
     io_.reset();
   }
-  plain_->settle();  // its threads find this host closing
+  client_side_->settle();  // its threads find this host closing
 }
 
 }  // namespace zlog

@@ -44,14 +44,14 @@ struct ClassCall {
 };
 
 // The OSDs of a cluster as hosts: every operation is one call of the class's method in librados, or
-// is left to a PlainHost. Which of both, the first answers say if the caller does not. An OSD that
+// is left to a ClientSideHost. Which of both, the first answers say if the caller does not. An OSD that
 // lacks the class, or has one without the method, refuses a call before it does anything: it is then
-// left to the PlainHost too, as it may be, since both make each call one step.
+// left to the ClientSideHost too, as it may be, since both make each call one step.
 //
 // Completions come on librados' threads; results belong to the operation until then. An operation
 // that is given up is taken from librados, which else would keep it, and send it again and again,
 // for as long as the cluster does not answer or has no room; if an OSD has it already, it takes
-// effect. Giving up does not reach a call that is left to the PlainHost after a refusal: that ends
+// effect. Giving up does not reach a call that is left to the ClientSideHost after a refusal: that ends
 // when the cluster answers, or with close(). librados copies a payload when it takes the operation.
 class RadosHost final : public AsyncHost {
  public:
@@ -68,8 +68,8 @@ class RadosHost final : public AsyncHost {
   Ticket lock(std::string_view object, std::string_view method, SharedRequest payload,
               Done done) override;
   // In threads, of which there are a few: EBUSY beyond.
-  void ask_copy(std::string_view object, std::string_view method, SharedRequest payload,
-                Done done) override;
+  void ask_replica(std::string_view object, std::string_view method, SharedRequest payload,
+                   Done done) override;
   // Lists in a thread of its own: librados lists in the caller's only.
   void list(std::string_view prefix, std::string_view after, Done done) override;
   // One question at a time (EBUSY): monitors may take long to answer.
@@ -81,7 +81,7 @@ class RadosHost final : public AsyncHost {
   void close() override;
 
   // Whether methods run in this process, as far as it is known yet.
-  bool plain() const { return *way_ == Way::kPlain; }
+  bool client_side() const { return *way_ == Way::kClientSide; }
 
   // Tells which cluster it is, without asking it: the fsid.
   int fsid(std::string* out);
@@ -98,8 +98,8 @@ class RadosHost final : public AsyncHost {
   enum class Way {
     kUnknown,
     kClassAlone,
-    kClass,  // the plain host for what OSDs refuse
-    kPlain
+    kClass,  // the client-side host for what OSDs refuse
+    kClientSide
   };
 
   RadosHost(RadosHandle io, ClassUse class_use);
@@ -113,12 +113,12 @@ class RadosHost final : public AsyncHost {
   Ticket call_class(const ClassCall& what, std::string_view object, const SharedRequest& payload,
                     Done done);
 
-  // A method that an OSD or the plain host can run.
+  // A method that an OSD or the client-side host can run.
   struct EitherWay {
     const char* class_name;
     const Method& method;
     std::shared_ptr<std::atomic<Way>> way;
-    SharedRequest plain_payload;  // for the plain host
+    SharedRequest client_side_payload;  // for the client-side host
   };
   Ticket call(const EitherWay& what, std::string_view object, const SharedRequest& payload,
               const Done& done);
@@ -128,13 +128,13 @@ class RadosHost final : public AsyncHost {
   const std::shared_ptr<RadosCalls> outstanding_;
   // Whether the monitors are being asked.
   const std::shared_ptr<std::atomic<bool>> asking_ = std::make_shared<std::atomic<bool>>(false);
-  const std::shared_ptr<std::atomic<int>> copies_asked_ = std::make_shared<std::atomic<int>>(0);
+  const std::shared_ptr<std::atomic<int>> replicas_asked_ = std::make_shared<std::atomic<int>>(0);
   std::atomic<bool> closing_{false};  // set first: nothing new is started
   std::shared_mutex handles_mutex_;   // shared: using the handle; alone: ending it
   RadosHandle io_;                    // with a share of the connection, where it is our own
   const uint64_t client_;             // its number, for OSDs
-  const std::unique_ptr<Stock> operations_;
-  const std::shared_ptr<PlainHost> plain_;
+  const std::unique_ptr<ObjectStore> operations_;
+  const std::shared_ptr<ClientSideHost> client_side_;
   const std::shared_ptr<std::atomic<Way>> way_;
   const std::shared_ptr<std::atomic<Way>> lock_way_;  // of Ceph's own class `lock`
   const std::shared_ptr<RadosNotifier> notifier_;

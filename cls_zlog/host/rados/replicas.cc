@@ -46,12 +46,12 @@ int copy_of(rados_ioctx_t io, RadosHandle* copy) {
   return 0;
 }
 
-void stir(rados_ioctx_t io, const std::string& object, bool plain) {
+void stir(rados_ioctx_t io, const std::string& object, bool client_side) {
   static constexpr const char* kStir = "zlog.stir";
   RadosHandle beside;
   if (copy_of(io, &beside) != 0) return;
   librados().ioctx_locator_set_key(beside.get(), object.c_str());  // into the same placement group
-  if (plain) {
+  if (client_side) {
     librados().append(beside.get(), kStir, "-", 1);
     librados().remove(beside.get(), kStir);
     return;
@@ -67,8 +67,8 @@ void stir(rados_ioctx_t io, const std::string& object, bool plain) {
   change("remove", EpochRequest{1});
 }
 
-CopyAnswer ask_a_copy(rados_ioctx_t io, const std::string& object, const char* method,
-                      std::string_view payload) {
+ReplicaAnswer run_at_replica(rados_ioctx_t io, const std::string& object, const char* method,
+                             std::string_view payload) {
   ClassReply who, reply;
   VersionReply version;
   int error = ask(io, object, method, payload, &who, &reply);
@@ -81,7 +81,7 @@ CopyAnswer ask_a_copy(rados_ioctx_t io, const std::string& object, const char* m
   return {code, version.instance, code < 0 ? Buffer() : reply.take()};
 }
 
-Buffer CopyAnswer::told() const {
+Buffer ReplicaAnswer::told() const {
   std::string bytes;
   wire::Writer(&bytes).u64(instance);
   return Buffer::of(bytes.append(reply.bytes));

@@ -67,9 +67,9 @@ Ticket RadosWatches::wait(std::string_view object, uint64_t seen, Done done) {
   const auto [at, fresh] = watches_.try_emplace(std::string(object));
   const std::string& name = at->first;
   at->second.awaited = std::chrono::steady_clock::now();
-  if (at->second.there) return notices_.wait(name, seen, std::move(done));
+  if (at->second.there) return notifications_.wait(name, seen, std::move(done));
   // Its being there is the first notification.
-  const Ticket ticket = notices_.wait(name, notices_.number(name), std::move(done));
+  const Ticket ticket = notifications_.wait(name, notifications_.number(name), std::move(done));
   if (!fresh) return ticket;
   const uint64_t number = owners().add({weak_from_this(), name});
   at->second.number = number;
@@ -89,7 +89,7 @@ void RadosWatches::close() {
     }
     watches_.clear();
   }
-  notices_.close();
+  notifications_.close();
 }
 
 // With the mutex.
@@ -155,9 +155,9 @@ void RadosWatches::started(const std::string& object, uint64_t number, uint64_t 
     }
   }
   if (error == 0) {
-    notices_.notify(object);
+    notifications_.notify(object);
   } else {
-    notices_.fail(object, error);
+    notifications_.fail(object, error);
   }
 }
 
@@ -169,14 +169,14 @@ void RadosWatches::notified(const std::string& object, uint64_t number, uint64_t
     librados().notify_ack(io_, object.c_str(), notify_id, cookie, nullptr, 0);
     const auto at = find(object, number);
     if (at == watches_.end() || !at->second.there) return;
-    if (!notices_.awaited(object) &&
+    if (!notifications_.awaited(object) &&
         std::chrono::steady_clock::now() - at->second.awaited > kIdle) {
       owners().remove(number);
       watches_.erase(at);
       end(cookie);
     }
   }
-  notices_.notify(object);
+  notifications_.notify(object);
 }
 
 void RadosWatches::lost(const std::string& object, uint64_t number, uint64_t cookie) {
@@ -192,7 +192,7 @@ void RadosWatches::lost(const std::string& object, uint64_t number, uint64_t coo
     watches_.erase(at);
     end(cookie);
   }
-  notices_.fail(object, -ENOTCONN);
+  notifications_.fail(object, -ENOTCONN);
 }
 
 RadosWatches::Watches::iterator RadosWatches::find(const std::string& object, uint64_t number) {

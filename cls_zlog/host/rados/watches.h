@@ -26,10 +26,10 @@ class RadosWatches : public std::enable_shared_from_this<RadosWatches> {
   RadosWatches(rados_ioctx_t io, std::shared_ptr<RadosCalls> outstanding)
       : io_(io), outstanding_(std::move(outstanding)) {}
 
-  // As of Notices. Fails as the watch does: EPERM where the client's caps do not allow it, ENOTCONN
+  // As of NotificationTable. Fails as the watch does: EPERM where the client's caps do not allow it, ENOTCONN
   // when it was lost.
   Ticket wait(std::string_view object, uint64_t seen, Done done);
-  void give_up(Ticket ticket) { notices_.give_up(ticket); }
+  void give_up(Ticket ticket) { notifications_.give_up(ticket); }
   void close();
 
  private:
@@ -57,7 +57,7 @@ class RadosWatches : public std::enable_shared_from_this<RadosWatches> {
 
   void* const io_;  // rados_ioctx_t
   const std::shared_ptr<RadosCalls> outstanding_;
-  Notices notices_;
+  NotificationTable notifications_;
   std::mutex mutex_;
   bool closed_ = false;
   Watches watches_;

@@ -2,14 +2,14 @@
 
 #include "cls_zlog/base/object.h"
 #include "cls_zlog/base/result.h"
-#include "cls_zlog/wire/heal_messages.h"
+#include "cls_zlog/wire/repair_messages.h"
 #include "cls_zlog/wire/stripe_messages.h"
 
 // The methods that put right in one copy of an object what it has damaged, from another. Where the
 // store keeps copies a client asks each for itself, and what `heal` installs gets to all of them.
 // Which bytes are right their checksums say; no epoch is compared, since nothing that was ever
 // acknowledged or read changes. All answer -ENOENT where nothing is stored under the name.
-namespace zlog::heal {
+namespace zlog::repair {
 
 // The attributes and keys of this copy that fail their checksum, and a newest view that is gone, a
 // bounded number per call; of a stripe object the attribute alone, since `verify` tells of its positions.
@@ -29,4 +29,4 @@ Result<SalvageReply> salvage(Object& object, const SalvageRequest& request);
 // elsewhere. -EIO: of a record, the object's header is damaged, which has to come first.
 Result<Empty> heal(Object& object, const HealRequest& request);
 
-}  // namespace zlog::heal
+}  // namespace zlog::repair

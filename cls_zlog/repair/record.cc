@@ -1,4 +1,4 @@
-#include "cls_zlog/heal/record.h"
+#include "cls_zlog/repair/record.h"
 
 #include "cls_zlog/base/crc32c.h"
 #include "cls_zlog/stripe/header.h"
@@ -6,7 +6,7 @@
 #include "cls_zlog/stripe/scan.h"
 #include "cls_zlog/wire/envelope.h"
 
-namespace zlog::heal {
+namespace zlog::repair {
 namespace {
 
 // Whether this is all data of the record's written entries, one after the other, and sound; of a
@@ -149,4 +149,4 @@ Result<Empty> heal_record(Object& object, const HealRequest& request) {
   return Empty();
 }
 
-}  // namespace zlog::heal
+}  // namespace zlog::repair

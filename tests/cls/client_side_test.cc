@@ -1,4 +1,4 @@
-// The plain host against a cluster that does one operation at a time, in an order that the test
+// The client-side host against a cluster that does one operation at a time, in an order that the test
 // draws: so every conflict between clients comes up, also those that take a whole cluster years.
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <future>
+#include <list>
 #include <mutex>
 #include <random>
 #include <set>
@@ -29,79 +30,73 @@ struct StoredObject {
   std::string stream;
 };
 
-// Changes that are made to a copy of the object, when their turn comes.
-class Recorded final : public Changes {
- public:
-  explicit Recorded(uint64_t version) : version(version) {}
-  void remove() override {
-    add([](StoredObject& object) { object = {}; });
+void make(const Change& change, StoredObject* object) {
+  switch (change.kind) {
+    case Change::Kind::kRemove:
+      *object = {};
+      break;
+    case Change::Kind::kAttrSet:
+      object->attrs[change.key] = change.value;
+      break;
+    case Change::Kind::kOmapSet:
+      object->keys[change.key] = change.value;
+      break;
+    case Change::Kind::kOmapRemove:
+      object->keys.erase(change.key);
+      break;
+    case Change::Kind::kWrite:
+      object->stream.resize(
+          std::max<size_t>(object->stream.size(), change.offset + change.data.size()));
+      object->stream.replace(change.offset, change.data.size(), change.data);
+      break;
+    default:
+      break;
   }
-  void attr_set(const std::string& name, std::string_view value) override {
-    attrs_changed = true;
-    add([=, value = std::string(value)](StoredObject& object) { object.attrs[name] = value; });
-  }
-  void omap_set(const std::string& key, std::string_view value) override {
-    keys_changed = true;
-    add([=, value = std::string(value)](StoredObject& object) { object.keys[key] = value; });
-  }
-  void omap_remove(const std::string& key) override {
-    keys_changed = true;
-    add([=](StoredObject& object) { object.keys.erase(key); });
-  }
-  void omap_remove_range(const std::string&, const std::string&) override {}
-  void write(uint64_t offset, std::string_view data) override {
-    add([=, data = std::string(data)](StoredObject& object) {
-      object.stream.resize(std::max<size_t>(object.stream.size(), offset + data.size()));
-      object.stream.replace(offset, data.size(), data);
-    });
-  }
-  void zero(uint64_t, uint64_t) override {}
+}
 
-  const uint64_t version;
-  bool attrs_changed = false;
-  bool keys_changed = false;
-  std::vector<std::function<void(StoredObject&)>> made;
-
- private:
-  void add(std::function<void(StoredObject&)> change) { made.push_back(std::move(change)); }
-};
+bool changes_keys(const Change& change) {
+  return change.kind == Change::Kind::kOmapSet || change.kind == Change::Kind::kOmapRemove;
+}
 
 // One object, and the operations on it that are under way. A host's own thread, which repeats after
 // a pause, uses it beside the test's.
-class Cluster final : public Stock {
+class Cluster final : public ObjectStore {
  public:
   explicit Cluster(unsigned seed) : random_(seed) {}
 
   Ticket read(const std::string&, Reads reads, bool, ReadDone done) override {
     return add([=, this_reads = std::move(reads)](int error) {
-      Seen seen;
+      ObjectVersion known;
       {
         const std::lock_guard<std::mutex> lock(mutex_);
         reads_++;
-        if (error == 0 && object_.version != 0) seen = look(this_reads);
+        if (error == 0 && object_.version != 0) known = look(this_reads);
       }
-      done(error, std::move(seen));
+      done(error, std::move(known));
     });
   }
-  std::unique_ptr<Changes> changes(uint64_t version) override {
-    return std::make_unique<Recorded>(version);
-  }
-  Ticket write(const std::string&, std::unique_ptr<Changes> changes, int, WriteDone done) override {
-    const std::shared_ptr<Recorded> recorded(static_cast<Recorded*>(changes.release()));
-    CHECK(!recorded->attrs_changed || recorded->keys_changed);
+  Ticket write(const std::string&, uint64_t version, std::vector<Change> changes, int,
+               WriteDone done) override {
+    CHECK(std::none_of(changes.begin(), changes.end(),
+                       [](const Change& each) { return each.kind == Change::Kind::kAttrSet; }) ||
+          std::any_of(changes.begin(), changes.end(), changes_keys));
+    // Data is copied, as a store does.
+    std::vector<std::string> data;
+    data.reserve(changes.size());
+    for (const Change& each : changes) data.emplace_back(each.data);
     return add([=](int error) {
-      uint64_t version = 0;
+      uint64_t now = 0;
       {
         const std::lock_guard<std::mutex> lock(mutex_);
         writes_++;
         // A reply that is lost: the change is made, or not.
         if (error == 0 || draw(2) == 0) {
-          const int result = apply(*recorded);
+          const int result = apply(version, changes, data);
           if (error == 0) error = result;
         }
-        version = object_.version;
+        now = object_.version;
       }
-      done(error, version);
+      done(error, now);
     });
   }
   void give_up(Ticket ticket) override {
@@ -152,7 +147,7 @@ class Cluster final : public Stock {
     return last_;
   }
   size_t draw(size_t of) { return random_() % of; }
-  Seen look(Reads reads) const {
+  ObjectVersion look(Reads reads) const {
     for (KeyRead& read : reads.keys) {
       const auto found = object_.keys.find(read.key);
       read.found = found != object_.keys.end();
@@ -170,9 +165,12 @@ class Cluster final : public Stock {
     }
     return {object_.version, object_.attrs, std::move(reads)};
   }
-  int apply(const Recorded& changes) {
-    if (changes.version != object_.version) return -ESTALE;
-    for (const auto& change : changes.made) change(object_);
+  int apply(uint64_t version, std::vector<Change> changes, const std::vector<std::string>& data) {
+    if (version != object_.version) return -ESTALE;
+    for (size_t i = 0; i < changes.size(); i++) {
+      changes[i].data = data[i];
+      make(changes[i], &object_);
+    }
     object_.version = ++last_version_;
     return 0;
   }
@@ -207,9 +205,10 @@ int count(Object& object, std::string_view in, std::string* out) {
   *out = std::to_string(number_of(value) + 1);
   ZLOG_TRY(object.attr_set("n", *out));
   ZLOG_TRY(object.omap_set("n", *out));
-  static thread_local std::string written;  // a host need not copy it
-  written = std::string(8 - out->size(), '0') + *out;
-  return object.write(0, written);
+  static thread_local std::list<std::string>
+      written;  // as in a request, which a host need not replica
+  written.push_back(std::string(8 - out->size(), '0') + *out);
+  return object.write(0, written.back());
 }
 
 // Answers the number, which must be the same in all three; one of them is found by a listing.
@@ -238,16 +237,32 @@ struct Result : Answer {
   std::atomic<int> answers = 0;  // a host's own thread may be the one that answers
 };
 
-Ticket start(PlainHost& host, const Method& method, const char* request, Result* result) {
-  return host.submit("object", method, RequestBytes::copy_of(request), false,
-                     [result](int code, const Buffer& reply) {
-                       result->code = code;
-                       result->reply = reply.bytes;
-                       result->answers++;
-                     });
+// A host that is closed at the end of its scope.
+class Host {
+ public:
+  explicit Host(ObjectStore& store) : host_(std::make_shared<ClientSideHost>(store)) {}
+  ~Host() {
+    host_->close();
+    host_->settle();
+  }
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+  ClientSideHost* operator->() const { return host_.get(); }
+
+ private:
+  const std::shared_ptr<ClientSideHost> host_;
+};
+
+Ticket start(const Host& host, const Method& method, const char* request, Result* result) {
+  return host->submit("object", method, RequestBytes::copy_of(request), false,
+                      [result](int code, const Buffer& reply) {
+                        result->code = code;
+                        result->reply = reply.bytes;
+                        result->answers++;
+                      });
 }
 
-Answer finish(Cluster& cluster, PlainHost& host, const Method& method, const char* request) {
+Answer finish(Cluster& cluster, const Host& host, const Method& method, const char* request) {
   Result result;
   start(host, method, request, &result);
   cluster.step_until([&] { return result.answers > 0; });
@@ -258,11 +273,11 @@ Answer finish(Cluster& cluster, PlainHost& host, const Method& method, const cha
 void clients_take_turns(unsigned seed) {
   constexpr size_t kClients = 3, kCalls = 12;
   Cluster cluster(seed);
-  std::array<std::unique_ptr<PlainHost>, kClients> hosts;
+  std::array<std::unique_ptr<Host>, kClients> hosts;
   std::vector<Result> counts(kClients * kCalls), shows(kClients * kCalls);
-  for (auto& host : hosts) host = std::make_unique<PlainHost>(cluster);
+  for (auto& host : hosts) host = std::make_unique<Host>(cluster);
   for (size_t i = 0; i < counts.size(); i++) {
-    PlainHost& host = *hosts[i % kClients];
+    const Host& host = *hosts[i % kClients];
     start(host, kCount, cluster.chance(2) ? "look" : "", &counts[i]);
     start(host, kShow, "", &shows[i]);
     while (cluster.chance(2)) cluster.step();
@@ -283,14 +298,14 @@ void clients_take_turns(unsigned seed) {
 
 void a_lone_writer_needs_one_round_trip() {
   Cluster cluster(1);
-  PlainHost host(cluster);
+  const Host host(cluster);
   for (int i = 0; i < 5; i++) finish(cluster, host, kCount, "");
   CHECK(cluster.reads() == 1 && cluster.writes() == 5);
 }
 
 void calls_that_wait_go_out_together() {
   Cluster cluster(1);
-  PlainHost host(cluster);
+  const Host host(cluster);
   std::vector<Result> results(20);
   for (Result& result : results) start(host, kCount, "", &result);
   cluster.step_until([&] { return results.back().answers > 0; });
@@ -300,7 +315,7 @@ void calls_that_wait_go_out_together() {
 
 void what_is_remembered_answers_nothing_by_itself() {
   Cluster cluster(1);
-  PlainHost one(cluster), other(cluster);
+  const Host one(cluster), other(cluster);
   finish(cluster, one, kCount, "");
   finish(cluster, other, kCount, "");
   CHECK(finish(cluster, one, kCount, "once").reply == "2");
@@ -309,12 +324,12 @@ void what_is_remembered_answers_nothing_by_itself() {
 
 void attributes_are_not_changed_alone() {
   Cluster cluster(1);  // its write() checks that
-  PlainHost host(cluster);
+  const Host host(cluster);
   CHECK(finish(cluster, host, kTouch, "x").code == 0 && cluster.object().attrs["t"] == "x");
 }
 
-// A stock that keeps a thread which starts an operation until the test lets it go.
-class Turnstile final : public Stock {
+// A store that keeps a thread which starts an operation until the test lets it go.
+class Turnstile final : public ObjectStore {
  public:
   Ticket read(const std::string&, Reads, bool, ReadDone done) override {
     entered_.set_value();
@@ -322,8 +337,9 @@ class Turnstile final : public Stock {
     done(-ECANCELED, {});
     return kNoTicket;
   }
-  std::unique_ptr<Changes> changes(uint64_t) override { return nullptr; }
-  Ticket write(const std::string&, std::unique_ptr<Changes>, int, WriteDone) override { return 0; }
+  Ticket write(const std::string&, uint64_t, std::vector<Change>, int, WriteDone) override {
+    return kNoTicket;
+  }
   void give_up(Ticket) override {}
 
   void wait_until_entered() { entered_.get_future().wait(); }
@@ -333,16 +349,16 @@ class Turnstile final : public Stock {
   std::promise<void> entered_, opened_;
 };
 
-// Who has destroyed a host may destroy its stock.
-void a_host_is_gone_once_no_thread_is_in_its_stock() {
-  Turnstile stock;
-  auto host = std::make_unique<PlainHost>(stock);
+// Who has destroyed a host may destroy its store.
+void a_host_is_gone_once_no_thread_is_in_its_store() {
+  Turnstile store;
+  auto host = std::make_unique<Host>(store);
   Result result;
   std::thread caller([&] { start(*host, kShow, "", &result); });
-  stock.wait_until_entered();
+  store.wait_until_entered();
   const auto gone = std::async(std::launch::async, [&] { host.reset(); });
   CHECK(gone.wait_for(std::chrono::milliseconds(50)) == std::future_status::timeout);
-  stock.open();
+  store.open();
   gone.wait();
   caller.join();
   CHECK(result.answers == 1 && result.code == -ECANCELED);
@@ -351,7 +367,7 @@ void a_host_is_gone_once_no_thread_is_in_its_stock() {
 // An object that is removed and made again has another version, and one that is gone has none.
 void what_is_removed_is_not_taken_for_what_it_was() {
   Cluster cluster(1);
-  PlainHost host(cluster);
+  const Host host(cluster);
   finish(cluster, host, kCount, "");
   cluster.object() = {};
   CHECK(finish(cluster, host, kShow, "").code == -ENOENT);
@@ -364,13 +380,13 @@ void what_is_removed_is_not_taken_for_what_it_was() {
 void calls_are_given_up_at_any_time(unsigned seed) {
   std::vector<Result> results(30), others(30);
   Cluster cluster(seed);
-  PlainHost host(cluster), other(cluster);
+  const Host host(cluster), other(cluster);
   std::vector<Ticket> tickets;
   for (size_t i = 0; i < results.size(); i++) {
     tickets.push_back(start(host, cluster.chance(4) ? kShow : kCount, "look", &results[i]));
     if (cluster.chance(3)) start(other, kTouch, "x", &others[i]);
     while (cluster.chance(2)) cluster.step();
-    host.give_up(tickets[cluster.chance(2) ? tickets.size() - 1 : 0]);
+    host->give_up(tickets[cluster.chance(2) ? tickets.size() - 1 : 0]);
   }
   const Answer last = finish(cluster, host, kShow, "");
   CHECK(last.code == 0 || last.code == -ENOENT || last.code == -ENODATA);
@@ -381,7 +397,7 @@ void calls_are_given_up_at_any_time(unsigned seed) {
       acknowledged = std::max(acknowledged, number_of(each.reply));
   }
   CHECK(number_of(last.reply) >= acknowledged);
-  host.close();
+  host->close();
   for (const Result& each : results) CHECK(each.answers == 1);
 }
 
@@ -397,6 +413,6 @@ int main() {
   what_is_remembered_answers_nothing_by_itself();
   attributes_are_not_changed_alone();
   what_is_removed_is_not_taken_for_what_it_was();
-  a_host_is_gone_once_no_thread_is_in_its_stock();
+  a_host_is_gone_once_no_thread_is_in_its_store();
   return 0;
 }

@@ -1,12 +1,12 @@
-#include "cls_zlog/heal/heal.h"
+#include "cls_zlog/repair/repair.h"
 
 #include "cls_zlog/head/directory.h"
 #include "cls_zlog/head/head.h"
 #include "cls_zlog/head/head_state.h"
-#include "cls_zlog/heal/record.h"
+#include "cls_zlog/repair/record.h"
 #include "cls_zlog/stripe/header.h"
 
-namespace zlog::heal {
+namespace zlog::repair {
 namespace {
 
 constexpr const char* kAttributes[] = {Header::kAttribute, head::Head::kAttribute,
@@ -96,4 +96,4 @@ Result<Empty> heal(Object& object, const HealRequest& request) {
   return Empty();
 }
 
-}  // namespace zlog::heal
+}  // namespace zlog::repair
