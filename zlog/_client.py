@@ -24,13 +24,13 @@ from zlog._layout.layout import Layout
 from zlog._lifecycle import NewLog, create_log, find_log, find_or_create_log
 from zlog._native import core
 from zlog._positions.positions import Positions
-from zlog._read.columns import ColumnsReader
+from zlog._read.columns import Columns, column_range_reader
 from zlog._read.cursors import CursorClient, Cursors
-from zlog._read.holes import Patience
+from zlog._read.holes import HoleTimeout
 from zlog._read.items import no_entry
-from zlog._read.iterate import Follower, RangeReader
+from zlog._read.iterate import Follower, Items, RangeReader, range_reader
 from zlog._read.read import Reader
-from zlog._read.select import Backwards, Match, Wanted, last_entry
+from zlog._read.select import BackwardReader, Match, Wanted, last_entry
 from zlog._read.times import as_time, find_time
 from zlog._trim.trim import trim, trim_to
 from zlog.entry import Entry, Gap, GapKind
@@ -103,7 +103,7 @@ class LogClient:
         if not confirmed:
             raise no_entry(Gap(position, position + 1, GapKind.UNWRITTEN), self.layout.view.log)
         if not isinstance(found[position], Entry):
-            await self.reader.settle(found, Patience(None), 0, (), deadline)
+            await self.reader.settle(found, HoleTimeout(None), 0, (), deadline)
         slot = found[position]
         if isinstance(slot, Entry):
             return slot
@@ -117,12 +117,12 @@ class LogClient:
         match: Match,
         reverse: bool,
         hole_timeout: Timeout,
-    ) -> RangeReader | Backwards:
+    ) -> RangeReader[Items] | BackwardReader:
         """Return what reads a range; see :meth:`zlog.Log.read_range`."""
         wanted = None if tags is None else Wanted.of(tags, match)
         if reverse:
-            return Backwards(self.reader, self.budget, wanted, start, end, hole_timeout)
-        return RangeReader(self.reader, self.budget, start, end, hole_timeout, wanted)
+            return BackwardReader(self.reader, self.budget, wanted, start, end, hole_timeout)
+        return range_reader(self.reader, self.budget, start, end, hole_timeout, wanted)
 
     def columns_reader(
         self,
@@ -134,9 +134,9 @@ class LogClient:
         tags: Collection[str] | None,
         match: Match,
         hole_timeout: Timeout,
-    ) -> ColumnsReader:
+    ) -> RangeReader[list[Columns]]:
         """Return what reads a range as columns; see :meth:`zlog.Log.read_columns`."""
-        return ColumnsReader(
+        return column_range_reader(
             self.reader,
             self.budget,
             start,
@@ -180,7 +180,7 @@ class LogClient:
     async def trim(self, position: int, deadline: Deadline) -> None:
         """Trim one position; see :meth:`zlog.Log.trim`."""
         await self.positions.check_handed_out("trim", position, deadline)
-        await trim(self.reader, [position], deadline)
+        await trim(self.layout, [position], deadline)
 
     async def trim_to(self, position: int, deadline: Deadline, *, past_cursors: bool) -> None:
         """Trim everything below a position; see :meth:`zlog.Log.trim_to`."""

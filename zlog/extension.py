@@ -31,10 +31,10 @@ from zlog._io import drive
 from zlog._io.aio import drive as drive_aio
 from zlog._layout.views import backoff
 from zlog._native.core import EntryColumn, Mutex, Tagged, reentrant_call, tagged_each
-from zlog._read.columns import Columns, columns_ahead
+from zlog._read.columns import Columns, column_reader
 from zlog._read.items import no_entry
-from zlog._read.iterate import RangeReader
-from zlog._read.select import Backwards, Wanted
+from zlog._read.iterate import range_reader
+from zlog._read.select import BackwardReader, Wanted
 from zlog.entry import Entry, Gap
 from zlog.errors import CursorAhead
 from zlog.sync.log import Log
@@ -194,7 +194,7 @@ class LogPort(abc.ABC):
     def items(self, tag: str) -> ItemReader:
         """Return a reader of the entries with a tag, from the first one on."""
         wanted = Wanted.of((tag,), "any")
-        return RangeReader(self._client.reader, self._client.budget, 0, None, wanted=wanted)
+        return range_reader(self._client.reader, self._client.budget, 0, None, wanted=wanted)
 
     def newest(self, tag: str, end: int | None = None) -> ItemReader:
         """Return a reader of the entries with a tag, the newest first, one at a time.
@@ -204,15 +204,15 @@ class LogPort(abc.ABC):
             end: only entries below this position; None for all.
         """
         client, wanted = self._client, Wanted.of((tag,), "any")
-        return Backwards(client.reader, client.budget, wanted, 0, end, entries_max=1)
+        return BackwardReader(client.reader, client.budget, wanted, 0, end, entries_max=1)
 
     def columns(self, start: int, tag: str | None = None) -> ColumnReader:
         """Return a reader of the entries from ``start`` on, all with their tags, or of one tag."""
         client = self._client
         if tag is None:
-            return columns_ahead(client.reader, client.budget, start, with_tags=True)
+            return column_reader(client.reader, client.budget, start, with_tags=True)
         wanted = Wanted.of((tag,), "any")
-        return columns_ahead(client.reader, client.budget, start, wanted=wanted)
+        return column_reader(client.reader, client.budget, start, wanted=wanted)
 
     async def cursor(self, name: str) -> int | None:
         """Return the position of a cursor; None if there is no cursor of this name."""

@@ -17,7 +17,7 @@ from zlog._layout.reclaim import reclaim
 from zlog._layout.reconfigure import reconfigure
 from zlog._lifecycle import NewLog, create_log
 from zlog._native.core import MemoryStore
-from zlog._read.iterate import RangeReader
+from zlog._read.iterate import range_reader
 from zlog.testing import run_virtually
 from zlog.view import objects_of
 
@@ -68,7 +68,7 @@ def test_nothing_is_lost_doubled_or_left_behind(
                 if found and isinstance(found[-1], zlog.Gap):
                     start = found[-1].end
                 client = clients[WRITERS + CHANGERS + number]
-                reader = RangeReader(client.reader, client.budget, start, None)
+                reader = range_reader(client.reader, client.budget, start, None)
                 while (items := await reader.next()) is not None:
                     found += items
             return found

@@ -129,12 +129,32 @@ def test_a_log_without_gaps_is_read_as_if_there_were_none(memory: zlog.Store) ->
     assert reads.count("read") == 4
 
 
+def test_windows_after_one_with_a_fill_are_requested_once(
+    memory: zlog.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zlog._read.prefetch._WINDOW_POSITIONS_FIRST", 16)
+    monkeypatch.setattr("zlog._read.prefetch.WINDOW_POSITIONS_MAX", 16)
+    log = zlog.Log.create(memory, "orders", width=1)
+    for _ in range(20):
+        log.append_many([b"x"] * 15)
+        log.fill(leave_hole(log))
+    reads: list[str] = []
+    counting = FaultyStore(memory, lambda _, method: reads.append(method))
+    reader = zlog.Log.open(counting, "orders")
+    expected = [item.end for item in log.read_range()]
+    assert [item.end for item in reader.read_range()] == expected
+    assert reads.count("read") == 20 + 3  # the first, and two that were requested before it came
+    reads.clear()
+    gaps = [gap for window in reader.read_columns() for gap in window.gaps]
+    assert gaps == [item for item in log.read_range() if isinstance(item, Gap)]
+    assert reads.count("read") == 20 + 3
+
+
 def test_fills_and_open_holes_across_windows_are_one_gap(
     memory: zlog.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zlog._read.iterate._WINDOW_POSITIONS_FIRST", 16)
-    monkeypatch.setattr("zlog._read.iterate.WINDOW_POSITIONS_MAX", 16)
-    monkeypatch.setattr("zlog._read.columns.WINDOW_POSITIONS_MAX", 16)
+    monkeypatch.setattr("zlog._read.prefetch._WINDOW_POSITIONS_FIRST", 16)
+    monkeypatch.setattr("zlog._read.prefetch.WINDOW_POSITIONS_MAX", 16)
     monkeypatch.setattr("zlog._read.select._WINDOW_BACKWARDS", 16)
     log = zlog.Log.create(memory, "orders", width=3)
     assert leave_hole(log, 50) == 0

@@ -20,6 +20,7 @@ from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.pool_full import explain
 from zlog._base.refusals import refused_call
+from zlog._layout.change_positions import change_positions
 from zlog._native import core
 from zlog._positions.positions import refusal
 from zlog._read.items import no_entry
@@ -81,8 +82,8 @@ class Reserved:
 
         refusals = (Code.READ_ONLY, Code.ALIKE, Code.REQUEST_TOO_NEW)
         try:
-            replies = await self._reader.change_positions(
-                "write", request, [position], deadline, *refusals
+            replies = await change_positions(
+                layout, "write", request, [position], deadline, *refusals
             )
         except StoreTimeout as error:
             await explain(layout.io, error)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from zlog._append.exclusive import Exclusive
 from zlog._append.place import open_to_all
 from zlog._append.room import Room
 from zlog._base.deadline import Timeout
 from zlog._base.process import ProcessBound
 from zlog._client import LogClient
-from zlog._read.iterate import RangeReader
-from zlog.entry import Entry, Gap
+from zlog._read.iterate import Items, RangeReader, range_reader
 from zlog.errors import Fenced
 
 WINDOW_BYTES = 64 << 20
@@ -29,14 +26,14 @@ class Recovery:
     def __init__(self, client: LogClient, end: int) -> None:
         self._client = client
         self._end = end
-        self._reader: RangeReader | None = None
+        self._reader: RangeReader[Items] | None = None
 
-    async def next(self) -> Sequence[Entry | Gap] | None:
+    async def next(self) -> Items | None:
         """Return the next items, in order; None at the end."""
         if self._reader is None:
             client, end = self._client, self._end
             start = await client.positions.resolve("earliest", client.deadline())
-            self._reader = RangeReader(client.reader, client.budget, min(start, end), end)
+            self._reader = range_reader(client.reader, client.budget, min(start, end), end)
         return await self._reader.next()
 
 

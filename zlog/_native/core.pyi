@@ -255,6 +255,12 @@ def decode_read(reply: ReplyBytes, positions: Sequence[int], mac: MacKey | None)
         mac: of the log; None: its entries have no MACs.
     """
 
+def decode_fills(reply: ReplyBytes, positions: Sequence[int]) -> list[tuple[int, bytes, int, int]]:
+    """Return the filled positions in the reply to a read with ids of these positions.
+
+    Each with the id of who filled it, when, in µs since 1970-01-01 UTC, and why.
+    """
+
 class Selected(NamedTuple):
     """What a select answered (docs/formats/wire.md).
 

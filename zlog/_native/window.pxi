@@ -2,10 +2,40 @@
 
 cdef enum:  # states of a position that are looked for here, and one beside them all
     WRITTEN = 0
+    FILLED = 2
     TRIMMED = 3
     LOST = 4
     UNREADABLE = 5
     UNANSWERED = 255
+
+
+cdef extern from *:
+    """
+    static inline uint8_t stored_state(const zlog::ReadReply& reply, uint32_t i) {
+      return reply.states[i];
+    }
+    """
+    uint8_t stored_state(const CppReadReply& reply, uint32_t i) nogil
+
+
+def decode_fills(reply not None, positions):
+    cdef CppReadReply decoded
+    cdef vector[uint64_t] asked = positions_of(positions)
+    cdef string_view content = reply_view(reply)
+    cdef uint32_t i
+    well_formed(<int> decode_message(content, &decoded), "read")
+    if decoded.count > asked.size() or not decoded.with_ids:
+        raise CorruptEntry("the store answered a read with ids with something else")
+    return [
+        (
+            asked[i],
+            bytes_of(decoded.writer_of(i)),
+            decoded.timestamps[i],
+            <uint8_t> decoded.reason_of(i),
+        )
+        for i in range(decoded.count)
+        if stored_state(decoded, i) == FILLED
+    ]
 
 
 # Where a position's entry is: the `index`-th of the `part`-th reply.

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline, Timeout
-from zlog._base.names import check_range
 from zlog._base.settings import Budget
 from zlog._native import core
 from zlog._read.doubt import trimmed_part
-from zlog._read.holes import Patience
+from zlog._read.holes import HoleTimeout
 from zlog._read.items import Slot, join
-from zlog._read.iterate import WINDOW_BYTES, WINDOW_POSITIONS_MAX, Ahead, Bounded, InOrder
-from zlog._read.read import Reader, WindowRead
-from zlog._read.select import Selection, Wanted
+from zlog._read.iterate import RangeReader
+from zlog._read.prefetch import WINDOW_BYTES, OrderedReader, Prefetcher
+from zlog._read.read import Reader, Window
+from zlog._read.select import TagReader, Wanted
 from zlog.entry import Entry, Gap, GapKind
 
 _DATA_BYTES_MAX = 2**31 - 1
@@ -62,92 +61,94 @@ def _only_gap(gap: Gap, *, tags: bool) -> Columns:
     )
 
 
-class _ColumnWindows:
-    """Windows of one stripe each, or of some of its objects, as columns."""
+class ColumnReader(Prefetcher[list[Columns]]):
+    """Reads windows of one stripe each, or of some of its objects, as columns.
+
+    Args:
+        indexes: of the stripe objects to read; None: all.
+        with_tags: whether the columns have the entries' tags.
+        window: as of :class:`Prefetcher`.
+    """
 
     def __init__(
         self,
         reader: Reader,
         budget: Budget,
+        position: int,
+        hole_seconds: float | None,
+        window_bytes: int,
         indexes: frozenset[int] | None,
-        hole_timeout: float | None,
         *,
         with_tags: bool,
+        passes_holes: bool,
     ) -> None:
-        self._reader = reader
-        self._budget = budget
+        super().__init__(
+            reader, budget, position, hole_seconds, window_bytes, passes_holes=passes_holes
+        )
         self._indexes = indexes
         self._with_tags = with_tags
-        self._patience = Patience(hole_timeout)
 
     def positions_max(self, start: int) -> int:
         """As many positions between those that are read as there are objects left out."""
-        width = self._reader.layout.width_at(start)
+        width = self.reader.layout.width_at(start)
         wanted = range(width) if self._indexes is None else self._indexes
         read = sum(1 for index in wanted if index < width)
-        return WINDOW_POSITIONS_MAX * width // max(1, read)
+        return super().positions_max(start) * width // max(1, read)
 
-    def start(self, start: int, end: int, bytes_max: int) -> WindowRead:
-        layout = self._reader.layout
-        stripe = layout.stripe_of(layout.view, start)
-        end = min(end, stripe.end)
-        tags = self._with_tags or layout.macs.key is not None  # which MACs are about, too
-        return self._reader.start(start, end, bytes_max, self._indexes, tags=tags)
+    def start(self, start: int, end: int, bytes_max: int) -> Window:
+        """See :class:`Prefetcher`."""
+        layout = self.reader.layout
+        end = min(end, layout.stripe_of(layout.view, start).end)
+        tags = self._with_tags or layout.macs.key is not None  # MACs cover the tags
+        return self.reader.start(
+            start, end, bytes_max, self._indexes, with_ids=self.with_ids > 0, tags=tags
+        )
 
-    async def finish(self, read: WindowRead, tail: int) -> tuple[list[Columns], int, int]:
-        if not read.parts:
-            return [], 0, read.end
-        reader = self._reader
-        deadline = self._budget.longer(self._patience.seconds)
-        if read.found is None:
-            read.found = await self._bring(read, deadline)
-        window, settled = read.found
-        start = read.start
-        hole = await reader.settle(settled, self._patience, tail, read.parts, deadline, first=start)
-        read.start = end = read.end if hole is None else hole
-        return *_columns_of(window, settled, start, end), end
-
-    async def _bring(
-        self, read: WindowRead, deadline: Deadline
-    ) -> tuple[core.ColumnWindow, dict[int, Slot]]:
-        """Return what the calls brought, and what the positions hold that it does not have."""
-        reader = self._reader
-        key = reader.layout.macs.key
-        window = core.ColumnWindow(read.parts[0].spacing.packed, key, self._with_tags)
-        replies = await read.started.finish(deadline)
-        data_bytes = 0
-        for asked, reply in zip(read.parts, replies, strict=True):
-            payload = reply.payload if reply.code == Code.OK else None
-            window.add(payload, asked.start, asked.stop)
-            data_bytes += len(payload or b"")
-        settled: dict[int, Slot] = {}
-        rest = sorted(window.open())
-        await reader.read_rest(read, rest, data_bytes, settled, deadline)
-        read.start = read.parts[0].start
-        return window, {position: slot for position, slot in settled.items() if position < read.end}
+    async def finish(
+        self, window: Window, tail: int, deadline: Deadline
+    ) -> tuple[list[Columns], int, int]:
+        """See :class:`Prefetcher`."""
+        if not window.parts:
+            return [], 0, window.end
+        if window.found is None:
+            key, parts = self.reader.layout.macs.key, window.parts
+            decoded = core.ColumnWindow(parts[0].spacing.packed, key, self._with_tags)
+            replies = await window.started.finish(deadline)
+            data_bytes = 0
+            for asked, reply in zip(parts, replies, strict=True):
+                payload = reply.payload if reply.code == Code.OK else None
+                decoded.add(payload, asked.start, asked.stop)
+                data_bytes += len(payload or b"")
+            window.start, window.decoded, window.found = parts[0].start, decoded, {}
+            await self.read_rest(window, replies, sorted(decoded.open()), data_bytes, deadline)
+        end = await self.settle(window, tail, deadline)
+        return *_columns_of(window.decoded, window.found, window.start, end), end
 
     def trimmed(self, gap: Gap) -> list[Columns]:
-        own = trimmed_part(self._reader.layout, gap, self._indexes)
+        """See :class:`Prefetcher`."""
+        own = trimmed_part(self.reader.layout, gap, self._indexes)
         return [] if own is None else [_only_gap(own, tags=self._with_tags)]
 
-    def cut(self, content: list[Columns]) -> tuple[list[Columns], Gap | None]:
+    def join(
+        self, kept: Gap | None, content: list[Columns], *, ends: bool
+    ) -> tuple[list[Columns], Gap | None]:
+        """See :class:`Prefetcher`."""
+        if kept is not None and content:
+            first = content[0]
+            entry = first.positions[0] if len(first) else None
+            meet = bool(first.gaps) and (entry is None or first.gaps[0].position < entry)
+            gaps = join([kept, *first.gaps[:meet]]) + first.gaps[meet:]
+            content = [replace(first, gaps=gaps), *content[1:]]
+        elif kept is not None:
+            content = [_only_gap(kept, tags=self._with_tags)]
         last = content[-1] if content else None
-        if last is None or not last.gaps:
+        if ends or last is None or not last.gaps:
             return content, None
         *gaps, gap = last.gaps
-        if len(last) and last.positions[-1] > gap.position:
+        if not self.keeps(gap) or (len(last) and last.positions[-1] > gap.position):
             return content, None
         rest = [replace(last, gaps=gaps)] if len(last) or gaps else []
         return [*content[:-1], *rest], gap
-
-    def put(self, gap: Gap, content: list[Columns]) -> list[Columns]:
-        if not content:
-            return [_only_gap(gap, tags=self._with_tags)]
-        first = content[0]
-        entry = first.positions[0] if len(first) else None
-        meet = bool(first.gaps) and (entry is None or first.gaps[0].position < entry)
-        gaps = join([gap, *first.gaps[:meet]]) + first.gaps[meet:]
-        return [replace(first, gaps=gaps), *content[1:]]
 
 
 def _gap_of(item: Gap | range) -> Gap:
@@ -171,22 +172,20 @@ def _columns_of(
     return result, data_bytes
 
 
-class _Selected:
-    """What a selection finds, as columns: of entries that have tags in common there are few."""
+class _TagColumns:
+    """What a reader by tags finds, as columns; made of an object for each entry."""
 
-    def __init__(self, selection: Selection, *, with_tags: bool) -> None:
-        self._selection = selection
+    def __init__(self, entries: TagReader, *, with_tags: bool) -> None:
+        self._entries = entries
         self._with_tags = with_tags
+        self.go_to = entries.go_to
 
     @property
     def position(self) -> int:
-        return self._selection.position
-
-    def go_to(self, position: int) -> None:
-        self._selection.go_to(position)
+        return self._entries.position
 
     async def next(self, tail: int) -> list[Columns]:
-        items = await self._selection.next(tail)
+        items = await self._entries.next(tail)
         return [_columns(some, tags=self._with_tags) for some in _split(items)]
 
 
@@ -210,15 +209,7 @@ def _columns(items: Sequence[Entry | Gap], *, tags: bool) -> Columns:
     return Columns(*core.entry_columns(entries), gaps, own)
 
 
-class ColumnsAhead(InOrder[list[Columns]], Protocol):
-    """Reads on from a position, as columns; the caller knows how far the log goes."""
-
-    def go_to(self, position: int) -> None:
-        """Read on from another position."""
-        ...
-
-
-def columns_ahead(
+def column_reader(
     reader: Reader,
     budget: Budget,
     start: int,
@@ -229,47 +220,51 @@ def columns_ahead(
     window_bytes: int = WINDOW_BYTES,
     with_tags: bool = False,
     passes_holes: bool = False,
-) -> ColumnsAhead:
-    """Return what reads a log from ``start`` on as columns; see :meth:`zlog.Log.read_columns`."""
+) -> OrderedReader[list[Columns]]:
+    """Return what reads columns from ``start`` on: of all entries, or of those with some tags."""
     hole_seconds = budget.hole_timeout(hole_timeout)
     if wanted is not None:
-        selection = Selection(reader, budget, wanted, start, Patience(hole_seconds), indexes)
-        return _Selected(selection, with_tags=with_tags)
-    windows = _ColumnWindows(reader, budget, indexes, hole_seconds, with_tags=with_tags)
-    return Ahead(reader, budget, windows, start, window_bytes, passes_holes=passes_holes)
+        entries = TagReader(reader, budget, wanted, start, HoleTimeout(hole_seconds), indexes)
+        return _TagColumns(entries, with_tags=with_tags)
+    return ColumnReader(
+        reader,
+        budget,
+        start,
+        hole_seconds,
+        window_bytes,
+        indexes,
+        with_tags=with_tags,
+        passes_holes=passes_holes,
+    )
 
 
-class ColumnsReader(Bounded[list[Columns]]):
-    """Reads ``[start, end)`` once as columns, as far as the tail at its beginning."""
-
-    def __init__(
-        self,
-        reader: Reader,
-        budget: Budget,
-        start: int,
-        end: int | None,
-        indexes: Collection[int] | None,
-        window_bytes: int | None,
-        hole_timeout: Timeout,
-        wanted: Wanted | None = None,
-        *,
-        with_tags: bool = False,
-    ) -> None:
-        check_range(start, end)
-        if window_bytes is not None and window_bytes < 1:
-            raise ValueError(f"a window takes at least one byte, not {window_bytes}")
-        chosen = None if indexes is None else frozenset(indexes)
-        if chosen is not None and any(index < 0 for index in chosen):
-            raise ValueError("a stripe's objects are numbered from 0")
-        ahead = columns_ahead(
-            reader,
-            budget,
-            start,
-            hole_timeout,
-            wanted,
-            indexes=chosen,
-            window_bytes=window_bytes or WINDOW_BYTES,
-            with_tags=with_tags,
-            passes_holes=True,
-        )
-        super().__init__(reader.positions, budget, ahead, end)
+def column_range_reader(
+    reader: Reader,
+    budget: Budget,
+    start: int,
+    end: int | None,
+    indexes: Collection[int] | None,
+    window_bytes: int | None,
+    hole_timeout: Timeout,
+    wanted: Wanted | None = None,
+    *,
+    with_tags: bool = False,
+) -> RangeReader[list[Columns]]:
+    """Return what reads ``[start, end)`` once as columns; see :meth:`zlog.Log.read_columns`."""
+    if window_bytes is not None and window_bytes < 1:
+        raise ValueError(f"a window takes at least one byte, not {window_bytes}")
+    chosen = None if indexes is None else frozenset(indexes)
+    if chosen is not None and any(index < 0 for index in chosen):
+        raise ValueError("a stripe's objects are numbered from 0")
+    ordered = column_reader(
+        reader,
+        budget,
+        start,
+        hole_timeout,
+        wanted,
+        indexes=chosen,
+        window_bytes=window_bytes or WINDOW_BYTES,
+        with_tags=with_tags,
+        passes_holes=True,
+    )
+    return RangeReader(reader.positions, budget, ordered, end)

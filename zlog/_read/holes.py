@@ -1,4 +1,4 @@
-"""Holes in a row: how long a reader waits for them, and how it gets past very many at once.
+"""Holes in a row: how long a reader waits for them, and how it passes very many at once.
 
 A client may take a million positions and write none of them.
 """
@@ -20,11 +20,11 @@ _GROWTH = 4
 """By how much longer than what was found unwritten the next run of positions is that is filled."""
 
 
-class Patience:
+class HoleTimeout:
     """How long one reader waits for holes.
 
-    It waits for all that was handed out before it began to wait, and not for each hole anew: those
-    that follow have waited as long.
+    It waits once for all positions that were granted before it began to wait: the holes after the
+    first one have been open as long.
 
     Attributes:
         seconds: to wait for a hole before it is filled; None: holes are left alone.

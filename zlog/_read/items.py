@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -95,6 +95,13 @@ def slot_of(reply: ReadReply, i: int, position: int, name: str) -> Slot:
     return gap_of(position, state)
 
 
+def fills_of(payload: ReplyBytes, asked: Sequence[int]) -> Iterator[tuple[int, Gap]]:
+    """Return the filled positions in a reply to a read with ids of these positions, as gaps."""
+    for position, writer, timestamp, reason in core.decode_fills(payload, asked):
+        fill = _fill(writer, timestamp, reason)
+        yield position, Gap(position, position + 1, GapKind.FILLED, fill)
+
+
 @lru_cache(maxsize=64)
 def _fill(writer: bytes, timestamp: int, reason: int) -> Fill:
     """Return who filled, when and why: one object for all positions that were filled together."""
@@ -109,7 +116,7 @@ def in_order(slots: Iterable[Slot]) -> list[Entry | Gap]:
         last = result[-1] if result else None
         one = None
         if isinstance(last, Gap) and isinstance(slot, Gap) and last.end == slot.position:
-            one = joined(last, slot)
+            one = _joined(last, slot)
         if one is None:
             result.append(slot)
         else:
@@ -118,10 +125,10 @@ def in_order(slots: Iterable[Slot]) -> list[Entry | Gap]:
 
 
 def join(gaps: Iterable[Gap]) -> list[Gap]:
-    """Return gaps, of which each follows upon the one before, as few as may be."""
+    """Return successive gaps of some objects, as few as possible."""
     result: list[Gap] = []
     for gap in gaps:
-        one = joined(result[-1], gap) if result else None
+        one = _joined(result[-1], gap) if result else None
         if one is None:
             result.append(gap)
         else:
@@ -129,8 +136,8 @@ def join(gaps: Iterable[Gap]) -> list[Gap]:
     return result
 
 
-def joined(gap: Gap, following: Gap) -> Gap | None:
-    """Return two neighbours as one gap; None where they differ in more than time and objects."""
+def _joined(gap: Gap, following: Gap) -> Gap | None:
+    """Return two neighbours as one gap; None if they differ in more than time and objects."""
     if gap.kind is not following.kind:
         return None
     one, other = gap.detail, following.detail

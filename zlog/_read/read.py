@@ -1,8 +1,7 @@
-"""Reading positions, settling holes, and telling gaps truthfully.
+"""Reading positions, waiting for holes and filling them, and reporting gaps.
 
-A window of positions is read with one operation per stripe object, all at the same time. A hole
-below the tail is waited for and then filled; the object decides who was first, so two readers
-never disagree about a position.
+A hole below the tail is waited for and then filled. The object decides whether the writer or the
+reader was first, so two readers never disagree about a position.
 """
 
 from __future__ import annotations
@@ -10,71 +9,59 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any
 
-from zlog._base.codes import Code, FillCode, State
+from zlog._base.codes import Code, FillCode
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply, Started
 from zlog._base.striping import Places
-from zlog._native import core, messages
+from zlog._layout.change_positions import by_object, change_positions
+from zlog._native import messages
 from zlog._positions.positions import Positions
 from zlog._read.copies import read_copies
-from zlog._read.holes import Patience, fill_ahead
-from zlog._read.items import Slot, decode_slots, gap_of, in_order, is_open, lost, trimmed
+from zlog._read.holes import HoleTimeout, fill_ahead
+from zlog._read.items import Slot, decode_slots, is_open, lost, trimmed
 from zlog.entry import Entry, Gap, LossReason
 from zlog.errors import CorruptEntry
 from zlog.view import ObjectRef, View
 
 READ_BYTES_MAX = 4 << 20
-"""Data that one read of one object may bring back (an entry larger than this comes alone)."""
+"""Data that one read of one object may return (an entry larger than this is returned alone)."""
 
 _POLL_SECONDS = 0.0003
 _POLL_SECONDS_MAX = 0.1
-"""How often an unwritten position is looked at. A sequencer tells of positions when it hands them
-out, so a follower is usually there a moment before the entry; the first look again is soon."""
-
-_PLAIN = (State.UNWRITTEN, State.TRIMMED)
-"""Gaps that a window tells all of. Who filled a position, or what lost it, is asked for."""
+"""How often an unwritten position is read again. A sequencer announces positions when it grants
+them, so a follower is usually a moment earlier than the entry, and the first pause is short."""
 
 
 @dataclass(slots=True)
-class WindowRead:
-    """A window of positions that is being read.
+class Window:
+    """A range of positions that is being read, with one operation per stripe object.
 
-    Life: under way → finished, perhaps in several steps: each ends before a hole that has to be
-    waited for.
+    Life: started → decoded → returned, perhaps in several steps, each of which ends at a hole that
+    has to be waited for.
 
     Attributes:
         start: the first position that was not returned yet.
-        end: one past the last; lower once the entries prove larger than expected.
-        bytes_max: data that all calls together may bring.
+        end: one past the last; decreases if the entries prove larger than expected.
+        bytes_max: limit of the data that all calls together return.
+        with_ids: whether the replies report who appended and filled.
         parts: the positions that each call asks for.
         started: the calls.
-        found: what the calls brought, from ``start`` on.
+        decoded: what the replies hold, once they are decoded.
+        found: what the positions hold that ``decoded`` has no final answer for; None before that.
     """
 
     start: int
     end: int
     bytes_max: int
+    with_ids: bool
     parts: list[Places]
     started: Started
-    found: Any = None
-
-
-class WindowItems(NamedTuple):
-    """What a window holds, in order.
-
-    Attributes:
-        items: up to ``end``.
-        data_bytes: of the entries together.
-        end: that of the window, or the hole before which this step ends.
-    """
-
-    items: Sequence[Entry | Gap]
-    data_bytes: int
-    end: int
+    decoded: Any = None
+    found: dict[int, Slot] | None = None
 
 
 class Reader:
@@ -82,8 +69,8 @@ class Reader:
 
     Attributes:
         layout: of the log.
-        positions: tell the tail. Nothing is filled at or beyond the checked one: a sequencer that
-            was replaced may have handed out what its successor will hand out again.
+        positions: returns the tail. Nothing is filled at or above the checked tail: a sequencer
+            that was replaced may have granted positions that its successor grants again.
     """
 
     def __init__(self, positions: Positions, writer: bytes) -> None:
@@ -97,9 +84,11 @@ class Reader:
 
         Returns what each position holds. Positions below the trim point are not looked up.
         """
-        found = await self.read_some(positions, deadline) if positions else {}
-        while rest := [p for p in positions if p not in found]:
+        found: dict[int, Slot] = {}
+        rest = positions
+        while rest:
             found.update(await self.read_some(rest, deadline))
+            rest = [p for p in rest if p not in found]
         return found
 
     async def read_some(
@@ -113,269 +102,11 @@ class Reader:
         """Ask each object once, for up to ``bytes_max`` of data, as :meth:`read` does repeatedly.
 
         Returns what the first of each object's positions hold: at least one of them, unless the
-        trim point or the layout turns out to have changed, which the next call goes by. With
-        ``writers``, that gets the id of each entry's writer.
+        trim point or the layout turns out to have changed, which the next call takes into account.
+        With ``writers``, that gets the id of each entry's writer.
         """
-        found: dict[int, Slot] = {}
-        view, asked, replies = await self.read_once(positions, bytes_max, deadline)
-        found.update((p, trimmed(p)) for p in positions if _is_trimmed(view, p))
-        await self._take(view, asked, replies, found, writers, deadline)
-        return found
-
-    def start(
-        self,
-        start: int,
-        end: int,
-        bytes_max: int,
-        indexes: Collection[int] | None = None,
-        *,
-        with_ids: bool = False,
-        tags: bool = True,
-    ) -> WindowRead:
-        """Start reading ``[start, end)``: one operation per stripe object, nothing awaited.
-
-        Where a later stripe is not known yet, :meth:`finish` goes on.
-
-        Args:
-            start: the first position.
-            end: one past the last.
-            bytes_max: data that all of them together may bring back; the rest is read later.
-            indexes: of the stripe objects to ask; None asks all.
-            with_ids: whether the replies tell who appended and filled; not for :meth:`finish`.
-            tags: whether they tell the entries' tags.
-
-        Raises:
-            StripeUnknown: of ``start``, already, the stripe must be looked up first.
-        """
-        view = self.layout.view
-        wanted: list[tuple[ObjectRef, Places]] = []
-        for first, last, stripe in self.layout.known_stripes(view, start, end):
-            objects = self.layout.objects(view, stripe)
-            for part in stripe.spacing.parts(first, last):
-                ref = objects[part.number]
-                if indexes is None or ref.number in indexes:
-                    wanted.append((ref, part))
-        share = bytes_max // max(1, len(wanted))
-        calls = [
-            Call(ref.name, "read", _request(view, ref, asked, share, with_ids=with_ids, tags=tags))
-            for ref, asked in wanted
-        ]
-        parts = [asked for _, asked in wanted]
-        return WindowRead(start, end, bytes_max, parts, self._io.start(calls))
-
-    async def finish(
-        self, read: WindowRead, patience: Patience, tail: int, deadline: Deadline
-    ) -> WindowItems:
-        """Bring in what :meth:`start` asked for, in order, nothing left out.
-
-        What takes more than ``bytes_max`` of data, whose size was not known, is left to the next
-        window. What lies before a hole is returned without waiting for the hole; call it again.
-
-        Args:
-            read: what is under way.
-            patience: with holes. Those that are left alone are reported as UNWRITTEN, as happens
-                after the wait in a store that is read-only.
-            tail: positions below it are read, too, and were handed out.
-            deadline: budget of the whole call.
-        """
-        if read.found is not None:
-            return await self._step(read, patience, tail, deadline)
-        window = core.Window(read.start, read.end, self.layout.macs.key)
-        replies = await read.started.finish(deadline)
-        for asked, reply in zip(read.parts, replies, strict=True):
-            if reply.code == Code.OK:
-                window.add(reply.payload, asked.start, asked.spacing.packed)
-        if window.entries == read.end - read.start:
-            items = cast("Sequence[Entry | Gap]", window)
-            return WindowItems(items, window.data_bytes, read.end)
-        found: dict[int, Slot] = {
-            position: item if isinstance(item, Entry) else gap_of(position, item)
-            for position, item in window.found().items()
-            if isinstance(item, Entry) or item in _PLAIN
-        }
-        rest = [p for p in range(read.start, read.end) if p not in found]
-        await self.read_rest(read, rest, window.data_bytes, found, deadline)
-        read.found = {position: found[position] for position in range(read.start, read.end)}
-        return await self._step(read, patience, tail, deadline)
-
-    async def _step(
-        self, read: WindowRead, patience: Patience, tail: int, deadline: Deadline
-    ) -> WindowItems:
-        """Return a window's items up to the next hole that has to be waited for."""
-        start, found = read.start, read.found
-        hole = await self.settle(found, patience, tail, read.parts, deadline, first=start)
-        read.start = end = read.end if hole is None else hole
-        items = in_order(found.pop(position) for position in range(start, end))
-        data_bytes = sum(len(item.data) for item in items if isinstance(item, Entry))
-        return WindowItems(items, data_bytes, end)
-
-    async def read_rest(
-        self,
-        read: WindowRead,
-        rest: list[int],
-        data_bytes: int,
-        found: dict[int, Slot],
-        deadline: Deadline,
-    ) -> None:
-        """Read what is left of a window into ``found``, until its data is as much as it may be.
-
-        The window ends there: later positions may be in ``found``, and do not count.
-
-        Args:
-            read: the window.
-            rest: positions to read, in ascending order.
-            data_bytes: data of the window that is there already.
-            found: gets what they hold.
-            deadline: budget.
-        """
-        while rest:
-            if rest[0] > read.parts[0].start and data_bytes >= read.bytes_max:
-                read.end = rest[0]
-                return
-            share = max(1, (read.bytes_max - data_bytes) // len(read.parts))
-            more = await self.read_some(rest, deadline, bytes_max=share)
-            data_bytes += sum(len(slot.data) for slot in more.values() if isinstance(slot, Entry))
-            found.update(more)
-            rest = [p for p in rest if p not in more]
-
-    async def settle(
-        self,
-        found: dict[int, Slot],
-        patience: Patience,
-        tail: int,
-        parts: Sequence[Places],
-        deadline: Deadline,
-        *,
-        first: int | None = None,
-        reverse: bool = False,
-    ) -> int | None:
-        """Wait for the holes among what was found, and fill those that stay; see :meth:`finish`.
-
-        Returns the hole before which it stopped: it has to be waited for, and the caller returns
-        what it has read before that. None: all is settled, or left alone.
-
-        Before any is filled or reported, the head is asked whether it was trimmed: the trim point
-        comes first, and a trim that died goes no further. Where all objects end with holes that are
-        filled, those that follow below ``tail`` are filled with them.
-
-        Args:
-            found: what the positions hold.
-            patience: with holes.
-            tail: positions below it were handed out.
-            parts: the positions that were read of each object.
-            deadline: budget.
-            first: where the caller goes on: only a hole there is waited for; None: all are.
-            reverse: whether the caller reads downwards.
-        """
-        io = self._io
-        give_up = None if patience.seconds is None else io.monotonic() + patience.seconds
-        poll = _POLL_SECONDS
-        if patience.overdue:  # a window that was read ahead may have been filled since
-            overdue = [p for p, slot in found.items() if is_open(slot) and p < patience.overdue]
-            found.update(await self.read(overdue, deadline))
-        while holes := sorted(p for p, slot in found.items() if is_open(slot)):
-            left = 0.0 if give_up is None else give_up - io.monotonic()
-            if left <= 0:
-                patience.overdue = max(patience.overdue, tail, holes[-1] + 1)
-            if holes[0] >= patience.overdue:
-                next_hole = holes[-1 if reverse else 0]
-                if first not in (None, next_hole):
-                    return next_hole
-                await io.sleep(min(poll, left))
-                poll = min(poll * 2, _POLL_SECONDS_MAX)
-            elif not _is_trimmed(await self.layout.refresh(deadline), holes[0]):
-                due = 0
-                if give_up is not None and not io.store.read_only:
-                    with contextlib.suppress(CorruptEntry):  # of the tail: it can't be recorded now
-                        due = min(patience.overdue, await self.positions.tail(deadline))
-                abandoned = {p for p in holes if p < due}
-                if not abandoned:
-                    break
-                await self.fill(sorted(abandoned), FillCode.READER_WAITED, deadline)
-                last = [part for part in parts if part.stop == parts[-1].stop]  # of one stripe
-                if last and all(part[-1] in abandoned for part in last):
-                    await fill_ahead(self.layout, self._writer, last, min(due, tail), deadline)
-            found.update(await self.read(holes, deadline))
-        return None
-
-    async def fill(
-        self, positions: Sequence[int], reason: FillCode, deadline: Deadline
-    ) -> int | None:
-        """Fill unwritten positions. Returns the first written or lost one of an object, if any.
-
-        An object fills all or none of its positions: where one was written, none of its others
-        are filled, and the caller looks again.
-        """
-        now = self._io.wall_clock_us()
-
-        def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
-            return messages.fill(view.epoch, now, self._writer, reason, ref.spacing.packed, group)
-
-        taken: int | None = None
-        refusals = (Code.READ_ONLY, Code.LOST)
-        replies = await self.change_positions("fill", request, positions, deadline, *refusals)
-        for _, reply in replies:
-            if reply.code in refusals:
-                taken = reply.number
-        return taken
-
-    async def change_positions(
-        self,
-        method: str,
-        request: Callable[[View, ObjectRef, list[int]], bytes],
-        positions: Sequence[int],
-        deadline: Deadline,
-        *refusals: Code,
-    ) -> list[tuple[ObjectRef, Reply]]:
-        """Run an idempotent method on the objects of some positions.
-
-        Positions below the trim point are passed over: nothing is left to change there. Returns
-        what the objects answer: OK, or one of ``refusals``.
-        """
-        groups: list[tuple[ObjectRef, list[int]]] = []
-
-        def calls(view: View) -> list[Call]:
-            groups[:] = self._by_object(view, positions)
-            return [Call(ref.name, method, request(view, ref, group)) for ref, group in groups]
-
-        view, replies = await self.layout.guarded(calls, deadline)
-        result: list[tuple[ObjectRef, Reply]] = []
-        for (ref, _), reply in zip(groups, replies, strict=True):
-            if reply.code == -errno.ENOENT:
-                if await self.layout.outdated(view, deadline):
-                    return await self.change_positions(
-                        method, request, positions, deadline, *refusals
-                    )
-                raise CorruptEntry(f"stripe object {ref.name} is missing")
-            reply.check_call(method, ref.name, *refusals)
-            result.append((ref, reply))
-        return result
-
-    async def read_once(
-        self, positions: Sequence[int], bytes_max: int, deadline: Deadline
-    ) -> tuple[View, list[tuple[ObjectRef, list[int]]], list[Reply]]:
-        groups: list[tuple[ObjectRef, list[int]]] = []
-
-        def calls(view: View) -> list[Call]:
-            groups[:] = self._by_object(view, positions)
-            return [
-                Call(ref.name, "read", _request(view, ref, group, bytes_max, with_ids=True))
-                for ref, group in groups
-            ]
-
-        view, replies = await self.layout.guarded(calls, deadline)
-        return view, groups, replies
-
-    async def _take(
-        self,
-        view: View,
-        asked: Iterable[tuple[ObjectRef, list[int]]],
-        replies: Iterable[Reply],
-        found: dict[int, Slot],
-        writers: dict[int, bytes] | None,
-        deadline: Deadline,
-    ) -> None:
-        """Decode replies into ``found``: nothing of objects that are missing in an old view."""
+        view, asked, replies = await self.ask(positions, bytes_max, deadline)
+        found: dict[int, Slot] = {p: trimmed(p) for p in positions if p < view.trim_point}
         gone: list[Gap] = []
         mac = self.layout.macs.key
         for (ref, group), reply in zip(asked, replies, strict=True):
@@ -395,18 +126,176 @@ class Reader:
                     )
         if gone and not await self.layout.outdated(view, deadline):
             found.update((gap.position, gap) for gap in gone)
+        return found
 
-    def _by_object(self, view: View, positions: Iterable[int]) -> list[tuple[ObjectRef, list[int]]]:
-        """Sort positions that are not trimmed, in ascending order, by the object that has them."""
-        layout = self.layout
-        groups: dict[str, tuple[ObjectRef, list[int]]] = {}
-        for position in positions:
-            if not _is_trimmed(view, position):
-                stripe = layout.stripe_of(view, position)
-                objects = layout.objects(view, stripe)
-                ref = objects[objects[0].spacing.number(position)]
-                groups.setdefault(ref.name, (ref, []))[1].append(position)
-        return list(groups.values())
+    async def ask(
+        self, positions: Sequence[int], bytes_max: int, deadline: Deadline
+    ) -> tuple[View, list[tuple[ObjectRef, list[int]]], list[Reply]]:
+        """Ask each object once, and return the replies as they are.
+
+        Returns:
+            The view, what each object was asked for, and what it answered.
+        """
+        groups: list[tuple[ObjectRef, list[int]]] = []
+
+        def calls(view: View) -> list[Call]:
+            groups[:] = by_object(self.layout, view, positions)
+            return [
+                Call(ref.name, "read", _request(view, ref, group, bytes_max, with_ids=True))
+                for ref, group in groups
+            ]
+
+        view, replies = await self.layout.guarded(calls, deadline)
+        return view, groups, replies
+
+    def start(
+        self,
+        start: int,
+        end: int,
+        bytes_max: int,
+        indexes: Collection[int] | None = None,
+        *,
+        with_ids: bool = False,
+        tags: bool = True,
+    ) -> Window:
+        """Start reading ``[start, end)``: one operation per stripe object, nothing awaited.
+
+        Positions of a later stripe that is not known yet are not asked for.
+
+        Args:
+            start: the first position.
+            end: one past the last.
+            bytes_max: limit of the data that all calls together return; the rest is read later.
+            indexes: of the stripe objects to ask; None asks all.
+            with_ids: whether the replies report who appended and filled.
+            tags: whether they report the entries' tags.
+
+        Raises:
+            StripeUnknown: the stripe of ``start`` must be looked up first.
+        """
+        view = self.layout.view
+        wanted: list[tuple[ObjectRef, Places]] = []
+        for first, last, stripe in self.layout.known_stripes(view, start, end):
+            objects = self.layout.objects(view, stripe)
+            for part in stripe.spacing.parts(first, last):
+                ref = objects[part.number]
+                if indexes is None or ref.number in indexes:
+                    wanted.append((ref, part))
+        share = bytes_max // max(1, len(wanted))
+        calls = [
+            Call(ref.name, "read", _request(view, ref, asked, share, with_ids=with_ids, tags=tags))
+            for ref, asked in wanted
+        ]
+        parts = [asked for _, asked in wanted]
+        return Window(start, end, bytes_max, with_ids, parts, self._io.start(calls))
+
+    async def read_rest(
+        self, window: Window, rest: list[int], data_bytes: int, deadline: Deadline
+    ) -> None:
+        """Read what a window lacks, until its data reaches the limit, where the window then ends.
+
+        Args:
+            window: which; its ``found`` gets what the positions hold.
+            rest: positions to read, in ascending order.
+            data_bytes: data of the window that was read already.
+            deadline: budget.
+        """
+        found = window.found
+        assert found is not None
+        while rest:
+            if rest[0] > window.parts[0].start and data_bytes >= window.bytes_max:
+                window.end = rest[0]
+                for position in [p for p in found if p >= window.end]:
+                    del found[position]
+                return
+            share = max(1, (window.bytes_max - data_bytes) // len(window.parts))
+            more = await self.read_some(rest, deadline, bytes_max=share)
+            data_bytes += sum(len(slot.data) for slot in more.values() if isinstance(slot, Entry))
+            found.update(more)
+            rest = [p for p in rest if p not in more]
+
+    async def settle(
+        self,
+        found: dict[int, Slot],
+        holes: HoleTimeout,
+        tail: int,
+        parts: Sequence[Places],
+        deadline: Deadline,
+        *,
+        first: int | None = None,
+        reverse: bool = False,
+    ) -> int | None:
+        """Wait for the holes among what was found, and fill those that stay.
+
+        Returns the hole before which it stopped: it has to be waited for, and the caller returns
+        what it has read before that. None: all is settled, or left alone, as happens after the wait
+        in a read-only store.
+
+        Before any is filled or reported, the head is asked whether it was trimmed: the trim point
+        comes first, and a trim that died goes no further. Where all objects end with holes that are
+        filled, those that follow below ``tail`` are filled with them.
+
+        Args:
+            found: what the positions hold.
+            holes: how long to wait for them.
+            tail: positions below it were granted.
+            parts: the positions that were read of each object.
+            deadline: budget.
+            first: where the caller continues: only a hole there is waited for; None: all are.
+            reverse: whether the caller reads downwards.
+        """
+        io = self._io
+        give_up = None if holes.seconds is None else io.monotonic() + holes.seconds
+        poll = _POLL_SECONDS
+        if holes.overdue:  # a window that was prefetched may have been filled since
+            overdue = [p for p, slot in found.items() if is_open(slot) and p < holes.overdue]
+            found.update(await self.read(overdue, deadline))
+        while unwritten := sorted(p for p, slot in found.items() if is_open(slot)):
+            left = 0.0 if give_up is None else give_up - io.monotonic()
+            if left <= 0:
+                holes.overdue = max(holes.overdue, tail, unwritten[-1] + 1)
+            if unwritten[0] >= holes.overdue:
+                next_hole = unwritten[-1 if reverse else 0]
+                if first not in (None, next_hole):
+                    return next_hole
+                await io.sleep(min(poll, left))
+                poll = min(poll * 2, _POLL_SECONDS_MAX)
+            elif unwritten[0] >= (await self.layout.refresh(deadline)).trim_point:
+                due = 0
+                if give_up is not None and not io.store.read_only:
+                    with contextlib.suppress(CorruptEntry):  # of the tail: it can't be recorded now
+                        due = min(holes.overdue, await self.positions.tail(deadline))
+                abandoned = {p for p in unwritten if p < due}
+                if not abandoned:
+                    break
+                await self.fill(sorted(abandoned), FillCode.READER_WAITED, deadline)
+                last = [part for part in parts if part.stop == parts[-1].stop]  # of one stripe
+                if last and all(part[-1] in abandoned for part in last):
+                    await fill_ahead(self.layout, self._writer, last, min(due, tail), deadline)
+            found.update(await self.read(unwritten, deadline))
+        return None
+
+    async def fill(
+        self, positions: Sequence[int], reason: FillCode, deadline: Deadline
+    ) -> int | None:
+        """Fill unwritten positions. Returns the first written or lost one of an object, if any.
+
+        An object fills all or none of its positions: where one was written, none of its others
+        are filled, and the caller looks again.
+        """
+        now = self._io.wall_clock_us()
+
+        def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
+            return messages.fill(view.epoch, now, self._writer, reason, ref.spacing.packed, group)
+
+        taken: int | None = None
+        refusals = (Code.READ_ONLY, Code.LOST)
+        for _, reply in await change_positions(
+            self.layout, "fill", request, positions, deadline, *refusals
+        ):
+            if reply.code in refusals:
+                taken = reply.number
+        return taken
 
 
 def _request(
@@ -421,7 +310,3 @@ def _request(
     packed = ref.spacing.packed
     blocks = True  # in order: to sort names out would take a tenth of what reading one entry does
     return messages.read(view.epoch, with_ids, bytes_max, packed, asked, blocks, tags)
-
-
-def _is_trimmed(view: View, position: int) -> bool:
-    return position < view.trim_point

@@ -1,15 +1,14 @@
 """Reading the entries that have some tags, or a range backwards.
 
 The class selects (``select``, docs/formats/wire.md): what does not match never leaves the store. An
-object tells how far it has looked, and what it could not look into: positions that are unwritten,
+object reports how far it has looked, and what it could not look into: positions that are unwritten,
 lost or unreadable. These are read one by one, waited for and filled as by every reader, since each
-may hide an entry with the tags; where that is settled, all readers find the same entries.
+may hide an entry with the tags. Once that is settled, all readers find the same entries.
 """
 
 from __future__ import annotations
 
 import errno
-import heapq
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
@@ -22,7 +21,7 @@ from zlog._base.names import check_range
 from zlog._base.settings import Budget
 from zlog._native import core, messages
 from zlog._read.doubt import MISSING_AT_ONCE, doubtful_places, next_of, trimmed_part
-from zlog._read.holes import Patience
+from zlog._read.holes import HoleTimeout
 from zlog._read.items import Slot, in_order
 from zlog._read.read import READ_BYTES_MAX, Reader
 from zlog.entry import Entry, Gap, GapKind
@@ -42,9 +41,14 @@ _SHARE_BYTES_MIN = 64 << 10
 _SETTLED_AT_ONCE = 4096
 """Positions that are read one by one at a time."""
 
+_WINDOW_BACKWARDS = 1024
+"""Positions that are read at a time where all entries are read backwards."""
+
 _HIDING = (GapKind.UNWRITTEN, GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
 """Gaps that may hide an entry. What is filled never was one; what was trimmed by itself is gone for
 all readers."""
+
+_by_position = attrgetter("position")
 
 
 class Wanted(NamedTuple):
@@ -63,7 +67,7 @@ class Wanted(NamedTuple):
         """Check what a caller asks for.
 
         Raises:
-            InvalidTag, TypeError: one is no tag, or they are too many.
+            InvalidTag, TypeError: one is not a valid tag, or there are too many.
             ValueError: there is none, or ``match`` is neither "any" nor "all".
         """
         if match not in ("any", "all"):
@@ -80,39 +84,207 @@ class Wanted(NamedTuple):
 
 
 class _Part:
-    """One object's share of a range of positions, as far as it was looked through.
+    """One object's share of a range of positions, as far as it was searched.
 
     Attributes:
         ref: the object.
-        start, end: what is left to look through lies in ``[start, end)``.
+        start, end: what is left to be searched lies in ``[start, end)``.
         items: what was found, in the order in which it is read.
-        hole: the position where it stopped, which has to be waited for once it is next.
+        hole: the position where the search stopped, which has to be waited for once it is next.
     """
 
     __slots__ = ("end", "hole", "items", "ref", "start")
 
     def __init__(self, ref: ObjectRef, start: int, end: int) -> None:
         self.ref = ref
-        self.start = start
+        self.start = ref.spacing.first_at(start, ref.number)
         self.end = end
         self.items: deque[Slot] = deque()
         self.hole: int | None = None
 
-    def is_pending(self, first: int) -> bool:
-        """Whether its object is to be asked, by a reader whose next position is ``first``."""
-        return not self.items and self.start < self.end and self.hole in (None, first)
+    def extend(self, end: int) -> None:
+        """Continue to a later end."""
+        self.start = self.ref.spacing.first_at(self.start, self.ref.number)
+        self.end = end
+
+    def take(self, reached: int, *, reverse: bool) -> list[Slot]:
+        """Take off the items that the reader has reached."""
+        items, taken = self.items, []
+        while items and (items[0].position >= reached if reverse else items[0].position < reached):
+            taken.append(items.popleft())
+        return taken
 
 
-class Selection:
-    """Reads entries with some tags in order, as :class:`zlog._read.iterate.Ahead` reads all.
+class _TagSearch:
+    """Searches the objects of a stripe for tags, in either direction, and merges the results."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        wanted: Wanted,
+        holes: HoleTimeout,
+        indexes: Collection[int] | None,
+        entries_max: int = _ENTRIES_MAX,
+        *,
+        reverse: bool = False,
+    ) -> None:
+        self._reader = reader
+        self._layout = reader.layout
+        self._wanted = wanted
+        self._tags = [tag.encode() for tag in wanted.tags]
+        self._holes = holes
+        self._indexes = indexes
+        self._entries_max = entries_max
+        self._reverse = reverse
+        self._parts: list[_Part] = []
+        self._stripe: int | None = None  # the one that these are of, by its id
+        self._end = 0  # and their end in it
+
+    def forget(self) -> None:
+        """Give up what was found and not returned yet."""
+        self._stripe = None
+
+    async def find(
+        self, stripe: Stripe, start: int, end: int, tail: int, deadline: Deadline
+    ) -> tuple[list[Entry | Gap], int] | None:
+        """Search ``[start, end)`` of a stripe for what is next.
+
+        Returns:
+            What was found, and how far the search has come: the start, or in reverse the end, of
+            the next call. None: the log was trimmed meanwhile.
+        """
+        reverse = self._reverse
+        if self._stripe != stripe.id:
+            objects = self._layout.objects(self._layout.view, stripe)
+            wanted = range(stripe.width) if self._indexes is None else self._indexes
+            self._parts = [_Part(ref, start, end) for ref in objects if ref.number in wanted]
+        elif not reverse and self._end < end:
+            for part in self._parts:
+                part.extend(end)
+        self._stripe, self._end = stripe.id, end
+        if not await self._ask(end - 1 if reverse else start, tail, deadline):
+            self.forget()
+            return None
+        unfinished = [part for part in self._parts if part.start < part.end]
+        if reverse:
+            reached = max((part.end for part in unfinished), default=start)
+        else:
+            reached = min((part.start for part in unfinished), default=end)
+        found = [slot for part in self._parts for slot in part.take(reached, reverse=reverse)]
+        items = in_order(sorted(found, key=_by_position))
+        return items[::-1] if reverse else items, reached
+
+    async def _ask(self, first: int, tail: int, deadline: Deadline) -> bool:
+        """Have objects search the next bit of their share. False: trimmed meanwhile.
+
+        A hole is waited for if it is ``first``, the reader's next position; else the object's part
+        stops there, so that the reader gets what comes before it.
+        """
+        reverse = self._reverse
+        parts = [
+            part
+            for part in self._parts
+            if not part.items and part.start < part.end and part.hole in (None, first)
+        ]
+        if not parts:
+            return True
+        share = max(_SHARE_BYTES_MIN, min(READ_BYTES_MAX, _ROUND_BYTES // len(parts)))
+
+        def calls(view: View) -> list[Call]:
+            return [
+                Call(
+                    part.ref.name,
+                    "select",
+                    messages.select(
+                        view.epoch,
+                        part.start,
+                        part.end,
+                        self._tags,
+                        self._wanted.every,
+                        reverse,
+                        self._entries_max,
+                        share,
+                        False,
+                    ),
+                )
+                for part in parts
+            ]
+
+        view, replies = await self._layout.guarded(calls, deadline)
+        for part, reply in zip(parts, replies, strict=True):
+            spacing = part.ref.spacing
+            if reply.code in (-errno.ENOENT, -errno.EIO):
+                if reply.code == -errno.ENOENT and await self._layout.outdated(view, deadline):
+                    return False
+                end = part.end if reverse else min(part.end, part.start + MISSING_AT_ONCE)
+                begin = max(part.start, part.end - MISSING_AT_ONCE) if reverse else part.start
+                doubtful = [*spacing.places(begin, end, part.ref.number)]
+                entries: Sequence[Entry] = []
+            else:
+                reply.check_call("select", part.ref.name)
+                found = core.decode_select(reply.payload, self._layout.macs.key)
+                cut = any(state == State.TRIMMED for *_, state in found.gaps)
+                if cut and (await self._layout.refresh(deadline)).trim_point > part.start:
+                    return False
+                begin, end = (found.end, part.end) if reverse else (part.start, found.end)
+                spans = doubtful_places(spacing, part.ref.number, found, begin, end)
+                doubtful, all_of_them = next_of(spans, MISSING_AT_ONCE, reverse=reverse)
+                if not all_of_them:
+                    begin, end = (doubtful[0], end) if reverse else (begin, doubtful[-1] + 1)
+                doubtful += [p for p in found.damaged if begin <= p < end]
+                entries = found.entries
+            slots, part.hole = await self._settled(doubtful, first, tail, deadline)
+            if part.hole is not None:
+                begin, end = (part.hole + 1, end) if reverse else (begin, part.hole)
+            items = [item for item in (*entries, *slots) if begin <= item.position < end]
+            part.items.extend(sorted(items, key=_by_position, reverse=reverse))
+            part.start, part.end = (part.start, begin) if reverse else (end, part.end)
+        return True
+
+    async def _settled(
+        self, positions: Iterable[int], first: int, tail: int, deadline: Deadline
+    ) -> tuple[list[Slot], int | None]:
+        """Read positions one by one; returns entries that fit, and gaps that may hide one.
+
+        And the hole before which it stopped, see :meth:`_ask`.
+        """
+        result: list[Slot] = []
+        hole = None
+        reverse = self._reverse
+        positions = sorted(set(positions), reverse=reverse)
+        for at in range(0, len(positions), _SETTLED_AT_ONCE):
+            some = sorted(positions[at : at + _SETTLED_AT_ONCE])
+            found = await self._reader.read(some, deadline)
+            hole = await self._reader.settle(
+                found, self._holes, tail, (), deadline, first=first, reverse=reverse
+            )
+            for slot in found.values():
+                if self._wanted.fit(slot.tags) if isinstance(slot, Entry) else slot.kind in _HIDING:
+                    result.append(slot)
+            if hole is not None:
+                break
+        return result, hole
+
+
+async def _stripe_at(reader: Reader, position: int, deadline: Deadline) -> Stripe | None:
+    """Return the stripe that has a position; None where it is trimmed."""
+    layout = reader.layout
+    if position < layout.view.trim_point:
+        return None
+    stripe = await layout.stripe_at(position, deadline)
+    return None if position < layout.view.trim_point else stripe
+
+
+class TagReader:
+    """Reads entries with some tags in order: an :class:`zlog._read.prefetch.OrderedReader`.
 
     Args:
         reader: of the log.
         budget: of the handle.
         wanted: the tags.
         position: where it begins.
-        patience: with holes.
-        indexes: of the stripe objects to look into; None: all.
+        holes: how long to wait for holes.
+        indexes: of the stripe objects to search; None: all.
     """
 
     def __init__(
@@ -121,33 +293,35 @@ class Selection:
         budget: Budget,
         wanted: Wanted,
         position: int,
-        patience: Patience,
+        holes: HoleTimeout,
         indexes: Collection[int] | None = None,
     ) -> None:
         reader.layout.macs.check_key()
         self.position = position
+        self._reader = reader
         self._budget = budget
-        self._patience = patience
-        self._lookup = _Lookup(reader, wanted, patience, indexes)
+        self._holes = holes
+        self._indexes = indexes
+        self._search = _TagSearch(reader, wanted, holes, indexes)
 
     def go_to(self, position: int) -> None:
-        """Read on from another position."""
+        """Continue at another position."""
         self.position = position
-        self._lookup.forget()
+        self._search.forget()
 
     async def next(self, tail: int) -> Sequence[Entry | Gap]:
         """Return what is next of the entries below ``tail``, which is above ``position``."""
-        lookup = self._lookup
+        layout = self._reader.layout
         while self.position < tail:
-            deadline = self._budget.longer(self._patience.seconds)
-            stripe = await lookup.stripe_at(self.position, deadline)
+            deadline = self._budget.longer(self._holes.seconds)
+            stripe = await _stripe_at(self._reader, self.position, deadline)
             if stripe is None:
-                gap = Gap(self.position, min(tail, lookup.trim_point), GapKind.TRIMMED)
+                gap = Gap(self.position, min(tail, layout.view.trim_point), GapKind.TRIMMED)
                 self.go_to(gap.end)
-                own = trimmed_part(lookup.layout, gap, lookup.indexes)
+                own = trimmed_part(layout, gap, self._indexes)
                 return [] if own is None else [own]
             end = min(tail, stripe.end)
-            found = await lookup.forward(stripe, self.position, end, tail, deadline)
+            found = await self._search.find(stripe, self.position, end, tail, deadline)
             if found is None:  # the trim point has passed it
                 continue
             items, self.position = found
@@ -156,7 +330,7 @@ class Selection:
         return ()
 
 
-class Backwards:
+class BackwardReader:
     """Reads ``[start, end)`` from its end, as far as the tail when it begins: see ``read_range``.
 
     Args:
@@ -188,251 +362,45 @@ class Backwards:
         self._kept: Gap | None = None
         self._reader = reader
         self._budget = budget
-        self._wanted = wanted
-        self._patience = Patience(budget.hole_timeout(hole_timeout))
-        self._lookup = _Lookup(reader, wanted, self._patience, None, entries_max)
+        self._holes = holes = HoleTimeout(budget.hole_timeout(hole_timeout))
+        self._search = None
+        if wanted is not None:
+            self._search = _TagSearch(reader, wanted, holes, None, entries_max, reverse=True)
 
     async def next(self) -> Sequence[Entry | Gap] | None:
         """Return what is next, which may be nothing; None at the end."""
-        deadline = self._budget.longer(self._patience.seconds)
+        deadline = self._budget.longer(self._holes.seconds)
         if self._position is None:
             self._tail = await self._reader.positions.tail_up_to(self._end, deadline)
             self._position = self._tail
         if self._position <= self._start:
             return None
-        lookup = self._lookup
-        stripe = await lookup.stripe_at(self._position - 1, deadline)
-        if stripe is None:
-            trimmed = Gap(self._start, self._position, GapKind.TRIMMED)
-            found: tuple[list[Entry | Gap], int] | None = [trimmed], self._start
-        else:
-            start = max(self._start, stripe.start, lookup.trim_point)
-            find = lookup.backward if self._wanted is not None else lookup.window_below
-            found = await find(stripe, start, self._position, self._tail, deadline)
+        found = await self._below(self._position, deadline)
         if found is None:
             return ()
         items, self._position = found
-        if self._kept is not None:  # the next items may go on with it
+        if self._kept is not None:  # the next items may continue it
             items = in_order([*items[::-1], self._kept])[::-1]
         last = items[-1] if items and self._position > self._start else None
         self._kept = last if isinstance(last, Gap) else None
         return items if self._kept is None else items[:-1]
 
-
-class _Lookup:
-    """Asks the objects of a stripe, and puts together what they answer."""
-
-    def __init__(
-        self,
-        reader: Reader,
-        wanted: Wanted | None,
-        patience: Patience,
-        indexes: Collection[int] | None,
-        entries_max: int = _ENTRIES_MAX,
-    ) -> None:
-        self._reader = reader
-        self.layout = reader.layout
-        self._wanted = wanted or Wanted((), every=False)
-        self._tags = [tag.encode() for tag in self._wanted.tags]
-        self._patience = patience
-        self.indexes = indexes
-        self._entries_max = entries_max
-        self._parts: list[_Part] = []
-        self._of: tuple[int, int] | None = None  # the stripe that these are of, and its end in them
-
-    @property
-    def trim_point(self) -> int:
-        return self.layout.view.trim_point
-
-    def forget(self) -> None:
-        """Give up what was found and not returned yet."""
-        self._of = None
-
-    async def stripe_at(self, position: int, deadline: Deadline) -> Stripe | None:
-        """Return the stripe that has a position; None where it is trimmed."""
-        if position < self.trim_point:
-            return None
-        stripe = await self.layout.stripe_at(position, deadline)
-        return None if position < self.trim_point else stripe
-
-    async def forward(
-        self, stripe: Stripe, start: int, end: int, tail: int, deadline: Deadline
-    ) -> tuple[list[Entry | Gap], int] | None:
-        """Look through ``[start, end)`` of a stripe; returns what was found, and how far that goes.
-
-        None: the log was trimmed beyond ``start`` meanwhile.
-        """
-        if self._of is None or self._of[0] != stripe.id:
-            self._parts = self._parts_of(stripe, start, end)
-        elif self._of[1] < end:
-            self._extend(stripe, self._of[1], end)
-        self._of = (stripe.id, end)
-        if not await self._ask(start, tail, deadline, reverse=False):
-            self.forget()
-            return None
-        reached = min((part.start for part in self._parts if part.start < part.end), default=end)
-        found = _below(self._parts, reached)
-        return in_order(found), reached
-
-    async def backward(
-        self, stripe: Stripe, start: int, end: int, tail: int, deadline: Deadline
-    ) -> tuple[list[Entry | Gap], int] | None:
-        """Do the same from the end downwards."""
-        if self._of is None or self._of[0] != stripe.id:
-            self._parts = self._parts_of(stripe, start, end)
-            self._of = (stripe.id, start)
-        if not await self._ask(end - 1, tail, deadline, reverse=True):
-            self.forget()
-            return None
-        reached = max((part.end for part in self._parts if part.start < part.end), default=start)
-        found: list[Slot] = []
-        for part in self._parts:
-            while part.items and part.items[0].position >= reached:
-                found.append(part.items.popleft())
-        found.sort(key=attrgetter("position"), reverse=True)
-        return in_order(found[::-1])[::-1], reached
-
-    async def window_below(
-        self, _: Stripe, start: int, end: int, tail: int, deadline: Deadline
-    ) -> tuple[list[Entry | Gap], int] | None:
-        """Read all entries of some positions right below ``end``, backwards."""
+    async def _below(self, end: int, deadline: Deadline) -> tuple[list[Entry | Gap], int] | None:
+        """Return what lies right below a position, as :meth:`_TagSearch.find` does."""
         reader = self._reader
+        stripe = await _stripe_at(reader, end - 1, deadline)
+        if stripe is None:
+            return [Gap(self._start, end, GapKind.TRIMMED)], self._start
+        start = max(self._start, stripe.start, reader.layout.view.trim_point)
+        if self._search is not None:
+            return await self._search.find(stripe, start, end, self._tail, deadline)
         first = max(start, end - _WINDOW_BACKWARDS)
-        found: dict[int, Slot] = {}
-        wanted = list(range(first, end))
-        while wanted:
-            more = await reader.read_some(wanted, deadline)
-            found.update(more)
-            wanted = [position for position in wanted if position not in found]
+        found = await reader.read(range(first, end), deadline)
         hole = await reader.settle(
-            found, self._patience, tail, (), deadline, first=end - 1, reverse=True
+            found, self._holes, self._tail, (), deadline, first=end - 1, reverse=True
         )
         first = first if hole is None else hole + 1
         return in_order(found[position] for position in range(first, end))[::-1], first
-
-    def _parts_of(self, stripe: Stripe, start: int, end: int) -> list[_Part]:
-        objects = self.layout.objects(self.layout.view, stripe)
-        wanted = range(stripe.width) if self.indexes is None else self.indexes
-        return [
-            _Part(objects[places.number], places.start, end)
-            for places in stripe.spacing.parts(start, end)
-            if places.number in wanted
-        ]
-
-    def _extend(self, stripe: Stripe, old_end: int, end: int) -> None:
-        """Have the parts go on to a later end."""
-        by_number = {part.ref.number: part for part in self._parts}
-        for more in self._parts_of(stripe, old_end, end):
-            known = by_number.get(more.ref.number)
-            if known is None:
-                self._parts.append(more)
-            else:
-                known.start = (
-                    min(known.start, more.start) if known.start < known.end else more.start
-                )
-                known.end = end
-
-    async def _ask(self, first: int, tail: int, deadline: Deadline, *, reverse: bool) -> bool:
-        """Have objects look through the next bit of their share. False: trimmed meanwhile.
-
-        A hole is waited for if it is ``first``, the reader's next position; else the object's part
-        stops there, so that the reader gets what comes before it.
-        """
-        parts = [part for part in self._parts if part.is_pending(first)]
-        if not parts:
-            return True
-        share = max(_SHARE_BYTES_MIN, min(READ_BYTES_MAX, _ROUND_BYTES // len(parts)))
-
-        def calls(view: View) -> list[Call]:
-            return [
-                Call(
-                    part.ref.name,
-                    "select",
-                    messages.select(
-                        view.epoch,
-                        part.start,
-                        part.end,
-                        self._tags,
-                        self._wanted.every,
-                        reverse,
-                        self._entries_max,
-                        share,
-                        False,
-                    ),
-                )
-                for part in parts
-            ]
-
-        view, replies = await self.layout.guarded(calls, deadline)
-        for part, reply in zip(parts, replies, strict=True):
-            spacing = part.ref.spacing
-            if reply.code in (-errno.ENOENT, -errno.EIO):
-                if reply.code == -errno.ENOENT and await self.layout.outdated(view, deadline):
-                    return False
-                end = part.end if reverse else min(part.end, part.start + MISSING_AT_ONCE)
-                begin = max(part.start, part.end - MISSING_AT_ONCE) if reverse else part.start
-                doubtful = [*spacing.places(begin, end, part.ref.number)]
-                entries: Sequence[Entry] = []
-            else:
-                reply.check_call("select", part.ref.name)
-                found = core.decode_select(reply.payload, self.layout.macs.key)
-                cut = any(state == State.TRIMMED for *_, state in found.gaps)
-                if cut and (await self.layout.refresh(deadline)).trim_point > part.start:
-                    return False
-                begin, end = (found.end, part.end) if reverse else (part.start, found.end)
-                spans = doubtful_places(spacing, part.ref.number, found, begin, end)
-                doubtful, all_of_them = next_of(spans, MISSING_AT_ONCE, reverse=reverse)
-                if not all_of_them:
-                    begin, end = (doubtful[0], end) if reverse else (begin, doubtful[-1] + 1)
-                doubtful += [p for p in found.damaged if begin <= p < end]
-                entries = found.entries
-            slots, hole = await self._settled(doubtful, first, tail, deadline, reverse=reverse)
-            part.hole = hole
-            if hole is not None:
-                begin, end = (hole + 1, end) if reverse else (begin, hole)
-            items = [item for item in (*entries, *slots) if begin <= item.position < end]
-            items.sort(key=attrgetter("position"), reverse=reverse)
-            part.items.extend(items)
-            part.start, part.end = (part.start, begin) if reverse else (end, part.end)
-        return True
-
-    async def _settled(
-        self, positions: Iterable[int], first: int, tail: int, deadline: Deadline, *, reverse: bool
-    ) -> tuple[list[Slot], int | None]:
-        """Read positions one by one; returns entries that fit, and gaps that may hide one.
-
-        And the hole before which it stopped, see :meth:`_ask`.
-        """
-        result: list[Slot] = []
-        hole = None
-        positions = sorted(set(positions), reverse=reverse)
-        for at in range(0, len(positions), _SETTLED_AT_ONCE):
-            some = sorted(positions[at : at + _SETTLED_AT_ONCE])
-            found = await self._reader.read(some, deadline)
-            hole = await self._reader.settle(
-                found, self._patience, tail, (), deadline, first=first, reverse=reverse
-            )
-            for slot in found.values():
-                if self._wanted.fit(slot.tags) if isinstance(slot, Entry) else slot.kind in _HIDING:
-                    result.append(slot)
-            if hole is not None:
-                break
-        return result, hole
-
-
-_WINDOW_BACKWARDS = 1024
-"""Positions that are read at a time where all entries are read backwards."""
-
-
-def _below(parts: Sequence[_Part], reached: int) -> list[Slot]:
-    """Take off what lies below a position, in order."""
-    taken: list[list[Slot]] = []
-    for part in parts:
-        own: list[Slot] = []
-        while part.items and part.items[0].position < reached:
-            own.append(part.items.popleft())
-        taken.append(own)
-    return list(heapq.merge(*taken, key=attrgetter("position")))
 
 
 async def last_entry(
@@ -440,7 +408,7 @@ async def last_entry(
 ) -> Entry | None:
     """Return the newest entry with the tags, if any; see :meth:`zlog.Log.last`."""
     deadline = budget.deadline(timeout)
-    backwards = Backwards(reader, budget, wanted, 0, None, entries_max=1)
+    backwards = BackwardReader(reader, budget, wanted, 0, None, entries_max=1)
     while (items := await backwards.next()) is not None:
         for item in items:
             if isinstance(item, Entry):

@@ -9,8 +9,10 @@ from types import MappingProxyType
 from zlog._base.deadline import Deadline
 from zlog._base.options import MIRROR_ENDED, MIRROR_OF
 from zlog._catalog.rights import check_change
+from zlog._layout.change_positions import change_positions
 from zlog._layout.views import Edit
 from zlog._native import messages
+from zlog._positions.positions import Positions
 from zlog._read.read import Reader
 from zlog._trim.trim import trim_to
 from zlog.view import ObjectRef, View
@@ -42,27 +44,28 @@ async def promote(reader: Reader, deadline: Deadline) -> None:
     if not view.mirror:
         return
     with contextlib.suppress(_Promoted):
-        await _trim_rest(reader, view, deadline)
+        await _trim_rest(reader.positions, view, deadline)
         await layout.change(marked(None), deadline)
 
 
-async def _trim_rest(reader: Reader, ended: View, deadline: Deadline) -> None:
+async def _trim_rest(positions: Positions, ended: View, deadline: Deadline) -> None:
     """Trim all above the tail.
 
     Raises:
         _Promoted: the log is no mirror any more.
     """
+    layout = positions.layout
     if ended.trim_point > ended.tail_floor:  # the copier died while it began the mirror there
-        await trim_to(reader.layout, ended.trim_point, deadline, past_cursors=True)
-    view, end = await reader.positions.written_end(deadline, _check_ended)
+        await trim_to(layout, ended.trim_point, deadline, past_cursors=True)
+    view, end = await positions.written_end(deadline, _check_ended)
 
     def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
         _check_ended(view)
         return messages.trim(view.epoch, ref.spacing.packed, group)
 
     for start in range(max(view.tail_floor, view.trim_point), end, _TRIMMED_AT_ONCE):
-        positions = range(start, min(start + _TRIMMED_AT_ONCE, end))
-        await reader.change_positions("trim", request, positions, deadline)
+        some = range(start, min(start + _TRIMMED_AT_ONCE, end))
+        await change_positions(layout, "trim", request, some, deadline)
 
 
 def _check_ended(view: View) -> None:

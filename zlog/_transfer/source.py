@@ -10,10 +10,9 @@ from zlog._base.deadline import Deadline
 from zlog._base.settings import Budget
 from zlog._layout.layout import Layout
 from zlog._native import core
-from zlog._read.holes import Patience
 from zlog._read.items import Slot
-from zlog._read.iterate import WINDOW_BYTES, WINDOW_POSITIONS_MAX, Ahead
-from zlog._read.read import Reader, WindowRead
+from zlog._read.prefetch import Prefetcher
+from zlog._read.read import Reader, Window
 from zlog._transfer.pieces import Batch, Filled, Mark, Piece, Trimmed, joined, mark_of
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import CorruptEntry, ForgedEntry, NotWritten, UnsupportedVersion
@@ -37,7 +36,7 @@ _TRIMMED = _Held(State.TRIMMED)
 _SETTLED = (State.WRITTEN, State.FILLED, State.TRIMMED)
 
 
-class Source:
+class Source(Prefetcher[list[Piece]]):
     """Reads a log's pieces in order, and settles its holes as every reader does.
 
     Args:
@@ -46,15 +45,11 @@ class Source:
         start: the first position.
     """
 
-    def __init__(self, reader: Reader, budget: Budget, start: int) -> None:
-        self._layout = reader.layout
-        self._windows = _PieceWindows(reader, budget)
-        self._ahead: Ahead[list[Piece]] = Ahead(reader, budget, self._windows, start, WINDOW_BYTES)
+    with_ids = 1
 
-    @property
-    def position(self) -> int:
-        """The next position."""
-        return self._ahead.position
+    def __init__(self, reader: Reader, budget: Budget, start: int) -> None:
+        super().__init__(reader, budget, start, budget.hole_timeout(...))
+        self._hole: int | None = None  # a position of the last window that stays open
 
     async def next(self, tail: int) -> list[Piece]:
         """Return what is next, below ``tail``. Nothing: ``position`` is a hole that stays open.
@@ -63,71 +58,51 @@ class Source:
             CorruptEntry: a position is lost.
             ForgedEntry: what is there was not made with the log's key.
         """
-        pieces = await self._ahead.next(tail)
-        if self._windows.hole is not None:
-            self._ahead.go_to(self._windows.hole)
-            self._windows.hole = None
+        pieces = await super().next(tail)
+        if self._hole is not None:
+            self.go_to(self._hole)
+            self._hole = None
         return pieces
 
     def open_hole(self) -> NotWritten:
         """The error that says that ``position`` can't be copied."""
         return NotWritten(
-            f"position {self.position} of log {self._layout} is a hole that was not filled",
+            f"position {self.position} of log {self.reader.layout} is a hole that was not filled",
             hint="Open the log so that it can be filled: in a store that can be written, with a"
             " hole time-out. Or copy what lies below it.",
         )
 
-
-async def mark_at(reader: Reader, budget: Budget, position: int) -> Mark | None:
-    """Return the mark of a position below the tail; None where it is trimmed."""
-    source = Source(reader, budget, position)
-    pieces = await source.next(position + 1)
-    return mark_of(pieces[0], position) if pieces else None
-
-
-class _PieceWindows:
-    """Windows as pieces. ``hole``: a position of the last one that stays open, if there is any."""
-
-    def __init__(self, reader: Reader, budget: Budget) -> None:
-        self._reader = reader
-        self._budget = budget
-        self._patience = Patience(budget.hole_timeout(...))
-        self.hole: int | None = None
-
-    def positions_max(self, _: int) -> int:
-        return WINDOW_POSITIONS_MAX
-
-    def start(self, start: int, end: int, bytes_max: int) -> WindowRead:
-        return self._reader.start(start, end, bytes_max, with_ids=True)
-
-    async def finish(self, read: WindowRead, tail: int) -> tuple[list[Piece], int, int]:
-        deadline = self._budget.longer(self._patience.seconds)
+    async def finish(
+        self, window: Window, tail: int, deadline: Deadline
+    ) -> tuple[list[Piece], int, int]:
+        """See :class:`Prefetcher`."""
+        reader = self.reader
         found: dict[int, _Held] = {}
-        mac = self._reader.layout.macs.key
-        for asked, reply in zip(read.parts, await read.started.finish(deadline), strict=True):
+        mac = reader.layout.macs.key
+        for asked, reply in zip(window.parts, await window.started.finish(deadline), strict=True):
             if reply.code == Code.OK:
                 _take(reply.payload, mac, asked, found)
-        end = read.end
-        while missing := [p for p in range(read.start, end) if p not in found]:
-            left = read.bytes_max - _bytes_of(found)
-            if missing[0] == self.hole or (left <= 0 and missing[0] > read.start):
+        end = window.end
+        while missing := [p for p in range(window.start, end) if p not in found]:
+            left = window.bytes_max - _bytes_of(found)
+            if missing[0] == self._hole or (left <= 0 and missing[0] > window.start):
                 end = missing[0]
-            elif not await self._read(missing, left // len(read.parts), found, deadline):
-                slots = await self._reader.read(missing, deadline)
-                await self._reader.settle(slots, self._patience, tail, read.parts, deadline)
+            elif not await self._read(missing, left // len(window.parts), found, deadline):
+                slots = await reader.read(missing, deadline)
+                await reader.settle(slots, self.holes, tail, window.parts, deadline)
                 self._take_settled(slots, found)
-        read.end = end
-        return _pieces(found, read.start, end), _bytes_of(found), end
+        window.end = end
+        return _pieces(found, window.start, end), _bytes_of(found), end
 
     async def _read(
         self, positions: Sequence[int], bytes_max: int, found: dict[int, _Held], deadline: Deadline
     ) -> bool:
         """Read positions that a window lacks; returns whether any of them holds something."""
         before = len(found)
-        _, asked, replies = await self._reader.read_once(positions, max(1, bytes_max), deadline)
+        _, asked, replies = await self.reader.ask(positions, max(1, bytes_max), deadline)
         for (_, group), reply in zip(asked, replies, strict=True):
             if reply.code == Code.OK:
-                _take(reply.payload, self._reader.layout.macs.key, group, found)
+                _take(reply.payload, self.reader.layout.macs.key, group, found)
         return len(found) > before
 
     def _take_settled(self, slots: dict[int, Slot], found: dict[int, _Held]) -> None:
@@ -136,25 +111,27 @@ class _PieceWindows:
             if isinstance(slot, Entry) or slot.kind is GapKind.FILLED:
                 continue
             if slot.kind is GapKind.LOST:
-                raise _lost(self._reader.layout, slot)
+                raise _lost(self.reader.layout, slot)
             if slot.kind is GapKind.FORGED:
-                raise _forged(self._reader.layout, slot)
+                raise _forged(self.reader.layout, slot)
             if slot.kind is GapKind.UNREADABLE:
-                what = f"position {position} of log {self._reader.layout}"
+                what = f"position {position} of log {self.reader.layout}"
                 raise UnsupportedVersion(f"{what} was stored by a newer version of zlog", gap=slot)
             if slot.kind is GapKind.UNWRITTEN:
-                self.hole = position
+                self._hole = position
                 return
             found[position] = _TRIMMED
 
     def trimmed(self, gap: Gap) -> list[Piece]:
+        """See :class:`Prefetcher`."""
         return [Trimmed(gap.position, gap.end)]
 
-    def cut(self, content: list[Piece]) -> tuple[list[Piece], Gap | None]:
-        return content, None  # pieces are joined where that matters
 
-    def put(self, gap: Gap, content: list[Piece]) -> list[Piece]:
-        return [Trimmed(gap.position, gap.end), *content]
+async def mark_at(reader: Reader, budget: Budget, position: int) -> Mark | None:
+    """Return the mark of a position below the tail; None where it is trimmed."""
+    source = Source(reader, budget, position)
+    pieces = await source.next(position + 1)
+    return mark_of(pieces[0], position) if pieces else None
 
 
 def _take(

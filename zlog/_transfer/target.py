@@ -30,7 +30,7 @@ from zlog._base.settings import Budget
 from zlog._layout.layout import Layout
 from zlog._native import core, messages
 from zlog._read.cursors import Cursors
-from zlog._read.iterate import WINDOW_BYTES
+from zlog._read.prefetch import WINDOW_BYTES
 from zlog._read.read import Reader
 from zlog._transfer.pieces import Batch, Filled, Mark, Piece, mark_of, part_from, parts_without
 from zlog._transfer.promote import marked, promote
@@ -293,7 +293,7 @@ class Target:
 
     async def _has_lost(self, position: int) -> bool:
         """Whether what was stored at a position is damaged or gone, in the primary copy."""
-        _, _, replies = await self._reader.read_once([position], 1, self._budget.deadline())
+        _, _, replies = await self._reader.ask([position], 1, self._budget.deadline())
         return any(
             reply.code == Code.OK
             and core.decode_read(reply.payload, [position], self._layout.macs.key).state(0)

@@ -20,8 +20,8 @@ from typing import NamedTuple
 from zlog._base.deadline import Deadline
 from zlog._layout.layout import Layout
 from zlog._native import messages
-from zlog._read.holes import Patience
-from zlog._read.read import READ_BYTES_MAX, Reader
+from zlog._read.holes import HoleTimeout
+from zlog._read.read import Reader
 from zlog._trim.count import ask, taken_end
 from zlog.environment import SteadyTime
 from zlog.limits import HOLE_TIMEOUT_SECONDS
@@ -255,8 +255,9 @@ async def _settle(
                     break
                 patient = True  # with what is in the way then: it may be very much
                 most = min(start + _FILL_POSITIONS, last)
-                window = reader.start(start, most, READ_BYTES_MAX)
-                await reader.finish(window, Patience(HOLE_TIMEOUT_SECONDS), most, deadline)
+                found = await reader.read_some(range(start, most), deadline)
+                holes = HoleTimeout(HOLE_TIMEOUT_SECONDS)
+                await reader.settle(found, holes, most, (), deadline)
             start = reached
         if start < last:
             return start, False

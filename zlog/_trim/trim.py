@@ -9,10 +9,10 @@ from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
 from zlog._base.refusals import refused_call
+from zlog._layout.change_positions import change_positions
 from zlog._layout.layout import Layout
 from zlog._layout.reclaim import reclaim
 from zlog._native import messages
-from zlog._read.read import Reader
 from zlog.errors import HeldByCursor, ZlogError
 from zlog.view import ObjectRef, Stripe, View
 
@@ -20,13 +20,13 @@ _RECORDS_PER_CALL = 1024
 """What one call frees at most, so that it never keeps an OSD busy for long."""
 
 
-async def trim(reader: Reader, positions: Sequence[int], deadline: Deadline) -> None:
+async def trim(layout: Layout, positions: Sequence[int], deadline: Deadline) -> None:
     """Trim single positions, written or not."""
 
     def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
         return messages.trim(view.epoch, ref.spacing.packed, group)
 
-    await reader.change_positions("trim", request, positions, deadline)
+    await change_positions(layout, "trim", request, positions, deadline)
 
 
 async def trim_to(

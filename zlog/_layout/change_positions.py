@@ -1,0 +1,75 @@
+"""Running a method on the stripe objects that have some positions."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterable, Sequence
+
+from zlog._base.codes import Code
+from zlog._base.deadline import Deadline
+from zlog._base.io import Call, Reply
+from zlog._layout.layout import Layout
+from zlog.errors import CorruptEntry
+from zlog.view import ObjectRef, View
+
+
+def by_object(
+    layout: Layout, view: View, positions: Iterable[int]
+) -> list[tuple[ObjectRef, list[int]]]:
+    """Sort positions that are not trimmed, in ascending order, by the object that has them.
+
+    Raises:
+        StripeUnknown: one lies in an archived stripe that was not looked up.
+    """
+    groups: dict[str, tuple[ObjectRef, list[int]]] = {}
+    for position in positions:
+        if position >= view.trim_point:
+            objects = layout.objects(view, layout.stripe_of(view, position))
+            ref = objects[objects[0].spacing.number(position)]
+            groups.setdefault(ref.name, (ref, []))[1].append(position)
+    return list(groups.values())
+
+
+async def change_positions(
+    layout: Layout,
+    method: str,
+    request: Callable[[View, ObjectRef, list[int]], bytes],
+    positions: Sequence[int],
+    deadline: Deadline,
+    *refusals: Code,
+) -> list[tuple[ObjectRef, Reply]]:
+    """Run an idempotent method on the objects of some positions.
+
+    Positions below the trim point are left out: nothing remains to be changed there.
+
+    Args:
+        layout: of the log.
+        method: of the class.
+        request: returns the request to one object, for the positions that it has.
+        positions: ascending.
+        deadline: budget.
+        refusals: codes other than OK that the objects may answer with.
+
+    Returns:
+        Each object with its reply.
+
+    Raises:
+        CorruptEntry: an object is missing.
+    """
+    groups: list[tuple[ObjectRef, list[int]]] = []
+
+    def calls(view: View) -> list[Call]:
+        groups[:] = by_object(layout, view, positions)
+        return [Call(ref.name, method, request(view, ref, group)) for ref, group in groups]
+
+    while True:
+        view, replies = await layout.guarded(calls, deadline)
+        result = [(ref, reply) for (ref, _), reply in zip(groups, replies, strict=True)]
+        missing = [ref.name for ref, reply in result if reply.code == -errno.ENOENT]
+        if not missing:
+            break
+        if not await layout.outdated(view, deadline):
+            raise CorruptEntry(f"stripe object {missing[0]} is missing")
+    for ref, reply in result:
+        reply.check_call(method, ref.name, *refusals)
+    return result
