@@ -17,6 +17,7 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from zlog._append.outcomes import Failed
 from zlog._base import instruments
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
@@ -288,28 +289,33 @@ class _Instruments:
 
     def _attach_appender(self, client: LogClient, name: str) -> None:
         appender: Any = client.appender
-        send = appender.send
+        append_round = appender.append_round
 
         async def measured(
             entries: Sequence[NewEntry], start: int, end: int, deadline: Deadline
-        ) -> Sequence[int]:
+        ) -> Sequence[int] | Failed:
             began = time.perf_counter()
             tallies = self._tallies
-            with self._span("zlog.append", {"zlog.log": name, "zlog.entries": end - start}):
-                try:
-                    positions: Sequence[int] = await send(entries, start, end, deadline)
-                except BaseException as error:
-                    with tallies.lock:
-                        tallies.failures[type(error).__name__] += 1
-                    raise
+            appended: Sequence[int] | Failed = ()
+            try:
+                with self._span("zlog.append", {"zlog.log": name, "zlog.entries": end - start}):
+                    appended = await append_round(entries, start, end, deadline)
+                    if isinstance(appended, Failed):
+                        raise appended.error  # so that the span has it
+            except BaseException as error:
+                with tallies.lock:
+                    tallies.failures[type(error).__name__] += 1
+                if isinstance(appended, Failed):
+                    return appended
+                raise
             took = time.perf_counter() - began
             with tallies.lock:
                 tallies.append_seconds.add(took)
                 tallies.round_entries.add(end - start)
                 tallies.entries += end - start
-            return positions
+            return appended
 
-        appender.send = measured
+        appender.append_round = measured
 
     async def measured(
         self, name: str, calls: Sequence[Call], began: float, work: Awaitable[list[Reply]]

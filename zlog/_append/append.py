@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from zlog._append.alike import AppendId, compare
 from zlog._append.compression import Compression
+from zlog._append.outcomes import Failed
 from zlog._append.roll import RollWatch
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
@@ -112,21 +113,20 @@ class Appender:
         start = 0
         while start < len(entries):
             end = core.entries_cut(entries, start, APPEND_ENTRIES_MAX, APPEND_BYTES_MAX)
-            try:
-                positions += await self.send(entries, start, end, deadline)
-            except ZlogError as error:
-                error.positions = (*positions, *error.positions, *[None] * (len(entries) - end))
-                raise
+            appended = await self.append_round(entries, start, end, deadline)
+            if isinstance(appended, Failed):
+                raise appended.error_of_all(positions, len(entries) - end)
+            positions += appended
             start = end
         return positions
 
-    async def append_round(self, entries: Sequence[NewEntry], deadline: Deadline) -> Sequence[int]:
-        """Append entries that were checked and are few enough for one round; as ``append``."""
-        return await self.send(entries, 0, len(entries), deadline)
-
-    async def send(
+    async def append_round(
         self, entries: Sequence[NewEntry], start: int, end: int, deadline: Deadline
-    ) -> Sequence[int]:
+    ) -> Sequence[int] | Failed:
+        """Append ``entries[start:end]``, which were checked and are few enough for one round.
+
+        Returns their positions, in the entries' order; or what they failed with.
+        """
         count = end - start
         if self._rolls.alert:
             await self._rolls.act(deadline)
@@ -135,10 +135,9 @@ class Appender:
         try:
             appended = await work.append(count, self._positions, deadline)
         except ZlogError as error:
-            error.positions = (*work.acknowledged(count),)
             if isinstance(error, StoreTimeout):
                 await explain(self._layout.io, error)
-            raise
+            return Failed(error, work.acknowledged(count))
         if not self._layout.view.sequencer:
             self._layout.head.announce()
         return appended

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from zlog._append.append import Appender
-from zlog._append.outcomes import not_sent, outcomes_of
+from zlog._append.outcomes import Failed, not_sent
 from zlog._append.rounds import ROUND_BYTES_MAX, RoundPolicy
 from zlog._base.io import Io, deadline_of
 from zlog._native.core import Append, Gathering
@@ -44,7 +44,7 @@ class Coalescer:
             timeout,
             world_of(loop).clock,
         )
-        self._rounds: set[asyncio.Task[Sequence[int]]] = set()
+        self._rounds: set[asyncio.Task[Sequence[int] | Failed]] = set()
         self._under_way = 0  # entries in these rounds
         self._policy = RoundPolicy(io.store)
         self.append = self._gathering.append
@@ -69,7 +69,8 @@ class Coalescer:
             entries, appends, late = gathering.take(share, ROUND_BYTES_MAX)
             gathering.complete(late, [not_sent() for _ in late])
             if entries:
-                work = self._appender.append_round(entries, deadline_of(self._io, self._timeout))
+                deadline = deadline_of(self._io, self._timeout)
+                work = self._appender.append_round(entries, 0, len(entries), deadline)
                 task = self._loop.create_task(work)
                 self._rounds.add(task)
                 self._under_way += len(appends)
@@ -79,13 +80,12 @@ class Coalescer:
     def _rounds_max(self) -> int:
         return self._policy.rounds_max(len(self._gathering) + self._under_way)
 
-    def _finished(self, appends: list[Append], task: asyncio.Task[Sequence[int]]) -> None:
+    def _finished(self, appends: list[Append], task: asyncio.Task[Sequence[int] | Failed]) -> None:
         self._rounds.discard(task)
         self._under_way -= len(appends)
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        if error is None:
-            self._gathering.complete(appends, task.result())
-        else:
-            self._gathering.complete(appends, outcomes_of(error, len(appends)))
+        appended = task.result() if error is None else Failed(error, (None,) * len(appends))
+        outcomes = appended.outcomes() if isinstance(appended, Failed) else appended
+        self._gathering.complete(appends, outcomes)
         # After the tasks of this round: what they append next leaves together too.
         self._loop.call_soon(self._send)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from zlog.errors import StoreTimeout, ZlogError
@@ -10,11 +12,34 @@ from zlog.errors import StoreTimeout, ZlogError
 E = TypeVar("E", bound=BaseException)
 
 
-def outcomes_of(error: BaseException, count: int) -> list[int | BaseException]:
-    """Return what became of each append of a round that failed."""
-    acknowledged = error.positions if isinstance(error, ZlogError) else ()
-    known = acknowledged or (None,) * count
-    return [again(error) if position is None else position for position in known]
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A round that failed, perhaps after some of its entries were acknowledged.
+
+    Attributes:
+        error: why.
+        positions: of each entry; None: it was not acknowledged.
+    """
+
+    error: BaseException
+    positions: Sequence[int | None]
+
+    def outcomes(self) -> list[int | BaseException]:
+        """Return what became of each append of the round."""
+        if len(self.positions) == 1:
+            return [self.error_of_all()]
+        return [again(self.error) if each is None else each for each in self.positions]
+
+    def error_of_all(self, before: Sequence[int] = (), not_sent: int = 0) -> BaseException:
+        """Return the error of a list of entries that this round is a part of.
+
+        Args:
+            before: positions of the entries in earlier rounds.
+            not_sent: how many entries were left for later rounds.
+        """
+        if isinstance(self.error, ZlogError):
+            self.error.positions = (*before, *self.positions, *[None] * not_sent)
+        return self.error
 
 
 def not_sent(

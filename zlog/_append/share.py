@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 
 from zlog._append.append import Appender
-from zlog._append.outcomes import not_confirmed, not_sent, outcomes_of
+from zlog._append.outcomes import Failed, not_confirmed, not_sent
 from zlog._append.rounds import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX
 from zlog._base.io import Io, deadline_of
 from zlog._io import drive
@@ -81,15 +81,17 @@ class SharedAppends:
 
     def _send(self, gathering: SharedRound) -> None:
         entries = gathering.close()
+        nothing = (None,) * len(entries)
         joined, began = self._rounds.joined, self._io.monotonic()
         try:
             round_deadline = deadline_of(self._io, self._timeout)
-            gathering.outcomes = drive(self._appender.append_round(entries, round_deadline))
+            work = self._appender.append_round(entries, 0, len(entries), round_deadline)
+            appended = drive(work)
+            gathering.outcomes = appended.outcomes() if isinstance(appended, Failed) else appended
         except Exception as error:  # noqa: BLE001 - all whose entries were sent are told
-            alone = len(entries) == 1
-            gathering.outcomes = [error] if alone else outcomes_of(error, len(entries))
+            gathering.outcomes = Failed(error, nothing).outcomes()
         except BaseException:  # a signal's handler ended the leader's call, and not those of others
-            gathering.outcomes = outcomes_of(_interrupted(), len(entries))
+            gathering.outcomes = Failed(_interrupted(), nothing).outcomes()
             raise
         finally:
             self._patience = min(self._io.monotonic() - began, _WAIT_SECONDS_MAX)
