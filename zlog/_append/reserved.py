@@ -20,7 +20,7 @@ from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.pool_full import explain
 from zlog._base.refusals import refused_call
-from zlog._layout.change_positions import change_positions
+from zlog._layout.object_calls import change_positions
 from zlog._native import core
 from zlog._positions.positions import refusal
 from zlog._read.items import no_entry

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
-from zlog._base.io import Call
 from zlog._base.names import check_range
 from zlog._layout.layout import Layout
+from zlog._layout.object_calls import call_each
 from zlog._native import messages
 from zlog._positions.positions import Positions
-from zlog.view import OPEN_END, Stripe, View
+from zlog.view import OPEN_END, ObjectRef, Stripe, View
 
 
 class LogStat(NamedTuple):
@@ -96,11 +96,9 @@ async def object_stats(
     Nor those that answer with one of the ``expected`` errors.
     """
 
-    def calls(view: View) -> list[Call]:
-        request = messages.stat(view.epoch)
-        return [Call(ref.name, "stat", request) for ref in layout.objects(view, stripe)]
+    def request(view: View, _: ObjectRef) -> bytes:
+        return messages.stat(view.epoch)
 
-    view, replies = await layout.guarded(calls, deadline)
-    for reply in replies:
-        reply.check(f"stat of log {view.log!r}", -errno.ENOENT, *expected)
-    return [messages.stat_reply(each.payload) for each in replies if each.code == Code.OK]
+    refs = layout.objects(layout.view, stripe)
+    replies = await call_each(layout, "stat", refs, request, deadline, -errno.ENOENT, *expected)
+    return [messages.stat_reply(r.payload) for r in replies.values() if r.code == Code.OK]

@@ -17,7 +17,7 @@ from zlog._base.codes import Code, FillCode
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply, Started
 from zlog._base.striping import Places
-from zlog._layout.change_positions import by_object, change_positions
+from zlog._layout.object_calls import by_object, change_positions
 from zlog._native import messages
 from zlog._positions.positions import Positions
 from zlog._read.copies import read_copies

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from zlog._base.deadline import Deadline
 from zlog._base.options import MIRROR_ENDED, MIRROR_OF
 from zlog._catalog.rights import check_change
-from zlog._layout.change_positions import change_positions
+from zlog._layout.object_calls import change_positions
 from zlog._layout.views import Edit
 from zlog._native import messages
 from zlog._positions.positions import Positions

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import errno
 from bisect import bisect_left
-from collections.abc import Sequence
 
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
-from zlog._base.io import Call
 from zlog._layout.layout import Layout
+from zlog._layout.object_calls import call_each
 from zlog._native import core, messages
 from zlog._positions.stat import object_stats
 from zlog._read.cursors import Cursors
@@ -249,41 +248,28 @@ async def _listed(
     """Have objects list their tags from where they are on; those that can't are struck off."""
     refs = sorted(left, key=left.__getitem__)[:_OBJECTS_AT_ONCE]
 
-    def calls(view: View) -> list[Call]:
-        return [
-            Call(ref.name, "tags_list", messages.tags_list(view.epoch, left[ref], end))
-            for ref in refs
-        ]
+    def request(view: View, ref: ObjectRef) -> bytes:
+        return messages.tags_list(view.epoch, left[ref], end)
 
-    _, replies = await layout.guarded(calls, deadline)
-    listed: dict[ObjectRef, core.ReplyBytes] = {}
-    for ref, reply in zip(refs, replies, strict=True):
-        reply.check_call("tags_list", ref.name, *_GONE)
-        if reply.code == Code.OK:
-            listed[ref] = reply.payload
-        else:
+    replies = await call_each(layout, "tags_list", refs, request, deadline, *_GONE)
+    for ref, reply in replies.items():
+        if reply.code != Code.OK:
             del left[ref]
-    return listed
+    return {ref: reply.payload for ref, reply in replies.items() if reply.code == Code.OK}
 
 
 async def _compact(
     layout: Layout, pages: dict[ObjectRef, tuple[int, int, list[int]]], deadline: Deadline
 ) -> None:
     """Have objects trim some positions of ranges, and give their space back."""
+
+    def request(view: View, ref: ObjectRef) -> bytes:
+        first, end, superseded = pages[ref]
+        return messages.compact(view.epoch, first, end, ref.spacing.packed, superseded)
+
     while pages:
-        refs = list(pages)
-
-        def calls(view: View, refs: Sequence[ObjectRef] = refs) -> list[Call]:
-            requests = []
-            for ref in refs:
-                first, end, superseded = pages[ref]
-                request = messages.compact(view.epoch, first, end, ref.spacing.packed, superseded)
-                requests.append(Call(ref.name, "compact", request))
-            return requests
-
-        _, replies = await layout.guarded(calls, deadline)
-        for ref, reply in zip(refs, replies, strict=True):
-            reply.check_call("compact", ref.name, *_GONE)
+        replies = await call_each(layout, "compact", pages, request, deadline, *_GONE)
+        for ref, reply in replies.items():
             _, end, superseded = pages.pop(ref)
             if reply.code != Code.OK:
                 continue
@@ -295,22 +281,14 @@ async def _compact(
 
 async def _rebuild(layout: Layout, changed: dict[ObjectRef, range], deadline: Deadline) -> None:
     """Have objects make their index of tags anew, which has all that was trimmed."""
+
+    def request(view: View, ref: ObjectRef) -> bytes:
+        return messages.tags_rebuild(view.epoch, changed[ref].start, changed[ref].stop)
+
     while changed:
-        refs = list(changed)[:_OBJECTS_AT_ONCE]
-
-        def calls(view: View, refs: Sequence[ObjectRef] = refs) -> list[Call]:
-            return [
-                Call(
-                    ref.name,
-                    "tags_rebuild",
-                    messages.tags_rebuild(view.epoch, changed[ref].start, changed[ref].stop),
-                )
-                for ref in refs
-            ]
-
-        _, replies = await layout.guarded(calls, deadline)
-        for ref, reply in zip(refs, replies, strict=True):
-            reply.check_call("tags_rebuild", ref.name, *_GONE)
+        refs = [*changed][:_OBJECTS_AT_ONCE]
+        replies = await call_each(layout, "tags_rebuild", refs, request, deadline, *_GONE)
+        for ref, reply in replies.items():
             left = changed.pop(ref)
             if reply.code == Code.OK:
                 reached = messages.tags_rebuild_reply(reply.payload).end

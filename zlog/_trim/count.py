@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
-from zlog._base.io import Call
 from zlog._layout.layout import Layout
+from zlog._layout.object_calls import call_each
 from zlog._layout.prefix import prefix_end
 from zlog._native import messages
 from zlog._positions.stat import object_stats
@@ -55,19 +55,14 @@ async def ask(
     An object counts as much as one call may. One that is missing is left out: nothing will ever be
     written to it. So is one whose header is damaged in all copies: what it held is lost.
     """
-    refs = list(starts)
 
-    def calls(view: View) -> list[Call]:
-        return [
-            Call(ref.name, "count", messages.count(view.epoch, starts[ref], end)) for ref in refs
-        ]
+    def request(view: View, ref: ObjectRef) -> bytes:
+        return messages.count(view.epoch, starts[ref], end)
 
-    _, replies = await layout.guarded(calls, deadline)
-    for ref, reply in zip(refs, replies, strict=True):
-        reply.check_call("count", ref.name, *_LOST)
+    replies = await call_each(layout, "count", starts, request, deadline, *_LOST)
     return {
         ref: messages.count_reply(reply.payload)
-        for ref, reply in zip(refs, replies, strict=True)
+        for ref, reply in replies.items()
         if reply.code == Code.OK
     }
 

@@ -9,8 +9,8 @@ from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
 from zlog._base.refusals import refused_call
-from zlog._layout.change_positions import change_positions
 from zlog._layout.layout import Layout
+from zlog._layout.object_calls import change_positions
 from zlog._layout.reclaim import reclaim
 from zlog._native import messages
 from zlog.errors import HeldByCursor, ZlogError

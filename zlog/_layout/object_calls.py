@@ -1,4 +1,4 @@
-"""Running a method on the stripe objects that have some positions."""
+"""Running a method on some stripe objects, or on those that have some positions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,35 @@ from zlog._base.io import Call, Reply
 from zlog._layout.layout import Layout
 from zlog.errors import CorruptEntry
 from zlog.view import ObjectRef, View
+
+
+async def call_each(
+    layout: Layout,
+    method: str,
+    objects: Iterable[ObjectRef],
+    request: Callable[[View, ObjectRef], bytes],
+    deadline: Deadline,
+    *refusals: int,
+) -> dict[ObjectRef, Reply]:
+    """Run an idempotent method on some objects at the same time.
+
+    Args:
+        layout: of the log.
+        method: of the class.
+        objects: which.
+        request: returns the request to one object.
+        deadline: budget.
+        refusals: codes other than OK that the objects may answer with.
+    """
+    refs = [*objects]
+
+    def calls(view: View) -> list[Call]:
+        return [Call(ref.name, method, request(view, ref)) for ref in refs]
+
+    _, replies = await layout.guarded(calls, deadline)
+    for ref, reply in zip(refs, replies, strict=True):
+        reply.check_call(method, ref.name, *refusals)
+    return dict(zip(refs, replies, strict=True))
 
 
 def by_object(
