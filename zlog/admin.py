@@ -25,7 +25,7 @@ from zlog._io import BlockingIo, drive
 from zlog._layout.views import release
 from zlog._native import core, messages
 from zlog._sequencer import BlockingSequencer, Credentials
-from zlog._sequencer.session import LinkLost
+from zlog._sequencer.link import LinkLost
 from zlog._trim.retention import DOUBT_HINT
 from zlog.distribution import how_to_install
 from zlog.errors import LogNotFound, SequencerRefused, SequencerUnavailable, ZlogError

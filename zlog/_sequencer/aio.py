@@ -12,7 +12,7 @@ from typing import cast
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import parse_address
 from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
-from zlog._sequencer.dialing import Dialers, OneLink
+from zlog._sequencer.dialing import Dialer
 from zlog._sequencer.frames import (
     FRAME,
     STATUS_BYTES_MAX,
@@ -23,7 +23,8 @@ from zlog._sequencer.frames import (
 )
 from zlog._sequencer.greeting import CONNECT_SECONDS_MAX, connect_error, greet
 from zlog._sequencer.keepalive import keep_alive
-from zlog._sequencer.session import LinkLost, Session
+from zlog._sequencer.link import LinkLost
+from zlog._sequencer.session import Dialers, Session
 from zlog.environment import world_of
 from zlog.errors import SequencerTimeout
 
@@ -48,27 +49,20 @@ class AsyncioSequencer(Session):
         return dialers.session(address, credentials)
 
 
-class _Dialer(OneLink["_Link", "_Guard"]):
+class _Dialer(Dialer["_Link", "_Guard"]):
     """Connects, one task at a time."""
 
     def __init__(self, address: str, credentials: Credentials) -> None:
-        super().__init__(address, credentials, _Guard, self.monotonic)
+        super().__init__(address, credentials, _Guard)
 
     def monotonic(self) -> float:
         """The clock of ``_Link.heard``."""
         return asyncio.get_running_loop().time()
 
-    async def link(self, deadline: Deadline) -> _Link:
-        """Return the live link, made if there is none."""
-        if self._link is not None and not self._link.lost:
-            return self._link
-        return await self._link_made(deadline)
-
     async def close(self) -> None:
         """End the link and make no other."""
-        self._closed = True
+        await super().close()
         if self._link is not None:
-            self._link.drop("closed by its user")
             await asyncio.wait({self._link.ended})
 
     async def _dial(self, deadline: Deadline) -> _Link:

@@ -20,7 +20,7 @@ from zlog._base.deadline import Deadline
 from zlog._base.sequencer import parse_address
 from zlog._native.core import Mutex, reentrant_call
 from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
-from zlog._sequencer.dialing import Dialers, OneLink
+from zlog._sequencer.dialing import Dialer
 from zlog._sequencer.frames import (
     FRAME,
     STATUS_BYTES_MAX,
@@ -31,7 +31,8 @@ from zlog._sequencer.frames import (
 )
 from zlog._sequencer.greeting import CONNECT_SECONDS_MAX, connect_error, greet
 from zlog._sequencer.keepalive import keep_alive
-from zlog._sequencer.session import LinkLost, Session
+from zlog._sequencer.link import LinkLost
+from zlog._sequencer.session import Dialers, Session
 from zlog._sequencer.tls import TlsStream
 from zlog.errors import SequencerTimeout
 
@@ -63,32 +64,19 @@ class BlockingSequencer(Session):
         return _SHARED.session(address, credentials)
 
 
-class _Dialer(OneLink["_Link", "_Guard"]):
+class _Dialer(Dialer["_Link", "_Guard"]):
     """Connects, one thread at a time."""
 
     monotonic = staticmethod(time.monotonic)
 
     def __init__(self, address: str, credentials: Credentials) -> None:
-        super().__init__(address, credentials, _Guard, self.monotonic)
+        super().__init__(address, credentials, _Guard)
         _LIVE.add(self)
 
     def close_copy(self) -> None:
         """Close the socket that a fork has copied, leaving the parent's connection alone."""
         if self._link is not None:
             self._link.close_copy()
-
-    async def link(self, deadline: Deadline) -> _Link:
-        """Return the live link, made if there is none."""
-        link = self._link
-        if link is not None and not link.lost:
-            return link
-        return await self._link_made(deadline)
-
-    async def close(self) -> None:
-        """End the link and make no other."""
-        self._closed = True
-        if self._link is not None:
-            self._link.drop("closed by its user")
 
     async def _dial(self, deadline: Deadline) -> _Link:
         step = deadline.sooner(CONNECT_SECONDS_MAX)

@@ -8,47 +8,28 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
-from weakref import WeakSet, WeakValueDictionary
+from typing import Generic, TypeVar
+from weakref import WeakSet
 
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import LogAddress
 from zlog._native.core import Mutex
 from zlog._sequencer.credentials import Credentials
 from zlog._sequencer.greeting import Refusal
-from zlog._sequencer.session import Dialer, Guard, Lane, Link, Session
+from zlog._sequencer.link import Guard, Lane, Link
 from zlog.errors import SequencerRefused, SequencerTimeout, SequencerUnavailable
 
-
-class LosableLink(Link, Protocol):
-    """A link that knows its end.
-
-    Attributes:
-        lost: why it ended; empty while it lives.
-    """
-
-    lost: str
-
-
-L = TypeVar("L", bound=LosableLink)
+L = TypeVar("L", bound=Link)
 G = TypeVar("G", bound=Guard)
-D = TypeVar("D", bound="SharedDialer")
 
 
-class SharedDialer(Dialer, Protocol):
-    """A dialer of several sessions, which it knows for as long as they are there."""
-
-    sessions: WeakSet[Session]
-
-
-class OneLink(ABC, Generic[L, G]):
-    """Holds the link, and the locks under which it is made and logs are opened on it.
+class Dialer(ABC, Generic[L, G]):
+    """Makes the link and holds it, and the locks under which it is made and logs are opened on it.
 
     Args:
         address: of the sequencer.
         credentials: for it.
         new_guard: makes a lock.
-        clock: tells seconds, and never goes back.
 
     Attributes:
         sessions: that share it.
@@ -61,14 +42,13 @@ class OneLink(ABC, Generic[L, G]):
         address: str,
         credentials: Credentials,
         new_guard: Callable[[], G],
-        clock: Callable[[], float],
     ) -> None:
         self._address = address
         self._credentials = credentials
         self._new_guard = new_guard
-        self._refusal = Refusal(clock)
+        self._refusal = Refusal(self.monotonic)
         self._closed = False
-        self.sessions = WeakSet[Session]()
+        self.sessions = WeakSet[object]()
         self.left = deque[set[LogAddress]]()
         self._lanes: dict[LogAddress, Lane] = {}
         self._unused: set[Lane] = set()
@@ -76,8 +56,19 @@ class OneLink(ABC, Generic[L, G]):
         self._dialing = self._new_guard()
         self._mutex = Mutex()
 
-    async def _link_made(self, deadline: Deadline) -> L:
-        """Return the live link, made if there is none."""
+    @abstractmethod
+    def monotonic(self) -> float:
+        """Seconds on a clock that never goes back, which is that of ``Link.heard``."""
+
+    async def link(self, deadline: Deadline) -> L:
+        """Return the live link, made if there is none.
+
+        Raises:
+            SequencerUnavailable: it can't be made.
+        """
+        link = self._link
+        if link is not None and not link.lost:
+            return link
         if not await self._dialing.acquire(deadline):
             raise SequencerTimeout(f"could not connect to {self._address} in time")
         try:
@@ -85,17 +76,20 @@ class OneLink(ABC, Generic[L, G]):
                 raise SequencerUnavailable(f"the client of {self._address} is closed")
             if self._link is None or self._link.lost:
                 self._refusal.check()
-                self._link = await self._dialed(deadline)
+                try:
+                    self._link = await self._dial(deadline)
+                except SequencerRefused as error:
+                    self._refusal.note(error)
+                    raise
             return self._link
         finally:
             self._dialing.release()
 
-    async def _dialed(self, deadline: Deadline) -> L:
-        try:
-            return await self._dial(deadline)
-        except SequencerRefused as error:
-            self._refusal.note(error)
-            raise
+    async def close(self) -> None:
+        """End the link and make no other."""
+        self._closed = True
+        if self._link is not None:
+            self._link.drop("closed by its user")
 
     @abstractmethod
     async def _dial(self, deadline: Deadline) -> L:
@@ -129,39 +123,3 @@ class OneLink(ABC, Generic[L, G]):
             self._unused.discard(lane)
             if not lane.users and self._lanes.get(lane.log) is lane:
                 del self._lanes[lane.log]
-
-
-class Dialers(Generic[D]):
-    """Dialers that sessions share: one for each sequencer and what is shown to it.
-
-    One is there for as long as a session has it; a session that is forgotten without being closed
-    counts no more.
-
-    Args:
-        new: makes a dialer.
-    """
-
-    def __init__(self, new: Callable[[str, Credentials], D]) -> None:
-        self._new = new
-        self._dialers = WeakValueDictionary[tuple[str, Credentials], D]()
-        self._lock = Mutex()
-
-    def session(self, address: str, credentials: Credentials) -> Session:
-        """Return a new session."""
-        key = (address, credentials)
-
-        def leave(session: Session) -> bool:
-            with self._lock:
-                dialer.sessions.discard(session)
-                if dialer.sessions:
-                    return False
-                self._dialers.pop(key, None)
-                return True
-
-        with self._lock:
-            dialer = self._dialers.get(key) or self._dialers.setdefault(
-                key, self._new(address, credentials)
-            )
-            session = Session(address, dialer, leave)
-            dialer.sessions.add(session)
-            return session

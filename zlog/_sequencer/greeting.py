@@ -8,8 +8,8 @@ from collections.abc import Callable
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import NotConnected, OtherProtocol, parse_address
 from zlog._sequencer.frames import PROTOCOL_VERSION, Code, Kind, Reply
+from zlog._sequencer.link import Link, LinkLost
 from zlog._sequencer.reasons import reason_of
-from zlog._sequencer.session import Link, LinkLost
 from zlog._sequencer.token import Pair, Token, new_number, same
 from zlog.errors import SequencerBusy, SequencerRefused, SequencerTimeout, SequencerUnavailable
 

@@ -1,6 +1,6 @@
 """What a TCP sequencer client does, once for threads and once for asyncio.
 
-A dialer brings links (live connections that have said HELLO), a link carries one request and its
+A dialer makes links (live connections that have said HELLO), a link carries one request and its
 answer. Everything else is here: logs are opened when they are first used on a link and again when
 the sequencer has forgotten them, a lost link is replaced once per call, codes become exceptions.
 
@@ -12,15 +12,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, Protocol
-from weakref import finalize
+from typing import Any, Final, Generic, TypeVar
+from weakref import WeakValueDictionary, finalize
 
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import Grant, LogAddress, OtherStore
+from zlog._native.core import Mutex
+from zlog._sequencer.credentials import Credentials
+from zlog._sequencer.dialing import Dialer
 from zlog._sequencer.frames import Code, Kind, Reply
+from zlog._sequencer.link import Handle, Lane, Link, LinkLost
 from zlog.errors import (
     LogNotFound,
     NotLeader,
@@ -31,6 +34,8 @@ from zlog.errors import (
     ZlogError,
 )
 from zlog.limits import GRANT_COUNT_MAX
+
+D = TypeVar("D", bound=Dialer[Any, Any])
 
 _TRIES = 4
 """How often one call opens its log, at most, and loses its connection."""
@@ -56,101 +61,6 @@ _MEANING = {
 }
 
 
-class LinkLost(SequencerUnavailable):
-    """The connection ended before the answer came."""
-
-
-class Link(Protocol):
-    """One live connection to a sequencer.
-
-    Attributes:
-        heard: when it last brought anything, by its dialer's clock.
-    """
-
-    heard: float
-
-    async def call(
-        self, kind: Kind, handle: int, a: int, b: int, payload: bytes, deadline: Deadline
-    ) -> Reply:
-        """Send one request and return its answer. Raises LinkLost or SequencerTimeout."""
-        ...
-
-    def drop(self, reason: str) -> None:
-        """End the connection; every call that waits on it raises LinkLost."""
-        ...
-
-
-class Guard(Protocol):
-    """A lock that is waited for until a deadline."""
-
-    async def acquire(self, deadline: Deadline) -> bool:
-        """Take the lock; False when the deadline passes first."""
-        ...
-
-    def release(self) -> None:
-        """Give the lock back."""
-        ...
-
-
-class Handle:
-    """What one OPEN gave, on one link: compared by identity, so that a later OPEN is told apart."""
-
-    __slots__ = ("link", "number")
-
-    def __init__(self, link: Link, number: int) -> None:
-        self.link = link
-        self.number = number
-
-
-class Lane:
-    """One log, for all sessions of a dialer that use it.
-
-    Attributes:
-        guard: held while the log is opened or closed.
-        handle: what it was last opened as; None: it is closed.
-        users: sessions that use it; counted by the dialer.
-    """
-
-    __slots__ = ("guard", "handle", "log", "users")
-
-    def __init__(self, log: LogAddress, guard: Guard) -> None:
-        self.log = log
-        self.guard = guard
-        self.handle: Handle | None = None
-        self.users = 0
-
-
-class Dialer(Protocol):
-    """Connects to one sequencer, for one session or several."""
-
-    def monotonic(self) -> float:
-        """Seconds on a clock that never goes back."""
-        ...
-
-    async def link(self, deadline: Deadline) -> Link:
-        """Return the live link, made if there is none. Raises SequencerUnavailable."""
-        ...
-
-    left: deque[set[LogAddress]]
-    """The logs of each session that was closed, or forgotten without that."""
-
-    def lane(self, log: LogAddress, lanes: dict[LogAddress, Lane], logs: set[LogAddress]) -> Lane:
-        """Return what sessions share that use ``log``; enter it in the lanes and logs of one."""
-        ...
-
-    def unused(self) -> Sequence[Lane]:
-        """Return lanes whose sessions have left."""
-        ...
-
-    def forget(self, lane: Lane) -> None:
-        """Drop a lane, unless a session uses it again."""
-        ...
-
-    async def close(self) -> None:
-        """End the link and make no other."""
-        ...
-
-
 class Session:
     """A sequencer client over TCP: see :class:`zlog._sequencer.SequencerClient`.
 
@@ -161,7 +71,10 @@ class Session:
     """
 
     def __init__(
-        self, address: str, dialer: Dialer, leave: Callable[[Session], bool] = lambda _: True
+        self,
+        address: str,
+        dialer: Dialer[Any, Any],
+        leave: Callable[[Session], bool] = lambda _: True,
     ) -> None:
         self._address = address
         self._dialer = dialer
@@ -262,7 +175,8 @@ class Session:
 
     async def _link(self, deadline: Deadline) -> Link:
         self._check_open()
-        return await self._dialer.link(deadline)
+        link: Link = await self._dialer.link(deadline)
+        return link
 
     async def _ask(self, kind: Kind, log: LogAddress, a: int, b: int, deadline: Deadline) -> Reply:
         """Send a request about a log that may first have to be opened.
@@ -380,3 +294,39 @@ class Session:
             return SequencerBusy(f"{about}{self._address} has reached one of its limits")
         meaning = _MEANING.get(Code(code), "refused") if code in set(Code) else f"said {code}"
         return SequencerUnavailable(f"{about}{self._address} {meaning}")
+
+
+class Dialers(Generic[D]):
+    """Dialers that sessions share: one for each sequencer and what is shown to it.
+
+    One is there for as long as a session has it; a session that is forgotten without being closed
+    counts no more.
+
+    Args:
+        new: makes a dialer.
+    """
+
+    def __init__(self, new: Callable[[str, Credentials], D]) -> None:
+        self._new = new
+        self._dialers = WeakValueDictionary[tuple[str, Credentials], D]()
+        self._lock = Mutex()
+
+    def session(self, address: str, credentials: Credentials) -> Session:
+        """Return a new session."""
+        key = (address, credentials)
+
+        def leave(session: Session) -> bool:
+            with self._lock:
+                dialer.sessions.discard(session)
+                if dialer.sessions:
+                    return False
+                self._dialers.pop(key, None)
+                return True
+
+        with self._lock:
+            dialer = self._dialers.get(key) or self._dialers.setdefault(
+                key, self._new(address, credentials)
+            )
+            session = Session(address, dialer, leave)
+            dialer.sessions.add(session)
+            return session
