@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import zlog
-from zlog._append.alike import AppendId, compare
+from zlog._append.same_id import AppendId, compare
 from zlog._base.codes import State
 from zlog._base.io import deadline_of
 from zlog._base.mac import Key

@@ -21,8 +21,8 @@ from .faulty import FaultyStore
 @pytest.fixture(autouse=True)
 def at_every_append(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at each append whether a sequencer is on offer, and without a pause after a failure."""
-    monkeypatch.setattr("zlog._positions.announcements._LOOK_SECONDS", 0.0)
-    monkeypatch.setattr("zlog._positions.announcements._PAUSE_LOOKS", 0.0)
+    monkeypatch.setattr("zlog._positions.announcements._POLL_SECONDS", 0.0)
+    monkeypatch.setattr("zlog._positions.announcements._PAUSE_POLLS", 0.0)
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ class Following:
 
     def wait_until_it_is_heard(self) -> None:
         """Wait until it watches."""
-        wakes = self._log._client.positions._wakes
+        wakes = self._log._client.positions._notifications
         wait_until(lambda: wakes.number > 0)
 
     def wait_until_the_log_is_gone(self) -> None:

@@ -7,7 +7,7 @@ is here already" before it looks at the epoch, so these answers of a write are d
 - READ_ONLY: another entry, junk or a trim is there; this one is not and never will be.
 - STALE_EPOCH: it is not there, and the seal keeps it out.
 - BEYOND_STRIPE: no entry can be there; only an epoch above this one might change that.
-- ALIKE: nothing was done; whether the entry is there, its data tells (:mod:`zlog._append.alike`).
+- ALIKE: nothing was done; whether the entry is there, its data tells (:mod:`zlog._append.same_id`).
 - REQUEST_TOO_NEW: nothing was done; an older class takes entries that are not compressed, and none
   with tags.
 
@@ -28,10 +28,10 @@ import errno
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from zlog._append.alike import AppendId, compare
 from zlog._append.compression import Compression
 from zlog._append.outcomes import Failed
 from zlog._append.roll import RollWatch
+from zlog._append.same_id import AppendId, compare
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
@@ -326,7 +326,7 @@ class _Round:
                 if self._compression.refused(view, ref.name, reply.code, sent):
                     rest, failure = group, None
                 elif reply.code == Code.ALIKE:
-                    rest, failure = await self._take_alike(ref, group, reply, deadline)
+                    rest, failure = await self._take_same_id(ref, group, reply, deadline)
                 else:
                     rest, failure = self._take_answer(ref, group, reply)
                 if not isinstance(error, StoreTimeout):  # which holds for others as well
@@ -368,7 +368,7 @@ class _Round:
             return [], from_code(reply.code, what)
         return [], None
 
-    async def _take_alike(
+    async def _take_same_id(
         self, ref: ObjectRef, group: list[_Slot], reply: Reply, deadline: Deadline
     ) -> tuple[list[_Slot], ZlogError | None]:
         """Acknowledge the entries that are there; others move on, or are returned."""

@@ -1,9 +1,9 @@
-"""A log without a sequencer looks for one on offer, and takes back the offer of one that is gone.
+"""Finding a sequencer for a log without one, by the announcement in the store's directory.
 
-The offer in the store's directory is a hint. Its sequencer looks every few seconds that it is there
-(`zlog.seqr.election.leadership`), so one that was taken back wrongly, by a client whose network is
-at fault, is out again soon. Without that the offer of a sequencer that is gone for good would stay,
-and every writer would try it.
+The announcement is a hint. A client withdraws that of a sequencer that is gone for good, which
+every writer would try otherwise. The sequencer checks every few seconds that its announcement is
+there (`zlog.seqr.election.leadership`), so one that a client with a broken network has withdrawn is
+soon there again.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from zlog.view import View
 
 _logger = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 1.0
-"""How often a writer without a sequencer looks whether one is on offer."""
+_POLL_SECONDS = 1.0
+"""How often a writer without a sequencer polls for an announcement."""
 
-_PAUSE_LOOKS = 4.0
-"""How many times as long as it took the next look waits at least."""
+_PAUSE_POLLS = 4.0
+"""The least pause before the next poll, as a multiple of the time that the last one took."""
 
 _GONE_SECONDS = 60.0
 """How long connecting must fail before a sequencer counts as gone. A refused connection shows it at
 once: then the network is there, and no process at the address."""
 
 
-class Offers:
+class Announcements:
     """Finds a sequencer for one log, on behalf of its writers.
 
     Args:
@@ -40,56 +40,56 @@ class Offers:
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         self._io = layout.io
-        self._next_look = 0.0
+        self._next_poll = 0.0
         self._missing = ""
         self._missing_since = 0.0
 
     def postpone(self) -> None:
-        """Do not look just now: the log has only just lost its sequencer."""
-        self._next_look = self._io.monotonic() + _LOOK_SECONDS
+        """Do not poll just now: the log has only just lost its sequencer."""
+        self._next_poll = self._io.monotonic() + _POLL_SECONDS
 
-    async def look(self, view: View, deadline: Deadline) -> None:
+    async def poll(self, view: View, deadline: Deadline) -> None:
         """Look, once in a while, for a sequencer for a view that has none.
 
         Raises:
-            SequencerRefused: the one on offer and this client don't trust each other.
+            SequencerRefused: the announced one and this client don't trust each other.
         """
         io, limit = self._io, self._layout.outage.limit
         began = io.monotonic()
-        if began < self._next_look:
+        if began < self._next_poll:
             return
-        # Of many appends at once, one looks; the others need not wait for what it finds.
-        self._next_look = began + _LOOK_SECONDS + limit
-        offered = await self._layout.directory.sequencer(deadline)
-        if not offered:
+        # One of many concurrent appends polls; the others need not wait for the result.
+        self._next_poll = began + _POLL_SECONDS + limit
+        announced = await self._layout.directory.sequencer(deadline)
+        if not announced:
             self._missing = ""
-        elif not await self._have_opened(offered, view, deadline):
-            offered = ""
-        if not offered and io.store.sequencer() is not None:
+        elif not await self._have_opened(announced, view, deadline):
+            announced = ""
+        if not announced and io.store.sequencer() is not None:
             await self._layout.change(unless_newer(view, sequencer=SHARED_ADDRESS), deadline)
         now = io.monotonic()
-        self._next_look = now + max(_LOOK_SECONDS, _PAUSE_LOOKS * (now - began))
+        self._next_poll = now + max(_POLL_SECONDS, _PAUSE_POLLS * (now - began))
 
-    async def _have_opened(self, offered: str, view: View, deadline: Deadline) -> bool:
-        """Ask the sequencer on offer to take the log over. Returns whether it has."""
+    async def _have_opened(self, announced: str, view: View, deadline: Deadline) -> bool:
+        """Ask the announced sequencer to take the log over. Returns whether it has."""
         io = self._io
         began = io.monotonic()
         try:
             step = deadline.sooner(self._layout.outage.limit)
-            await io.sequencer(offered).open(self._layout.address, view.epoch, step)
+            await io.sequencer(announced).open(self._layout.address, view.epoch, step)
         except SequencerBusy:
             return False
         except SequencerRefused:
-            self._next_look = io.monotonic()  # the next append shall fail, too
+            self._next_poll = io.monotonic()  # the next append shall fail, too
             raise
         except OtherStore:
-            await self._take_back(offered, deadline)
+            await self._withdraw(announced, deadline)
             return False
         except NotConnected as error:
-            if self._missing != offered:
-                self._missing, self._missing_since = offered, began
+            if self._missing != announced:
+                self._missing, self._missing_since = announced, began
             if error.refused or io.monotonic() - self._missing_since >= _GONE_SECONDS:
-                await self._take_back(offered, deadline)
+                await self._withdraw(announced, deadline)
             return False
         except SequencerUnavailable:
             self._missing = ""
@@ -97,13 +97,17 @@ class Offers:
         self._missing = ""
         return True
 
-    async def _take_back(self, offered: str, deadline: Deadline) -> None:
-        """Strike off the offer of a sequencer that is gone, unless it is another's by now."""
+    async def _withdraw(self, announced: str, deadline: Deadline) -> None:
+        """Withdraw the announcement of a sequencer that is gone, unless it is another's by now."""
         log, store = self._layout.view.log, self._io.store.url
         try:
-            await self._layout.directory.withdraw(offered, deadline)
-        except ZlogError as error:  # not permitted, or too slow: the log does without all the same
-            _logger.debug("could not take back the offer of %s in %s: %s", offered, store, error)
+            await self._layout.directory.withdraw(announced, deadline)
+        except ZlogError as error:  # not permitted, or too slow: the log works without
+            _logger.debug(
+                "could not withdraw the announcement of %s in %s: %s", announced, store, error
+            )
             return
         self._missing = ""
-        _logger.info("took back the offer of %s in %s: log %r can't reach it", offered, store, log)
+        _logger.info(
+            "withdrew the announcement of %s in %s: log %r can't reach it", announced, store, log
+        )

@@ -1,9 +1,9 @@
-"""Waking readers that wait for entries of a log without a sequencer to wait at.
+"""Notifying readers that wait for entries of a log without a sequencer to wait at.
 
-Its writers announce at an empty object that there may be more, and such readers watch it. That is
-a hint: an announcement may be lost, a client may not be allowed to watch, and a writer may be
-older. So a reader that waits looks from time to time all the same: seldom while announcements come
-first.
+Its writers notify the watchers of an empty object when there may be more entries, and such readers
+watch it. That is a hint: a notification may be lost, a client may not be allowed to watch, and a
+writer may be older. So a reader that waits also polls: seldom while notifications arrive before
+it finds entries.
 
 Source: docs/design.md, "Exclusive writers".
 """
@@ -17,8 +17,8 @@ import math
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
 
-LOOK_SECONDS = 1.0
-"""How often a reader looks that is told in time."""
+NOTIFIED_POLL_SECONDS = 1.0
+"""How often a reader polls that is notified in time."""
 
 _REFUSED = (-errno.EOPNOTSUPP, -errno.EPERM, -errno.EACCES)
 """What a store answers that has no means, or a cluster whose caps don't allow it."""
@@ -30,16 +30,16 @@ _FAILED_SECONDS = 0.05
 """After a watch was lost, how long until the next one."""
 
 
-class Wakes:
-    """What one handle hears of a log.
+class Notifications:
+    """The notifications that one handle receives of a log.
 
     Args:
         io: the world.
         object: that is watched.
 
     Attributes:
-        number: of the last announcement; 0 while none can be heard.
-        prompt: whether the last entries that were waited for were announced before they were found.
+        number: of the last notification; 0 while none can be received.
+        prompt: whether a notification came before the last entries that were waited for.
     """
 
     def __init__(self, io: Io, object: str) -> None:
@@ -50,9 +50,9 @@ class Wakes:
         self._refused_until = -math.inf
 
     async def wait(self, number: int, seconds: float) -> bool:
-        """Wait for another announcement than this one; returns whether there was one in time.
+        """Wait for another notification than this one; returns whether one came in time.
 
-        With 0 it waits until announcements are heard: none that comes later is missed.
+        With 0 it waits until the object is watched: no later notification is missed.
         """
         deadline = deadline_of(self._io, seconds)
         if self._io.monotonic() >= self._refused_until:

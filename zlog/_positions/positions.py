@@ -22,8 +22,8 @@ from zlog._layout.layout import Layout
 from zlog._layout.prefix import prefix_end
 from zlog._layout.views import backoff, check_room
 from zlog._native import messages
-from zlog._positions.announcements import Offers
-from zlog._positions.notifications import LOOK_SECONDS, Wakes
+from zlog._positions.announcements import Announcements
+from zlog._positions.notifications import NOTIFIED_POLL_SECONDS, Notifications
 from zlog.errors import (
     AppendRefused,
     BeyondTail,
@@ -60,9 +60,9 @@ class Positions:
         self._handed_out = 0  # positions below it have been, as far as this handle knows
         self._io = layout.io
         self._outage = layout.outage
-        self._offers = Offers(layout)
+        self._announcements = Announcements(layout)
         self._told = False
-        self._wakes = Wakes(layout.io, wake_object(layout.address.name))
+        self._notifications = Notifications(layout.io, wake_object(layout.address.name))
         self._known = (0, 0)  # a stripe, by id, and a position: all below it is confirmed
 
     async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:
@@ -88,7 +88,7 @@ class Positions:
                 )
             view = self.layout.view
             if not view.sequencer:
-                await self._offers.look(view, deadline)
+                await self._announcements.poll(view, deadline)
                 view, position = await self._scan(deadline, whole=True)
                 if refusal(view) is not None:  # since it was looked at
                     continue
@@ -96,7 +96,7 @@ class Positions:
                     check_room(view.log, position)
                     return view, position
             if self._outage.lost(view.epoch):
-                self._offers.postpone()
+                self._announcements.postpone()
                 await self.layout.drop_sequencer(view, deadline)
                 continue
             if tried != view.epoch:  # this call's attempts in one epoch add up, however far apart
@@ -238,15 +238,15 @@ class Positions:
 
     async def wait(self, position: int, timeout: float, deadline: Deadline) -> int | None:
         """Wait until the tail has passed ``position``. Returns the tail; None at the timeout."""
-        io, wakes = self._io, self._wakes
+        io, notifications = self._io, self._notifications
         end = io.monotonic() + timeout
         poll = _POLL_SECONDS
         woken: bool | None = None
         while True:
-            number = wakes.number  # first: what is announced while it looks counts
+            number = notifications.number  # first: what comes during the poll counts
             tail = await self._wait_once(position, end - io.monotonic(), deadline)
             if tail is not None and tail > position:
-                wakes.prompt = wakes.prompt if woken is None else woken
+                notifications.prompt = notifications.prompt if woken is None else woken
                 return tail
             left = end - io.monotonic()
             if left <= 0:
@@ -254,9 +254,10 @@ class Positions:
                 await self.layout.refresh(deadline)
                 return None
             if tail is not None:  # no sequencer to wait at: this was one look at the objects
-                if woken:  # in vain: not at the pace of who does that
+                if woken:  # in vain: do not poll at the sender's pace
                     await io.sleep(min(_POLL_SECONDS, left))
-                woken = await wakes.wait(number, min(LOOK_SECONDS if wakes.prompt else poll, left))
+                pause = NOTIFIED_POLL_SECONDS if notifications.prompt else poll
+                woken = await notifications.wait(number, min(pause, left))
                 poll = min(poll * 2, _POLL_SECONDS_MAX)
 
     async def _ask(self, view: View, count: int, deadline: Deadline) -> tuple[View, int] | None:

@@ -17,9 +17,9 @@ from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from zlog._append.alike import AppendId, compare
 from zlog._append.compression import Compression
 from zlog._append.roll import RollWatch
+from zlog._append.same_id import AppendId, compare
 from zlog._base.codes import Code, State
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
