@@ -24,11 +24,12 @@ from zlog._layout.layout import Layout
 from zlog._lifecycle import NewLog, create_log, find_log, find_or_create_log
 from zlog._native import core
 from zlog._positions.positions import Positions
-from zlog._read.columns import Columns, column_range_reader
+from zlog._read.columns import Columns, column_reader
 from zlog._read.cursors import CursorClient, Cursors
 from zlog._read.holes import HoleTimeout
 from zlog._read.items import no_entry
 from zlog._read.iterate import Follower, Items, RangeReader, range_reader
+from zlog._read.prefetch import WINDOW_BYTES
 from zlog._read.read import Reader
 from zlog._read.select import BackwardReader, Match, Wanted, last_entry
 from zlog._read.times import as_time, find_time
@@ -136,17 +137,23 @@ class LogClient:
         hole_timeout: Timeout,
     ) -> RangeReader[list[Columns]]:
         """Return what reads a range as columns; see :meth:`zlog.Log.read_columns`."""
-        return column_range_reader(
+        if window_bytes is not None and window_bytes < 1:
+            raise ValueError(f"a window takes at least one byte, not {window_bytes}")
+        chosen = None if indexes is None else frozenset(indexes)
+        if chosen is not None and any(index < 0 for index in chosen):
+            raise ValueError("a stripe's objects are numbered from 0")
+        ordered = column_reader(
             self.reader,
             self.budget,
             start,
-            end,
-            indexes,
-            window_bytes,
             hole_timeout,
             None if tags is None else Wanted.of(tags, match),
+            indexes=chosen,
+            window_bytes=window_bytes or WINDOW_BYTES,
             with_tags=with_tags,
+            passes_holes=True,
         )
+        return RangeReader(self.positions, self.budget, ordered, end)
 
     def follower(
         self, start: int, tags: Collection[str] | None, match: Match, hole_timeout: Timeout

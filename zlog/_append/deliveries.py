@@ -76,7 +76,7 @@ class Deliveries:
         appended = 0
         for some in _rounds(entries):
             missing = attempt.missing(some)
-            await attempt.append(missing, self._deadline(timeout))
+            await attempt.appender.append(missing, self._deadline(timeout))
             appended += len(missing)
         attempt.finish()
         return appended
@@ -99,6 +99,9 @@ class _Attempt:
 
     Life: begun → recovered, if others were before it → appending → finished; or, at any time,
     superseded by a later one.
+
+    Attributes:
+        appender: appends entries of the delivery, at positions that the head has recorded.
     """
 
     def __init__(
@@ -119,7 +122,7 @@ class _Attempt:
         self._writer = _writer_id(layout.address.log_id, key, incarnation)
         self._written: Counter[bytes] = Counter()
         first = number << _NUMBERS_BITS
-        self._appender = Appender(layout, self, self._writer, entry_bytes_max, number=first)
+        self.appender = Appender(layout, self, self._writer, entry_bytes_max, number=first)
 
     async def granted(self, deadline: Deadline) -> list[range]:
         """Return the positions that the attempts before were granted, in windows."""
@@ -171,10 +174,6 @@ class _Attempt:
         elif count:
             del self._written[content]
         return count > 0
-
-    async def append(self, entries: Sequence[NewEntry], deadline: Deadline) -> None:
-        """Append entries that are in the log nowhere else."""
-        await self._appender.append(entries, deadline)
 
     def finish(self) -> None:
         """Raise DeliveryDiffers if earlier attempts have written what was not among the entries."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from zlog._base.codes import Code
@@ -12,7 +12,6 @@ from zlog._native import core
 from zlog._read.doubt import trimmed_part
 from zlog._read.holes import HoleTimeout
 from zlog._read.items import Slot, join
-from zlog._read.iterate import RangeReader
 from zlog._read.prefetch import WINDOW_BYTES, OrderedReader, Prefetcher
 from zlog._read.read import Reader, Window
 from zlog._read.select import TagReader, Wanted
@@ -236,35 +235,3 @@ def column_reader(
         with_tags=with_tags,
         passes_holes=passes_holes,
     )
-
-
-def column_range_reader(
-    reader: Reader,
-    budget: Budget,
-    start: int,
-    end: int | None,
-    indexes: Collection[int] | None,
-    window_bytes: int | None,
-    hole_timeout: Timeout,
-    wanted: Wanted | None = None,
-    *,
-    with_tags: bool = False,
-) -> RangeReader[list[Columns]]:
-    """Return what reads ``[start, end)`` once as columns; see :meth:`zlog.Log.read_columns`."""
-    if window_bytes is not None and window_bytes < 1:
-        raise ValueError(f"a window takes at least one byte, not {window_bytes}")
-    chosen = None if indexes is None else frozenset(indexes)
-    if chosen is not None and any(index < 0 for index in chosen):
-        raise ValueError("a stripe's objects are numbered from 0")
-    ordered = column_reader(
-        reader,
-        budget,
-        start,
-        hole_timeout,
-        wanted,
-        indexes=chosen,
-        window_bytes=window_bytes or WINDOW_BYTES,
-        with_tags=with_tags,
-        passes_holes=True,
-    )
-    return RangeReader(reader.positions, budget, ordered, end)

@@ -19,7 +19,7 @@ from zlog._layout.layout import StripeUnknown
 from zlog._read.holes import HoleTimeout
 from zlog._read.items import fills_of
 from zlog._read.read import Reader, Window
-from zlog.entry import Gap, GapKind
+from zlog.entry import Entry, Gap, GapKind
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -166,6 +166,8 @@ class Prefetcher(ABC, Generic[T]):
     ) -> None:
         """Read what the replies to a window's calls leave open into its ``found``.
 
+        The window ends where its data reaches the limit.
+
         Args:
             window: which.
             replies: to its calls.
@@ -175,13 +177,19 @@ class Prefetcher(ABC, Generic[T]):
         """
         found = window.found
         assert found is not None
-        left = rest
-        if window.with_ids and rest:
-            for asked, reply in zip(window.parts, replies, strict=True):
-                if reply.code == Code.OK:
-                    found.update(fills_of(reply.payload, asked))
-            left = [p for p in rest if p not in found]
-        await self.reader.read_rest(window, left, data_bytes, deadline)
+        for asked, reply in zip(window.parts, replies, strict=True):
+            if window.with_ids and rest and reply.code == Code.OK:
+                found.update(fills_of(reply.payload, asked))
+        while left := [p for p in rest if p not in found]:
+            if left[0] > window.parts[0].start and data_bytes >= window.bytes_max:
+                window.end = left[0]
+                for position in [p for p in found if p >= window.end]:
+                    del found[position]
+                break
+            share = max(1, (window.bytes_max - data_bytes) // len(window.parts))
+            more = await self.reader.read_some(left, deadline, bytes_max=share)
+            data_bytes += sum(len(slot.data) for slot in more.values() if isinstance(slot, Entry))
+            found.update(more)
         slots = (found.get(p) for p in rest)
         self.note_fills(any(isinstance(s, Gap) and s.kind is GapKind.FILLED for s in slots))
 

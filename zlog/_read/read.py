@@ -23,7 +23,7 @@ from zlog._positions.positions import Positions
 from zlog._read.copies import read_copies
 from zlog._read.holes import HoleTimeout, fill_ahead
 from zlog._read.items import Slot, decode_slots, is_open, lost, trimmed
-from zlog.entry import Entry, Gap, LossReason
+from zlog.entry import Gap, LossReason
 from zlog.errors import CorruptEntry
 from zlog.view import ObjectRef, View
 
@@ -188,31 +188,6 @@ class Reader:
         ]
         parts = [asked for _, asked in wanted]
         return Window(start, end, bytes_max, with_ids, parts, self._io.start(calls))
-
-    async def read_rest(
-        self, window: Window, rest: list[int], data_bytes: int, deadline: Deadline
-    ) -> None:
-        """Read what a window lacks, until its data reaches the limit, where the window then ends.
-
-        Args:
-            window: which; its ``found`` gets what the positions hold.
-            rest: positions to read, in ascending order.
-            data_bytes: data of the window that was read already.
-            deadline: budget.
-        """
-        found = window.found
-        assert found is not None
-        while rest:
-            if rest[0] > window.parts[0].start and data_bytes >= window.bytes_max:
-                window.end = rest[0]
-                for position in [p for p in found if p >= window.end]:
-                    del found[position]
-                return
-            share = max(1, (window.bytes_max - data_bytes) // len(window.parts))
-            more = await self.read_some(rest, deadline, bytes_max=share)
-            data_bytes += sum(len(slot.data) for slot in more.values() if isinstance(slot, Entry))
-            found.update(more)
-            rest = [p for p in rest if p not in more]
 
     async def settle(
         self,
