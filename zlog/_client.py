@@ -131,6 +131,7 @@ class LogClient:
         end: int | None,
         indexes: Collection[int] | None,
         window_bytes: int | None,
+        with_data: bool,
         with_tags: bool,
         tags: Collection[str] | None,
         match: Match,
@@ -143,7 +144,7 @@ class LogClient:
         if chosen is not None and any(index < 0 for index in chosen):
             raise ValueError("a stripe's objects are numbered from 0")
         ordered = column_reader(
-            self.reader,
+            self.reader if with_data else Reader(self.positions, self.writer, with_data=False),
             self.budget,
             start,
             hole_timeout,

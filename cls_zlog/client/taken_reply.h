@@ -4,6 +4,7 @@
 #include <optional>
 #include <string_view>
 
+#include "cls_zlog/client/blocks.h"
 #include "cls_zlog/client/mac.h"
 #include "cls_zlog/wire/read_reply.h"
 
@@ -14,11 +15,14 @@ namespace zlog {
 constexpr uint8_t forged_state = 128;
 
 // A read's reply as readers take it: once its blocks are open, its entries' MACs are checked and taken
-// off. The data of entries is withheld from a reader without the key.
+// off. The data of entries is withheld from a reader without the key, and from one that did not ask for
+// it. Such a reader checks neither CRCs nor MACs.
 struct TakenReply : ReadReply {
   const MacKey* mac = nullptr;  // none: the log has no MACs
+  bool with_data = true;        // whether it was asked for; an older class sends it anyway
 
   std::string_view data_of(uint32_t i) const {
+    if (!with_data) return {};
     const std::string_view stored = ReadReply::data_of(i);
     if (mac == nullptr) return stored;
     return stored.substr(0,
@@ -26,7 +30,8 @@ struct TakenReply : ReadReply {
   }
 
   // The states of all of them, given the positions that were asked for: ReadReply::state_of, and
-  // forged_state. `out` has room for `count`. Throws std::runtime_error when OpenSSL fails.
+  // forged_state; without data, as they are in the reply. `out` has room for `count`. Throws
+  // std::runtime_error when OpenSSL fails.
   void states_at(const uint64_t* positions, uint8_t* out) const {
     states([&](uint32_t i) { return positions[i]; }, out);
   }
@@ -47,12 +52,12 @@ struct TakenReply : ReadReply {
   template <typename PositionOf>
   void states(const PositionOf& position_of, uint8_t* out) const {
     std::optional<MacRun> macs;
-    if (mac != nullptr && mac->known()) macs.emplace(*mac);
+    if (with_data && mac != nullptr && mac->known()) macs.emplace(*mac);
     std::optional<TagsReader> reader;
     if (macs && tags.any()) reader.emplace(tags);
     for (uint32_t i = 0; i < count; i++) {
       const uint64_t position = position_of(i);
-      const EntryState state = state_of(i, position);
+      const EntryState state = with_data ? state_of(i, position) : stored_state_of(i);
       const bool forged =
           macs && state == EntryState::kWritten &&
           !macs->fits(position, ReadReply::data_of(i), reader ? mac_tags(reader->of(i)) : "");
@@ -60,5 +65,10 @@ struct TakenReply : ReadReply {
     }
   }
 };
+
+// Decompresses data that was asked for, as of any reply.
+inline Buffer open_blocks(TakenReply* reply) {
+  return reply->with_data ? open_blocks(static_cast<ReadReply*>(reply)) : Buffer();
+}
 
 }  // namespace zlog

@@ -27,12 +27,13 @@ cdef class ColumnWindow:
     cdef list replies  # what `parts` point into
     cdef list data  # what the data of each does
     cdef bint with_tags
+    cdef bint with_data
     cdef list tables  # the tags of each, or None
     cdef MacKey mac  # what `parts` point to
 
-    def __cinit__(self, uint32_t spacing, MacKey mac, bint tags=False):
+    def __cinit__(self, uint32_t spacing, MacKey mac, bint tags=False, bint data=True):
         self.spacing, self.replies, self.data = spacing_of(spacing), [], []
-        self.with_tags, self.tables, self.mac = tags, [], mac
+        self.with_tags, self.with_data, self.tables, self.mac = tags, data, [], mac
 
     def add(self, reply, uint64_t first, uint64_t stop):
         cdef Asked asked
@@ -55,7 +56,9 @@ cdef class ColumnWindow:
         if reply is not None:
             content = reply_view(reply)
             with nogil:
-                result = decode_read_reply(content, asked.count, key, &asked.reply, &plain)
+                result = decode_read_reply(
+                    content, asked.count, key, self.with_data, &asked.reply, &plain
+                )
                 if result == 0:
                     asked.reply.states_of(first, self.spacing, asked.states.data())
             well_formed(result, "read")
@@ -151,7 +154,7 @@ cdef class ColumnWindow:
                 cell.position += 1
             k = (k + 1) % parts
         data = None
-        if not scattered and from_reply >= 0:
+        if self.with_data and not scattered and from_reply >= 0:
             data = self.piece(self.data[from_reply], cells)
         return (*columns_of(cells, data, <Py_ssize_t> total), gaps, next_start, tags)
 

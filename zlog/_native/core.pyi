@@ -246,13 +246,17 @@ class MacKey:
 
     def __init__(self, key: bytes | None) -> None: ...
 
-def decode_read(reply: ReplyBytes, positions: Sequence[int], mac: MacKey | None) -> ReadReply:
+def decode_read(
+    reply: ReplyBytes, positions: Sequence[int], mac: MacKey | None, with_data: bool = True
+) -> ReadReply:
     """Decode the reply to a read of these positions, and check every entry's checksum and MAC.
 
     Args:
         reply: the reply.
         positions: that were asked for.
         mac: of the log; None: its entries have no MACs.
+        with_data: whether the read asked for data. Otherwise nothing is checked, and what an older
+            class sends anyway is not looked at.
     """
 
 def decode_fills(reply: ReplyBytes, positions: Sequence[int]) -> list[tuple[int, bytes, int, int]]:
@@ -278,8 +282,8 @@ class Selected(NamedTuple):
     entries: list[Entry]
     damaged: list[int]
 
-def decode_select(reply: ReplyBytes, mac: MacKey | None) -> Selected:
-    """Decode the reply to a select, and check every entry's checksum and MAC."""
+def decode_select(reply: ReplyBytes, mac: MacKey | None, with_data: bool = True) -> Selected:
+    """Decode the reply to a select, and check entries as :func:`decode_read` does."""
 
 def entry_columns(
     entries: list[Entry],
@@ -390,9 +394,12 @@ class ColumnWindow:
         spacing: of the stripe, packed.
         mac: key of the log's MACs; None: its entries have none.
         tags: whether :meth:`columns` tells them.
+        data: whether the reads ask for data, as in :func:`decode_read`.
     """
 
-    def __init__(self, spacing: int, mac: MacKey | None, tags: bool = False) -> None: ...
+    def __init__(
+        self, spacing: int, mac: MacKey | None, tags: bool = False, data: bool = True
+    ) -> None: ...
     def add(self, reply: ReplyBytes | None, first: int, stop: int) -> None:
         """Take in the reply to a read of an object's positions below ``stop``; None: no reply.
 

@@ -31,9 +31,6 @@ cdef extern from "cls_zlog/wire/stripe_messages.h" namespace "zlog" nogil:
         uint32_t records
         uint64_t bytes
 
-cdef extern from "cls_zlog/client/blocks.h" namespace "zlog" nogil:
-    CppBuffer open_blocks(CppReadReply* reply) except +
-
 cdef extern from "cls_zlog/wire/tags.h" namespace "zlog" nogil:
     cdef cppclass CppTags "zlog::Tags":
         cbool any()
@@ -60,6 +57,7 @@ cdef extern from "cls_zlog/client/taken_reply.h" namespace "zlog" nogil:
 
     cdef cppclass CppReadReply "zlog::TakenReply":
         const CppMacKey* mac
+        cbool with_data
         uint32_t count
         cbool with_ids
         Column[uint64_t] timestamps
@@ -70,6 +68,8 @@ cdef extern from "cls_zlog/client/taken_reply.h" namespace "zlog" nogil:
         uint8_t reason_of "reason_of"(uint32_t i)
         void states_at(const uint64_t* positions, uint8_t* out) except +
         void states_of(uint64_t first, const Spacing& spacing, uint8_t* out) except +
+
+    CppBuffer open_blocks(CppReadReply* reply) except +
 
 
 FORGED = <int> forged_state
@@ -181,12 +181,13 @@ cdef int well_formed(int decoded, str what) except -1:
 
 
 # A reply to a read of `asked` positions of a log with such MACs, with its blocks decompressed into
-# `plain`. The key is used while states are asked for.
+# `plain` if data was asked for. The key is used while states are asked for.
 cdef int decode_read_reply(
-    string_view reply, uint64_t asked, const CppMacKey* mac, CppReadReply* out, CppBuffer* plain
+    string_view reply, uint64_t asked, const CppMacKey* mac, bint with_data, CppReadReply* out,
+    CppBuffer* plain
 ) except -1 nogil:
     cdef int decoded = <int> decode_message(reply, out)
-    out.mac = mac
+    out.mac, out.with_data = mac, with_data
     if decoded == 0 and out.count <= asked:
         plain[0] = open_blocks(out)
         return 0
@@ -220,10 +221,11 @@ cdef extern from *:
       return reader->tags().ids[at];
     }
     static inline zlog::TakenReply taken_of(const zlog::SelectReply& reply,
-                                            const zlog::MacKey* mac) {
+                                            const zlog::MacKey* mac, bool with_data) {
       zlog::TakenReply taken;
       static_cast<zlog::ReadReply&>(taken) = reply.entries;
       taken.mac = mac;
+      taken.with_data = with_data;
       return taken;
     }
     static inline uint8_t gap_state(const zlog::SelectGap& gap) {
@@ -232,7 +234,7 @@ cdef extern from *:
     """
     uint32_t tag_id(const CppTagsReader* reader, uint32_t at) nogil
     uint8_t gap_state(const CppSelectGap& gap) nogil
-    CppReadReply taken_of(const CppSelectReply& reply, const CppMacKey* mac) nogil
+    CppReadReply taken_of(const CppSelectReply& reply, const CppMacKey* mac, cbool data) nogil
 
 
 # None where no entry has any. What is no UTF-8, which only a hostile writer sends, is escaped.
@@ -346,7 +348,7 @@ cdef class ReadReply:
         return <uint8_t> self.decoded.reason_of(self.at_id(i))
 
 
-def decode_read(reply not None, positions, MacKey mac):
+def decode_read(reply not None, positions, MacKey mac, bint with_data=True):
     cdef ReadReply out = ReadReply.__new__(ReadReply)
     cdef vector[uint64_t] asked = positions_of(positions)
     cdef string_view content = reply_view(reply)
@@ -354,7 +356,7 @@ def decode_read(reply not None, positions, MacKey mac):
     cdef int result
     out.reply, out.mac = reply, mac
     with nogil:
-        result = decode_read_reply(content, asked.size(), key, &out.decoded, &out.plain)
+        result = decode_read_reply(content, asked.size(), key, with_data, &out.decoded, &out.plain)
         if result == 0:
             out.states.resize(out.decoded.count)
             out.decoded.states_at(asked.data(), out.states.data())
@@ -371,7 +373,7 @@ class Selected(NamedTuple):
     damaged: list
 
 
-def decode_select(reply not None, MacKey mac):
+def decode_select(reply not None, MacKey mac, bint with_data=True):
     cdef CppSelectReply decoded
     cdef CppReadReply taken
     cdef string_view content = reply_view(reply)
@@ -385,7 +387,7 @@ def decode_select(reply not None, MacKey mac):
     with nogil:
         result = <int> decode_message(content, &decoded)
         if result == 0 and decoded.count > 0:
-            taken = taken_of(decoded, key)
+            taken = taken_of(decoded, key, with_data)
             plain = open_blocks(&taken)
             for i in range(decoded.count):
                 positions.push_back(decoded.positions[i])

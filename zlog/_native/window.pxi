@@ -81,7 +81,7 @@ cdef class Window:
             raise ValueError("the reply is not about this window")
         asked = min(places.count(first, self.end), <uint64_t> 65536)
         with nogil:
-            result = decode_read_reply(bytes_view, asked, key, &decoded, &plain)
+            result = decode_read_reply(bytes_view, asked, key, True, &decoded, &plain)
             if result == 0:
                 states.resize(decoded.count)
                 decoded.states_of(first, places, states.data())

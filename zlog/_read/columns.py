@@ -98,7 +98,8 @@ class ColumnReader(Prefetcher[list[Columns]]):
         """See :class:`Prefetcher`."""
         layout = self.reader.layout
         end = min(end, layout.stripe_of(layout.view, start).end)
-        tags = self._with_tags or layout.macs.key is not None  # MACs cover the tags
+        macs = layout.macs.key is not None and self.reader.with_data
+        tags = self._with_tags or macs  # MACs cover the tags
         return self.reader.start(
             start, end, bytes_max, self._indexes, with_ids=self.with_ids > 0, tags=tags
         )
@@ -111,17 +112,24 @@ class ColumnReader(Prefetcher[list[Columns]]):
             return [], 0, window.end
         if window.found is None:
             key, parts = self.reader.layout.macs.key, window.parts
-            decoded = core.ColumnWindow(parts[0].spacing.packed, key, self._with_tags)
+            decoded = core.ColumnWindow(
+                parts[0].spacing.packed, key, self._with_tags, self.reader.with_data
+            )
             replies = await window.started.finish(deadline)
             data_bytes = 0
             for asked, reply in zip(parts, replies, strict=True):
                 payload = reply.payload if reply.code == Code.OK else None
                 decoded.add(payload, asked.start, asked.stop)
                 data_bytes += len(payload or b"")
-            window.start, window.decoded, window.found = parts[0].start, decoded, {}
+            window.start, window.found = parts[0].start, {}
+            window.decoded = decoded, data_bytes // max(1, window.end - window.start)
             await self.read_rest(window, replies, sorted(decoded.open()), data_bytes, deadline)
         end = await self.settle(window, tail, deadline)
-        return *_columns_of(window.decoded, window.found, window.start, end), end
+        decoded, average = window.decoded
+        columns, data_bytes = _columns_of(decoded, window.found, window.start, end)
+        if not self.reader.with_data:  # an older class sends it, so a window counts what came
+            data_bytes = average * (end - window.start)
+        return columns, data_bytes, end
 
     def trimmed(self, gap: Gap) -> list[Columns]:
         """See :class:`Prefetcher`."""

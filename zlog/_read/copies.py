@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io
-from zlog._read.items import Slot, decode_slots, is_bad, is_open
+from zlog._read.items import Decode, Slot, is_bad, is_open
 from zlog._replica.replicas import (
     POSITION_IN_VAIN_SECONDS,
     SECONDS_MAX,
@@ -19,9 +18,6 @@ from zlog._replica.replicas import (
 )
 from zlog.errors import StoreTimeout
 
-if TYPE_CHECKING:
-    from zlog._native.core import MacKey
-
 _PAUSE_SECONDS = 0.25
 _PAUSE_SECONDS_MAX = 2.0
 """Between two rounds of asking."""
@@ -30,7 +26,7 @@ _PAUSE_SECONDS_MAX = 2.0
 async def read_copies(
     io: Io,
     object: str,
-    mac: MacKey | None,
+    decode: Decode,
     request: Callable[[list[int]], bytes],
     damaged: list[int],
     found: dict[int, Slot],
@@ -46,7 +42,7 @@ async def read_copies(
     Args:
         io: the world.
         object: its name.
-        mac: of the log's entries.
+        decode: decodes the replies.
         request: makes the request to read some positions.
         damaged: positions.
         found: has the gaps that they are, and gets the entries. Where the layout has changed
@@ -62,7 +58,7 @@ async def read_copies(
     pause = _PAUSE_SECONDS
     while left:
         copies = Copies(io, object, "read", request(left), deadline)
-        sound = await _first_sound(copies, object, mac, left, writers, short)
+        sound = await _first_sound(copies, object, decode, left, writers, short)
         if sound is None:
             for position in left:
                 del found[position]
@@ -89,7 +85,7 @@ async def read_copies(
 async def _first_sound(
     copies: Copies,
     name: str,
-    mac: MacKey | None,
+    decode: Decode,
     asked: list[int],
     writers: dict[int, bytes] | None,
     deadline: Deadline,
@@ -104,7 +100,7 @@ async def _first_sound(
         slots: dict[int, Slot] = {}
         ids: dict[int, bytes] = {}
         if reply.code == Code.OK:
-            decode_slots(reply.payload, name, mac, asked, slots, ids)
+            decode(reply.payload, name, asked, slots, ids)
         sound = {p: s for p, s in slots.items() if not (is_bad(s) or is_open(s))}
         if sound:
             if writers is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 Slot = Entry | Gap
 """What one position holds: an entry, or a gap of that position."""
+
+Decode = Callable[
+    ["ReplyBytes", str, list[int], dict[int, Slot], dict[int, bytes] | None], list[int]
+]
+"""`decode_slots`, of one reader."""
 
 _KINDS = {
     State.UNWRITTEN: GapKind.UNWRITTEN,
@@ -157,14 +162,16 @@ def _joined(gap: Gap, following: Gap) -> Gap | None:
 def decode_slots(
     payload: ReplyBytes,
     name: str,
-    mac: MacKey | None,
     group: list[int],
     found: dict[int, Slot],
     writers: dict[int, bytes] | None,
+    *,
+    mac: MacKey | None,
+    with_data: bool,
 ) -> list[int]:
     """Put what a reply tells into ``found``; returns those positions at which it is bad."""
     damaged: list[int] = []
-    reply = core.decode_read(payload, group, mac)
+    reply = core.decode_read(payload, group, mac, with_data)
     if reply.count == 0:
         raise StoreTimeout("the store answered a read with nothing")
     for i in range(reply.count):

@@ -18,7 +18,7 @@ from zlog._base.settings import Budget
 from zlog._layout.layout import StripeUnknown
 from zlog._read.holes import HoleTimeout
 from zlog._read.items import fills_of
-from zlog._read.read import Reader, Window
+from zlog._read.read import READ_BYTES_MAX, Reader, Window
 from zlog.entry import Entry, Gap, GapKind
 
 T = TypeVar("T")
@@ -187,6 +187,8 @@ class Prefetcher(ABC, Generic[T]):
                     del found[position]
                 break
             share = max(1, (window.bytes_max - data_bytes) // len(window.parts))
+            if not self.reader.with_data:
+                share = READ_BYTES_MAX  # only an older class sends data, which is dropped here
             more = await self.reader.read_some(left, deadline, bytes_max=share)
             data_bytes += sum(len(slot.data) for slot in more.values() if isinstance(slot, Entry))
             found.update(more)

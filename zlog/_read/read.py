@@ -67,15 +67,21 @@ class Window:
 class Reader:
     """Reads positions of one log, and fills them under the id of its writer.
 
+    Args:
+        writer: id under which it fills.
+
     Attributes:
         layout: of the log.
         positions: returns the tail. Nothing is filled at or above the checked tail: a sequencer
             that was replaced may have granted positions that its successor grants again.
+        with_data: whether it reads the data of entries. If not, the data of all entries is empty,
+            and neither checksums nor MACs are checked.
     """
 
-    def __init__(self, positions: Positions, writer: bytes) -> None:
+    def __init__(self, positions: Positions, writer: bytes, *, with_data: bool = True) -> None:
         self.layout = positions.layout
         self.positions = positions
+        self.with_data = with_data
         self._writer = writer
         self._io = self.layout.io
 
@@ -109,6 +115,7 @@ class Reader:
         found: dict[int, Slot] = {p: trimmed(p) for p in positions if p < view.trim_point}
         gone: list[Gap] = []
         mac = self.layout.macs.key
+        decode = functools.partial(decode_slots, mac=mac, with_data=self.with_data)
         for (ref, group), reply in zip(asked, replies, strict=True):
             if reply.code == -errno.ENOENT:
                 gone += (lost(p, LossReason.MISSING, ref.name) for p in group)
@@ -116,13 +123,13 @@ class Reader:
                 found.update((p, lost(p, LossReason.CORRUPT, ref.name)) for p in group)
             else:
                 reply.check_call("read", ref.name)
-                damaged = decode_slots(reply.payload, ref.name, mac, group, found, writers)
+                damaged = decode(reply.payload, ref.name, group, found, writers)
                 if damaged:
                     request = functools.partial(
-                        _request, view, ref, bytes_max=READ_BYTES_MAX, with_ids=True
+                        self._request, view, ref, bytes_max=READ_BYTES_MAX, with_ids=True
                     )
                     await read_copies(
-                        self._io, ref.name, mac, request, damaged, found, writers, deadline
+                        self._io, ref.name, decode, request, damaged, found, writers, deadline
                     )
         if gone and not await self.layout.outdated(view, deadline):
             found.update((gap.position, gap) for gap in gone)
@@ -141,7 +148,7 @@ class Reader:
         def calls(view: View) -> list[Call]:
             groups[:] = by_object(self.layout, view, positions)
             return [
-                Call(ref.name, "read", _request(view, ref, group, bytes_max, with_ids=True))
+                Call(ref.name, "read", self._request(view, ref, group, bytes_max, with_ids=True))
                 for ref, group in groups
             ]
 
@@ -183,7 +190,11 @@ class Reader:
                     wanted.append((ref, part))
         share = bytes_max // max(1, len(wanted))
         calls = [
-            Call(ref.name, "read", _request(view, ref, asked, share, with_ids=with_ids, tags=tags))
+            Call(
+                ref.name,
+                "read",
+                self._request(view, ref, asked, share, with_ids=with_ids, tags=tags),
+            )
             for ref, asked in wanted
         ]
         parts = [asked for _, asked in wanted]
@@ -272,16 +283,17 @@ class Reader:
                 taken = reply.number
         return taken
 
-
-def _request(
-    view: View,
-    ref: ObjectRef,
-    asked: Sequence[int],
-    bytes_max: int,
-    *,
-    with_ids: bool = False,
-    tags: bool = True,
-) -> bytes:
-    packed = ref.spacing.packed
-    blocks = True  # in order: to sort names out would take a tenth of what reading one entry does
-    return messages.read(view.epoch, with_ids, bytes_max, packed, asked, blocks, tags)
+    def _request(
+        self,
+        view: View,
+        ref: ObjectRef,
+        asked: Sequence[int],
+        bytes_max: int,
+        *,
+        with_ids: bool = False,
+        tags: bool = True,
+    ) -> bytes:
+        packed = ref.spacing.packed
+        # In order: to sort names out would take a tenth of what reading one entry does.
+        rest = True, tags, not self.with_data  # blocks, tags, without_data
+        return messages.read(view.epoch, with_ids, bytes_max, packed, asked, *rest)

@@ -190,25 +190,15 @@ class _TagSearch:
             return True
         share = max(_SHARE_BYTES_MIN, min(READ_BYTES_MAX, _ROUND_BYTES // len(parts)))
 
+        rest = share, False, not self._reader.with_data  # bytes_max, with_ids, without_data
+
+        def request(epoch: int, part: _Part) -> bytes:
+            start, end = part.start, part.end
+            every, most = self._wanted.every, self._entries_max
+            return messages.select(epoch, start, end, self._tags, every, reverse, most, *rest)
+
         def calls(view: View) -> list[Call]:
-            return [
-                Call(
-                    part.ref.name,
-                    "select",
-                    messages.select(
-                        view.epoch,
-                        part.start,
-                        part.end,
-                        self._tags,
-                        self._wanted.every,
-                        reverse,
-                        self._entries_max,
-                        share,
-                        False,
-                    ),
-                )
-                for part in parts
-            ]
+            return [Call(part.ref.name, "select", request(view.epoch, part)) for part in parts]
 
         view, replies = await self._layout.guarded(calls, deadline)
         for part, reply in zip(parts, replies, strict=True):
@@ -222,7 +212,8 @@ class _TagSearch:
                 entries: Sequence[Entry] = []
             else:
                 reply.check_call("select", part.ref.name)
-                found = core.decode_select(reply.payload, self._layout.macs.key)
+                mac, with_data = self._layout.macs.key, self._reader.with_data
+                found = core.decode_select(reply.payload, mac, with_data)
                 cut = any(state == State.TRIMMED for *_, state in found.gaps)
                 if cut and (await self._layout.refresh(deadline)).trim_point > part.start:
                     return False

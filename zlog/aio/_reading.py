@@ -62,6 +62,7 @@ class Reading(LogHandle):
         *,
         indexes: Collection[int] | None = None,
         window_bytes: int | None = None,
+        with_data: bool = True,
         with_tags: bool = False,
         tags: Collection[str] | None = None,
         match: Match = "any",
@@ -78,6 +79,9 @@ class Reading(LogHandle):
                 stripe, from 0; None: all.
             window_bytes: data that a window aims at, 8 MiB unless given; three windows are in
                 memory at a time. A window of a few large entries may take more.
+            with_data: whether to read the entries' data. Without it the store sends none, ``data``
+                is empty and all ``offsets`` are 0; and no entry is checked: one whose bytes are
+                damaged or forged counts like the others.
             with_tags: whether ``tags`` has those of each entry, which is an object for each.
             tags, match: only entries with these tags, as in :meth:`read_range`; they are made of
                 an object each.
@@ -88,7 +92,7 @@ class Reading(LogHandle):
         """
         return iterate(
             self._client.columns_reader(
-                start, end, indexes, window_bytes, with_tags, tags, match, hole_timeout
+                start, end, indexes, window_bytes, with_data, with_tags, tags, match, hole_timeout
             )
         )
 
