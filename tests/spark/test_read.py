@@ -17,6 +17,7 @@ from zlog.spark._options import SourceOptions
 from zlog.spark._read import Task, read_task
 
 from ..support.logs import leave_hole
+from ..support.metered import MeteredStore
 from .conftest import options_of
 
 
@@ -79,6 +80,26 @@ def test_only_the_wanted_columns_are_made(log: zlog.Log) -> None:
         {"position": 0, "tags": ["a"], "state": "written"},
         {"position": 1, "tags": None, "state": "trimmed"},
     ]
+
+
+@pytest.mark.parametrize("older", [False, True])
+@pytest.mark.parametrize("tags", [{}, {"tags": "t"}])
+def test_data_that_is_no_column_is_not_sent(
+    log: zlog.Log, monkeypatch: pytest.MonkeyPatch, tags: dict[str, str], older: bool
+) -> None:
+    log.append_many([b"x" * 1_024] * 2_000, tags=["t"])
+    log.trim(7)
+    metered = MeteredStore(log.store, older=older)
+    same = zlog.Log.open(metered, log.name)
+    monkeypatch.setattr(LogRef, "open", lambda _: same)
+    others = "position,stripe,timestamp"
+    full = rows(tasks(log, **tags))
+    assert metered.read_bytes > 2_000 * 1_024
+    metered.read_bytes = 0
+    assert rows(tasks(log, columns=others, **tags)) == [
+        {name: row[name] for name in others.split(",")} for row in full
+    ]
+    assert older == (metered.read_bytes > 2_000 * 60)
 
 
 def test_only_entries_with_some_tags(log: zlog.Log) -> None:

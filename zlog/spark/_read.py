@@ -96,6 +96,7 @@ def _read_share(task: Task, share: Share) -> Iterator[pa.RecordBatch]:
                 indexes=share.indexes,
                 window_bytes=WINDOW_BYTES,
                 hole_timeout=task.hole_timeout,
+                with_data="data" in task.columns,
                 with_tags="tags" in task.columns,
                 tags=task.tags,
                 match=task.match,
