@@ -15,8 +15,6 @@ from zlog.seqr.election.scrubbing import Scrubbing, ScrubStatus
 from zlog.store import RequestPayload
 
 from ..client.copies.replicated import Replicated, damaged_value
-from ..client.faulty import WithoutSequencer
-from ..support.local_sequencer import LocalSequencer
 from ..support.logs import leave_hole
 from ..system.test_caps import SETS
 from .fakes import until
@@ -92,21 +90,3 @@ async def test_for_its_scrub(monkeypatch: pytest.MonkeyPatch) -> None:
     work.cancel()
     assert {"damaged", "verify", "salvage", "heal"} <= {*store.asked}
     assert {*store.asked} <= SETS["heal"]
-
-
-def test_for_handing_out_positions() -> None:
-    memory = zlog.connect("mem://")
-    asked: set[str] = set()
-
-    def take_down(_: int, method: str) -> None:
-        asked.add(method)
-
-    plain = WithoutSequencer(memory)
-    with zlog.Log.create(plain, "orders", width=2, unit=2, stripe_records=5) as log:
-        sequencer = LocalSequencer(WithoutSequencer(memory, take_down), leads=True)
-        for _ in range(30):
-            log.append(b"x")
-        assert log.stat().stripes > 1
-        sequencer.stop()
-    assert {"seal", "view_propose", "stat", "sequencer_announce"} <= asked
-    assert asked <= SETS["be the sequencer"]
