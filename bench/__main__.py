@@ -23,6 +23,9 @@ class _Bench(Zlog):
         found: click.Command = getattr(importlib.import_module(f"bench.{cmd_name}"), cmd_name)
         return found
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        click.Group.format_commands(self, ctx, formatter)
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         pass
 

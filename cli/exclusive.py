@@ -51,6 +51,7 @@ class ExclusiveAppends:
         if before is not None:
             note(f"took the log from {before.name or before.id}")
         self._log = log.name
+        self._opening = f"`zlog access fence {log.name}` opens it to all"
         self._keep = keep
         self._tags = tags
         self._tally = tally
@@ -139,8 +140,8 @@ class ExclusiveAppends:
                 raise
             say(f"it was not given back: {error}")
         if self._keep:
-            note(f"log {self._log!r} stays exclusive: `zlog fence {self._log}` opens it to all")
+            note(f"log {self._log!r} stays exclusive: {self._opening}")
 
     def _tell_kept(self) -> None:
         if not self._keep and self._writer.fenced is None:
-            say(f"log {self._log!r} is exclusive still: `zlog fence {self._log}` opens it to all")
+            say(f"log {self._log!r} is exclusive still: {self._opening}")

@@ -16,10 +16,11 @@ from zlog import (
 )
 
 _WORDS: dict[type[ZlogError], str] = {
-    AppendRefused: "Append to its source, or make it a log of its own: `zlog promote LOG`.",
+    AppendRefused: "Append to its source, or make it a log of its own: `zlog access promote LOG`.",
     Fenced: (
-        "See who writes it now: `zlog writer LOG`. `zlog append LOG --exclusive` takes it back, and"
-        " fences that writer; `zlog read-only LOG --off` opens it first if it is read-only."
+        "`zlog access show LOG` shows who writes it now. `zlog append LOG --exclusive` fences that"
+        " writer and takes the log back. If the log is read-only, open it first:"
+        " `zlog access read-only LOG --off`."
     ),
     EntryTooLarge: "Split the entry, or raise --max-bytes (16M at most).",
     KeyNeeded: "Name the file that has the key: --mac-key-file FILE, or $ZLOG_MAC_KEY_FILE.",

@@ -30,43 +30,17 @@ from zlog.cli.output import (
 from zlog.cli.session import Session
 from zlog.cli.signals import Terminated
 
-_COMMANDS = (
-    "create",
-    "ls",
-    "info",
-    "views",
-    "reconfigure",
-    "rm",
-    "append",
-    "read",
-    "tail",
-    "fill",
-    "trim",
-    "retention",
-    "writer",
-    "fence",
-    "read-only",
-    "cursor",
-    "delivery",
-    "objects",
-    "check",
-    "export",
-    "import",
-    "mirror",
-    "promote",
-    "compact",
-    "restore",
-    "spark",
-    "seqr",
-    "top",
-    "console",
-    "exporter",
-    "doctor",
-    "bench",
-    "completion",
-    "help",
-)
-"""In the order of ``zlog --help``. Each has a module of its name in ``zlog.cli.commands``."""
+_SECTIONS = {
+    "Logs": ("create", "ls", "info", "views", "reconfigure", "access", "rm"),
+    "Entries": ("append", "read", "tail", "fill", "trim", "retention"),
+    "Clients": ("cursor", "delivery", "objects", "spark"),
+    "Copies": ("export", "import", "mirror"),
+    "Operation": ("seqr", "store", "check", "doctor", "top", "console", "exporter", "bench"),
+    "This program": ("completion", "help"),
+}
+"""The commands as ``zlog --help`` lists them; each has a module of its name in ``commands``."""
+
+_COMMANDS = tuple(name for names in _SECTIONS.values() for name in names)
 
 _EXAMPLES = """
 zlog create orders
@@ -80,7 +54,7 @@ class Zlog(Group):
     """The command ``zlog``. The module of a command is imported when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's
-        """Return the commands, in the order of the help."""
+        """Return the names of the commands, in the order of the help."""
         return list(_COMMANDS)
 
     def get_command(  # click's signature
@@ -95,6 +69,17 @@ class Zlog(Group):
         module = importlib.import_module(f"zlog.cli.commands.{name}")
         command: click.Command = getattr(module, name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands in sections, each with the first sentence of its help."""
+        width = max(map(len, _COMMANDS))
+        for title, names in _SECTIONS.items():
+            found = ((name, self.get_command(ctx, name)) for name in names)
+            rows = [
+                (name.ljust(width), each.get_short_help_str(66)) for name, each in found if each
+            ]
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
     def format_epilog(  # click's signature
         self,

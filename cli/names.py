@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -10,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 import zlog
-from zlog.cli.session import Session
+from zlog.cli.session import Session, pass_session
 from zlog.cli.spaces import SPACE_DEFAULT, open_space
 from zlog.names import check_cursor_name, check_log_name, check_source_name
 
@@ -97,6 +98,16 @@ LOG_NAME = _Name("log", check_log_name, _logs)
 CURSOR_NAME = _Name("cursor", check_cursor_name, _cursors)
 SOURCE_NAME = _Name("source", check_source_name, _sources)
 OBJECT_NAME = _Name("object", str, _objects)
+
+
+def pass_log(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command its LOG, opened, as its argument ``log``."""
+
+    def with_log(session: Session, /, log: str, **others: Any) -> Any:
+        with session.open_log(log) as opened:
+            return command(log=opened, **others)
+
+    return log_argument(pass_session(functools.update_wrapper(with_log, command)))
 
 
 def log_argument(command: F) -> F:

@@ -33,6 +33,16 @@ _COMMANDS = {
     "set": "commit reset seek update",
 }
 
+_MOVED = {
+    "writer": "access show",
+    "fence": "access fence",
+    "read-only": "access read-only",
+    "promote": "access promote",
+    "compact": "store compact",
+    "restore": "store restore",
+}
+"""Commands of versions before 0.1 that are in a group now."""
+
 _OPTIONS = {
     "--from": "--after --begin --offset --since --start",
     "--to": "--before --end --until",
@@ -58,7 +68,9 @@ _BOUNDS = {"--from", "--to", "--count", "-n"}
 
 
 def suggested_commands(word: str, known: Collection[str]) -> str:
-    """Return a question that names the commands which the user may have meant, or nothing."""
+    """Return where the command is now or which commands the user may have meant, if known."""
+    if moved := _MOVED.get(word) if "access" in known else None:
+        return f" It is `zlog {moved}` now."
     meant = [name for name in known if word.lower() in _COMMANDS.get(name, "").split()]
     return _question(meant or get_close_matches(word, known))
 

@@ -170,7 +170,7 @@ class AppendRefused(ZlogError):
     """
 
     hint = (
-        "Append to its source, or make the mirror a log of its own: `zlog promote LOG`,"
+        "Append to its source, or make the mirror a log of its own: `zlog access promote LOG`,"
         " `log.promote()`."
     )
 
@@ -202,7 +202,7 @@ class ExportDamaged(ZlogError):
 
     hint = (
         "Get the whole file, and import that: it goes on where this one ended. If there is none,"
-        " `zlog promote LOG` makes a log of its own of what was imported."
+        " `zlog access promote LOG` makes a log of its own of what was imported."
     )
 
 

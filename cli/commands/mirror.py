@@ -33,21 +33,33 @@ _RETRY_SECONDS_MAX = 30.0
 @log_argument
 @click.option("--to", "target", metavar="URL", required=True, help="The store of the mirror.")
 @click.option(
-    "--as", "name", type=LOG_NAME, metavar="NAME", help="The mirror's name.  [default: the log's]"
+    "--as",
+    "name",
+    type=LOG_NAME,
+    metavar="NAME",
+    help="The mirror's name.  [default: the name of the log]",
 )
-@click.option("-f", "--follow", "on", is_flag=True, help="Go on at the tail, for ever.")
-@click.option("--cursors", is_flag=True, help="Copy the log's cursors too, again and again.")
 @click.option(
-    "--adopt", is_flag=True, help="Go on with an import though nothing tells that it is of LOG."
+    "-f",
+    "--follow",
+    "on",
+    is_flag=True,
+    help="Copy new entries as they are appended, until stopped.",
+)
+@click.option("--cursors", is_flag=True, help="Copy the log's cursors too, repeatedly.")
+@click.option(
+    "--adopt",
+    is_flag=True,
+    help="Accept an imported log as the mirror, even if it cannot be compared with LOG.",
 )
 @click.option(
     "--target-mac-key-file",
     "target_key",
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
-    help="The key of the mirror's MACs.  [default: the log's]",
+    help="The key of the mirror's MACs.  [default: the key of the log]",
 )
-@width_option("Of a new mirror, as for `zlog create`.  [default: as the log's]")
+@width_option("Width of a new mirror, as for `zlog create`.  [default: the width of the log]")
 @pass_session
 def mirror(
     session: Session,
@@ -62,11 +74,12 @@ def mirror(
 ) -> None:
     """Copy a log to another store, position by position.
 
-    The mirror is made, or goes on where it ends. Each entry has the same position and time there;
-    readers see all up to one position. It takes no appends until `zlog promote` makes it a log of
-    its own. What the log trims later stays in the mirror.
+    The command creates the mirror, or continues an existing one at its end. Each entry keeps its
+    position and time. Readers of the mirror see all positions up to its tail. The mirror refuses
+    appends until `zlog access promote` turns it into a log of its own. Entries that the log trims
+    after they were copied stay in the mirror.
 
-    With --follow, failures of either store are told and outlasted.
+    With --follow, the command reports failures of either store, and tries again.
     """
     failures = tail = 0
     with terminable():

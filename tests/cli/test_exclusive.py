@@ -22,7 +22,7 @@ from .conftest import Cli, Inside
 
 def writer_of(cli: Cli | Inside) -> Any:
     """The log's writer, as JSON has it."""
-    return json.loads(cli.ok("writer", "orders", "--json"))["writer"]
+    return json.loads(cli.ok("access", "show", "orders", "--json"))["writer"]
 
 
 def refused(cli: Cli | Inside, why: str) -> str:
@@ -59,25 +59,25 @@ def test_it_keeps_the_log_and_others_are_told_whose_it_is(inside: Inside, orders
     inside.ok("append", "orders", "--exclusive", "--keep", "--name", "ann", stdin=b"a\nb\n")
     hint = refused(inside, "log 'orders' is exclusive: ann (since ")
     assert "`zlog append orders --exclusive`" in hint
-    assert "`zlog fence orders`" in hint
+    assert "`zlog access fence orders`" in hint
     inside.ok("append", "orders", "--exclusive", "--keep", "--name", "bob", stdin=b"c\n")
     refused(inside, "bob (since ")
-    inside.ok("fence", "orders")
-    inside.ok("fence", "orders")
+    inside.ok("access", "fence", "orders")
+    inside.ok("access", "fence", "orders")
     inside.ok("append", "orders", "-m", "d")
     assert data_of(orders.read_range()) == [b"shared", b"a", b"b", b"c", b"d"]
 
 
 def test_the_writer_is_shown(inside: Inside, orders: zlog.Log) -> None:
     orders.append_many([b"x"] * 3)
-    shown = inside.ok("writer", "orders").decode()
+    shown = inside.ok("access", "show", "orders").decode()
     assert "writer  none: any client appends\n" in shown
     assert "tail    3\n" in shown
     with orders.writer("ann") as writer:
         writer.append(b"y")
         view = orders.view
         assert view.writer is not None
-        fields = json.loads(inside.ok("writer", "orders", "--json"))
+        fields = json.loads(inside.ok("access", "show", "orders", "--json"))
         assert fields.pop("writer").keys() == {"name", "id", "since"}
         assert fields == {
             "log": "orders",
@@ -86,7 +86,7 @@ def test_the_writer_is_shown(inside: Inside, orders: zlog.Log) -> None:
             "confirmed": 4,
             "stripe": {"id": view.live_stripe.id, "start": 3, "width": 2, "unit": 1},
         }
-        lines = inside.ok("writer", "orders").decode().splitlines()
+        lines = inside.ok("access", "show", "orders").decode().splitlines()
         assert [line.split()[0] for line in lines] == (
             ["log", "writer", "id", "since", "epoch", "confirmed", "stripe"]
         )
@@ -105,7 +105,7 @@ def test_others_show_it_too(inside: Inside, orders: zlog.Log) -> None:
         assert b"writer ann  " in inside.ok("views", "orders").splitlines()[-1]
         last = inside.ok("views", "orders", "--json").splitlines()[-1]
         assert json.loads(last)["writer"]["id"] == writer.id
-        assert b"exclusive: log orders; `zlog writer LOG` shows who" in inside.ok("doctor")
+        assert b"exclusive: log orders; `zlog access show LOG` shows who" in inside.ok("doctor")
         assert inside.ok("check", "orders") == b""
         with zlog.Log.create(orders.store, "other") as other, other.writer("bob"):
             assert b"exclusive: 2 logs (orders, other); " in inside.ok("doctor")
@@ -114,19 +114,19 @@ def test_others_show_it_too(inside: Inside, orders: zlog.Log) -> None:
 def test_a_log_is_made_read_only_and_writable(inside: Inside, orders: zlog.Log) -> None:
     former = orders.writer("ann")
     former.append(b"a")
-    inside.ok("read-only", "orders")
-    inside.ok("read-only", "orders")
+    inside.ok("access", "read-only", "orders")
+    inside.ok("access", "read-only", "orders")
     with pytest.raises(zlog.Fenced, match="read-only"):
         former.append(b"x")
-    assert "`zlog read-only orders --off`" in refused(inside, "is read-only")
+    assert "`zlog access read-only orders --off`" in refused(inside, "is read-only")
     assert inside("append", "orders", "--exclusive", "-m", "x").code == 8
-    assert b"writer  none: the log is read-only\n" in inside.ok("writer", "orders")
+    assert b"writer  none: the log is read-only\n" in inside.ok("access", "show", "orders")
     assert b"sequencer   none: the log is read-only\n" in inside.ok("info", "orders")
     assert b"  read-only\n" in inside.ok("ls", "--long")
     assert b"read-only: log orders\n" in inside.ok("doctor")
     assert inside.ok("check", "orders") == b""
-    inside.ok("read-only", "orders", "--off")
-    inside.ok("read-only", "orders", "--off")
+    inside.ok("access", "read-only", "orders", "--off")
+    inside.ok("access", "read-only", "orders", "--off")
     inside.ok("append", "orders", "-m", "b")
     assert inside.ok("read", "orders") == b"a\nb\n"
 
@@ -135,8 +135,8 @@ def test_a_mirror_is_neither_taken_nor_made_read_only(inside: Inside, orders: zl
     orders.append(b"x")
     inside.ok("mirror", "orders", "--to", inside.url, "--as", "copy")
     assert inside("append", "copy", "--exclusive", "-m", "x").code == 8
-    assert inside("read-only", "copy").code == 8
-    assert b"none: a mirror" in inside.ok("writer", "copy")
+    assert inside("access", "read-only", "copy").code == 8
+    assert b"none: a mirror" in inside.ok("access", "show", "copy")
 
 
 def test_lines_of_a_slow_pipe_are_confirmed_as_they_come(cli: Cli) -> None:
@@ -164,7 +164,7 @@ def test_a_writer_that_is_fenced_says_what_is_in_the_log(cli: Cli, orders: zlog.
     first = "zlog: the first entry of the input is in the log"
     assert account in (first, f"{first}; up to 1 more may be")
     assert "is not the writer of log 'orders' any more: latter (since" in reason
-    assert "`zlog writer orders`" in hint
+    assert "`zlog access show orders`" in hint
     assert latter.append(b"next") == 1
     assert data_of(orders.read_range()) == [b"kept", b"next"]
 
@@ -236,7 +236,7 @@ def test_a_log_that_was_not_given_back(
         monkeypatch.setattr(zlog.Writer, "submit_many", failing)
     result = inside("append", "orders", "--exclusive", stdin=b"a\n")
     assert result.code == 6
-    kept = "zlog: log 'orders' is exclusive still: `zlog fence orders` opens it to all"
+    kept = "zlog: log 'orders' is exclusive still: `zlog access fence orders` opens it to all"
     assert kept in result.err.splitlines()
     assert "not now" in result.err
     assert writer_of(inside) is not None
@@ -330,7 +330,7 @@ def test_a_second_signal_does_not_wait(capsys: pytest.CaptureFixture[str]) -> No
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert not writer.released
-    assert "is exclusive still: `zlog fence orders`" in capsys.readouterr().err
+    assert "is exclusive still: `zlog access fence orders`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -353,11 +353,14 @@ def test_remarks_on_a_terminal(
 ) -> None:
     monkeypatch.setattr("zlog.cli.output.stderr_is_terminal", lambda: True)
     words = ["append", "orders", "--exclusive", "--name", os.urandom(4).hex(), "--keep"]
-    kept = "zlog: log 'orders' stays exclusive: `zlog fence orders` opens it to all\n"
+    kept = "zlog: log 'orders' stays exclusive: `zlog access fence orders` opens it to all\n"
     assert kept in inside(*words, "-m", "x").err
     assert f"zlog: took the log from {words[4]}\n" in inside(*words, "-m", "x").err
-    assert f"is not {words[4]}'s any more: any client may append\n" in inside("fence", "orders").err
-    assert "has no exclusive writer\n" in inside("fence", "orders").err
-    assert "is read-only from position 2 on\n" in inside("read-only", "orders").err
-    assert "is open to all clients\n" in inside("read-only", "orders", "--off").err
+    assert (
+        f"is not {words[4]}'s any more: any client may append\n"
+        in inside("access", "fence", "orders").err
+    )
+    assert "has no exclusive writer\n" in inside("access", "fence", "orders").err
+    assert "is read-only from position 2 on\n" in inside("access", "read-only", "orders").err
+    assert "is open to all clients\n" in inside("access", "read-only", "orders", "--off").err
     assert orders.append(b"x") == 2

@@ -12,23 +12,14 @@ from zlog.cli.main import command
 from .conftest import Cli, Inside
 
 COMMANDS = [
-    *("create", "ls", "info", "views", "reconfigure", "rm"),
+    *("create", "ls", "info", "views", "reconfigure", "access", "rm"),
     *("append", "read", "tail", "fill", "trim", "retention"),
-    *("writer", "fence", "read-only", "cursor"),
-    *(
-        "delivery",
-        "objects",
-        "check",
-        "export",
-        "import",
-        "mirror",
-        "promote",
-        "compact",
-        "restore",
-    ),
-    *("spark", "seqr", "top", "console", "exporter", "doctor", "bench"),
+    *("cursor", "delivery", "objects", "spark"),
+    *("export", "import", "mirror"),
+    *("seqr", "store", "check", "doctor", "top", "console", "exporter", "bench"),
     *("completion", "help"),
 ]
+GROUPS = ["access", "cursor", "delivery", "objects", "spark", "seqr", "store", "bench"]
 
 
 def test_the_commands_are_those_of_the_design() -> None:
@@ -48,8 +39,10 @@ def test_each_command_has_an_example_that_begins_with_it(words: list[str]) -> No
 
 def test_the_short_help_of_each_command_fits_its_line() -> None:
     shown = CliRunner().invoke(command, ["--help"]).stdout
-    lines, _, _ = shown.partition("\nCommands:\n")[2].partition("\n\n")
-    assert len(lines.splitlines()) == len(COMMANDS)
+    lists = shown.partition("\nLogs:\n")[2].partition("\nExamples:\n")[0]
+    lines = [line for line in lists.splitlines() if line.startswith("  ")]
+    assert [line.split()[0] for line in lines] == COMMANDS
+    assert "..." not in lists
 
 
 def test_a_word_that_is_no_position(inside: Inside) -> None:
@@ -80,10 +73,30 @@ def test_a_command_that_is_none(words: list[str], answer: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [[], ["cursor"], ["delivery"], ["objects"], ["seqr"], ["spark"], ["bench"]]
+    ("old", "new"),
+    [
+        ("writer", "access show"),
+        ("fence", "access fence"),
+        ("read-only", "access read-only"),
+        ("promote", "access promote"),
+        ("compact", "store compact"),
+        ("restore", "store restore"),
+    ],
 )
-def test_no_help_of_a_command_is_cut(words: list[str]) -> None:
-    shown = CliRunner().invoke(command, [*words, "--help"]).stdout
+def test_a_renamed_command_does_nothing_and_names_the_new_one(
+    inside: Inside, orders: zlog.Log, old: str, new: str
+) -> None:
+    epoch = orders.view.epoch
+    result = inside(old, "orders")
+    assert (result.code, result.out) == (2, b"")
+    assert f"Error: No such command {old!r}. It is `zlog {new}` now.\n" in result.err
+    assert orders.views()[-1].epoch == epoch
+    assert CliRunner().invoke(command, [*new.split(), "--help"]).exit_code == 0
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_no_help_of_a_command_is_cut(name: str) -> None:
+    shown = CliRunner().invoke(command, [name, "--help"]).stdout
     assert "..." not in shown.partition("\nCommands:\n")[2]
 
 
@@ -190,9 +203,7 @@ def test_commands_options_and_logs_are_completed(cli: Cli) -> None:
     assert "--since-start" in complete(cli, "zlog tail --s")
     assert complete(cli, "zlog read o") == ["orders", "others"]
     assert complete(cli, "zlog rm orders ot") == ["others"]
-    assert complete(cli, "zlog help c") == [
-        *("create", "cursor", "check", "compact", "console", "completion")
-    ]
+    assert complete(cli, "zlog help c") == [*("create", "cursor", "check", "console", "completion")]
     assert complete(cli, "zlog help cursor s") == ["set"]
     assert complete(cli, "zlog help read s") == []
 

@@ -80,12 +80,12 @@ def test_a_store_gives_space_back(tmp_path: Path) -> None:
         cli.ok("append", "app", stdin=LINES)
     cli.ok("trim", "app", "--to", "39990")
     before = (tmp_path / "store" / "data.mdb").stat().st_size
-    cli.ok("compact")
+    cli.ok("store", "compact")
     assert (tmp_path / "store" / "data.mdb").stat().st_size < before / 2
     assert cli("read", "app").out.splitlines() == LINES.splitlines()[-10:]
     with cli.start("tail", "app", "--follow") as follower:
         assert follower.stdout.readline()
-        result = cli("compact")
+        result = cli("store", "compact")
         assert result.code == 6
         assert "can't compact" in result.err
         assert "other processes have it open" in result.err
@@ -102,18 +102,18 @@ def test_a_store_is_restored(tmp_path: Path) -> None:
     refused = cli("read", "app")
     assert refused.code == 6
     assert "put back from a backup" in refused.err
-    assert "run `zlog restore`" in refused.err
-    for words in (["restore"], ["restore", tmp_path / "backup"]):
+    assert "run `zlog store restore`" in refused.err
+    for words in (["store", "restore"], ["store", "restore", tmp_path / "backup"]):
         cli.ok(*words)
         assert cli.ok("read", "app") == b"kept\n"
     with cli.start("tail", "app", "--follow") as follower:
         assert follower.stdout is not None
         assert follower.stdout.readline()
-        in_use = cli("restore", tmp_path / "backup")
+        in_use = cli("store", "restore", tmp_path / "backup")
         assert in_use.code == 6
         assert "it is open" in in_use.err
         follower.kill()
-    nothing = cli("restore", "--store", "ceph://logs", tmp_path / "backup")
+    nothing = cli("store", "restore", "--store", "ceph://logs", tmp_path / "backup")
     assert nothing.code == 2
     assert "only an embedded store is restored" in nothing.err
 

@@ -118,7 +118,7 @@ def test_an_audit_finds_a_hole_and_damage(
     lost = page.locator("tr", has_text="lost")
     expect(lost.first).to_contain_text("serious")
     expect(lost.first).to_contain_text("4 zlog.orders.")
-    expect(lost.first).to_contain_text("mend: zlog restore BACKUP")
+    expect(lost.first).to_contain_text("mend: zlog store restore BACKUP")
     expect(page.locator("tr", has_text=str(hole)).first).to_be_visible()
     assert len(table(page)) == len(findings)
     serious = sum(finding.serious for finding in findings)

@@ -70,7 +70,7 @@ def test_a_store_that_is_older_than_its_sequencer_is_refused(
         backup.rename(folder / "data.mdb")
     with pytest.raises(StoreUnavailable, match=GONE) as caught:
         zlog.connect(folder)
-    assert "`zlog restore`" in caught.value.hint
+    assert "`zlog store restore`" in caught.value.hint
     assert not caught.value.retryable
     restore(folder)
     assert contents(folder) == BEFORE
@@ -98,7 +98,7 @@ def test_a_database_that_is_put_back_under_a_process_takes_nothing(
             file.write(backup.read_bytes())
         with pytest.raises(StoreUnavailable, match=GONE) as caught:
             log.append(b"nowhere")
-        assert "`zlog restore`" in caught.value.hint
+        assert "`zlog store restore`" in caught.value.hint
         assert GONE in finish(other)
         with pytest.raises(StoreUnavailable, match="it is open, in this process"):
             restore(folder)

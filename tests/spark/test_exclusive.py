@@ -49,7 +49,7 @@ def test_a_batch_write_to_an_exclusive_log_says_who_writes_it(
     write = table.write.format("zlog").options(**log_options(log)).mode("append")
     with log.writer("ann") as ann, pytest.raises(Exception, match="is exclusive: ann") as raised:
         write.save()
-    assert "zlog fence orders" in str(raised.value)
+    assert "zlog access fence orders" in str(raised.value)
     assert ann.confirmed == 0
     log.read_only()
     with pytest.raises(Exception, match="'orders' is read-only"):
@@ -81,7 +81,7 @@ def test_a_stream_into_an_exclusive_log_says_who_writes_it(
         )
         assert query.awaitTermination(SECONDS)
 
-    with pytest.raises(Exception, match=r"(?s)'copy' is exclusive: ann .*`zlog fence copy`"):
+    with pytest.raises(Exception, match=r"(?s)'copy' is exclusive: ann .*`zlog access fence copy`"):
         run()
     assert copy.tail() == 0
     writer.release()

@@ -165,7 +165,7 @@ _MEANINGS = {
         "data.mdb holds another database than the one that was written there, or an earlier state"
         " of it: it was put back from a backup, or overwritten",
         "To go on with what it holds now, end all processes that use the store and run"
-        " `zlog restore`.",
+        " `zlog store restore`.",
         retryable=False,
     ),
     errno.ENOTRECOVERABLE: _Meaning(

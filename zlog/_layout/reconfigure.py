@@ -41,7 +41,7 @@ async def reconfigure(
         ValueError: an invalid width, unit or option.
     """
     if MIRROR_OF in options:
-        raise ValueError(f"option {MIRROR_OF!r} is zlog's own: `promote` ends a mirror")
+        raise ValueError(f"option {MIRROR_OF!r} is zlog's own: `zlog access promote` ends a mirror")
     if width is not None:
         check_width(width)
     if unit is not None:

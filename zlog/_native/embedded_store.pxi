@@ -93,7 +93,7 @@ NOT_OPENED = {
         "{folder} holds another database than the one that was written there, or an earlier state"
         " of it: data.mdb was put back from a backup, or overwritten",
         "To go on with what it holds now, end all processes that use the store and run"
-        " `zlog restore`.",
+        " `zlog store restore`.",
         False,
     ),
     -EACCES: (

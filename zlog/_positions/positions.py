@@ -417,14 +417,14 @@ def refusal(view: View) -> AppendRefused | None:
     if view.read_only:
         return AppendRefused(
             f"log {view.log!r} is read-only",
-            hint="Make it writable again (`zlog read-only LOG --off`, `log.writable()`), or append"
-            " to another log.",
+            hint="Make it writable again (`zlog access read-only LOG --off`, `log.writable()`),"
+            " or append to another log.",
         )
     if view.writer is not None:
         return AppendRefused(
             f"log {view.log!r} is exclusive: {describe(view.writer)} writes it",
             hint="Leave it to that writer; take the log over if it is gone (`log.writer()`,"
-            " `zlog append LOG --exclusive`), or open it to all again (`zlog fence LOG`).",
+            " `zlog append LOG --exclusive`), or open it to all again (`zlog access fence LOG`).",
         )
     return None
 

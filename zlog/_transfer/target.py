@@ -97,7 +97,7 @@ class Target:
         if view.options[MIRROR_OF] == MIRROR_ENDED:
             raise CopyDiffers(
                 f"{self} is being promoted to a log of its own",
-                hint="Finish that: `zlog promote LOG`.",
+                hint="Finish that: `zlog access promote LOG`.",
             )
 
     def compare(self, source: str, mark: Mark | None, own: Mark | None, position: int) -> None:

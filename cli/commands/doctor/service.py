@@ -195,7 +195,7 @@ def _writers(views: dict[str, View]) -> Iterator[Diagnosis]:
     """Tell which logs take no appends of all clients."""
     taken = [name for name, view in views.items() if view.writer is not None]
     if taken:
-        yield ok("exclusive", f"{some(taken)}; `zlog writer LOG` shows who appends")
+        yield ok("exclusive", f"{some(taken)}; `zlog access show LOG` shows who appends")
     closed = [name for name, view in views.items() if view.read_only]
     if closed:
         yield ok("read-only", some(closed))

@@ -4,7 +4,7 @@ import { listen, logPath } from "./api.js";
 import { bytes, h, number, percent, plural, table } from "./dom.js";
 
 // Only objects on Ceph have copies; of an embedded store there may be a backup.
-const heal = (log, ceph) => (ceph ? `zlog check ${log} --heal` : "zlog restore BACKUP");
+const heal = (log, ceph) => (ceph ? `zlog check ${log} --heal` : "zlog store restore BACKUP");
 const MENDS = {
   lost: heal,
   "damaged-object": heal,

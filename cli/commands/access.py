@@ -1,0 +1,127 @@
+"""The command access: who may append to a log."""
+
+from __future__ import annotations
+
+import click
+
+from zlog import Log
+from zlog.cli.appenders import appender_fields, since, who_appends
+from zlog.cli.command import CommandGroup
+from zlog.cli.names import pass_log
+from zlog.cli.output import Output, note
+from zlog.cli.parameters import json_option
+from zlog.cli.render import to_json
+from zlog.cli.tables import details
+
+
+@click.group(
+    cls=CommandGroup,
+    examples="""
+    zlog access show orders
+    zlog access fence orders
+    zlog access read-only orders
+    """,
+)
+def access() -> None:
+    """Show and set who may append to a log.
+
+    A log takes appends of any client, of its exclusive writer only, or of no client if it is
+    read-only or a mirror. `zlog append --exclusive` makes a log exclusive.
+    """
+
+
+@access.command(
+    examples="""
+    zlog access show orders
+    zlog access show orders --json | jq -r .writer.name
+    """,
+)
+@pass_log
+@json_option("Print one JSON object.")
+def show(log: Log, as_json: bool) -> None:
+    """Show who may append to a log.
+
+    For an exclusive log, the output has the writer, the time at which it took the log, the end of
+    the confirmed entries, and the live stripe. The command cannot find out whether the writer is
+    running: a writer keeps its log until it releases the log or another writer takes it.
+    """
+    tail, view = log.tail(), log.view
+    writer, stripe = view.writer, view.live_stripe
+    with Output() as out:
+        if as_json:
+            where = {"id": stripe.id, "start": stripe.start}
+            where.update(width=stripe.width, unit=stripe.unit)
+            who = {"log": log.name, **appender_fields(view)}
+            out.line(to_json({**who, "epoch": view.epoch, "confirmed": tail, "stripe": where}))
+            return
+        rows = [("log", log.name), ("writer", who_appends(view))]
+        if writer is not None:
+            rows += [("id", writer.id), ("since", since(writer))]
+        begin = f"{stripe.id}, from position {stripe.start:,} on"
+        rows += [
+            ("epoch", str(view.epoch)),
+            ("confirmed" if writer else "tail", f"{tail:,}"),
+            ("stripe", f"{begin}, width {stripe.width}, unit {stripe.unit}"),
+        ]
+        details(out, rows)
+
+
+@access.command(
+    examples="""
+    zlog access fence orders
+    """,
+)
+@pass_log
+def fence(log: Log) -> None:
+    """Take a log from its exclusive writer, and open it to all clients.
+
+    The writer can confirm no further entry, even if it is still running. Its confirmed entries are
+    in the log. Of its appends in flight, a prefix may be. A log that is not exclusive does not
+    change.
+    """
+    before = log.view
+    log.fence()
+    if before.writer is None:
+        note(f"log {log.name!r} has no exclusive writer")
+    else:
+        note(f"log {log.name!r} is not {who_appends(before)}'s any more: any client may append")
+
+
+@access.command(
+    "read-only",
+    examples="""
+    zlog access read-only orders
+    zlog access read-only orders --off          # the log takes appends again
+    """,
+)
+@pass_log
+@click.option("--off", is_flag=True, help="Let all clients append again.")
+def read_only(log: Log, off: bool) -> None:
+    """Refuse all appends to a log.
+
+    The log can still be read, trimmed and removed. Its exclusive writer is fenced. Repeating the
+    command has no further effect.
+    """
+    if off:
+        log.writable()
+        note(f"log {log.name!r} is open to all clients")
+    else:
+        log.read_only()
+        note(f"log {log.name!r} is read-only from position {log.tail():,} on")
+
+
+@access.command(
+    examples="""
+    zlog access promote orders
+    zlog --store file:///backup/store access promote orders
+    """,
+)
+@pass_log
+def promote(log: Log) -> None:
+    """Turn a mirror into a log that takes appends.
+
+    `zlog mirror` can no longer copy to it. Positions that were being copied are trimmed, so that no
+    entry follows a missing one.
+    """
+    log.promote()
+    note(f"log {log.name!r} takes appends now, from position {log.tail()} on")
