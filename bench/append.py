@@ -13,15 +13,16 @@ from bench.measure import Contender, Slice, one_after_the_other
 from bench.options import (
     Bench,
     compression_option,
-    count_option,
     log_options,
     size_option,
+    tags_option,
 )
 from bench.results import Report
 from bench.testbed import Testbed
 from bench.writers import Traffic, Workload, Writers
 from zlog.cli.command import Command
 from zlog.cli.output import note
+from zlog.cli.parameters import number_option
 from zlog.cli.units import human_bytes
 
 _KEY_BYTES_MAX = 32 << 10
@@ -45,26 +46,19 @@ _ONE_BY_ONE_DEPTH = 64
     """,
 )
 @size_option("100")
-@count_option("--batch", 1, 16384, "Entries that one call appends.")
-@click.option(
-    "--tags",
-    type=click.IntRange(0, 1_000_000),
-    default=0,
-    metavar="N",
-    help="Give each entry one of N tags, at random.",
-)
-@count_option("--depth", 1, 65536, "Calls that each writer has in flight.")
-@count_option("--writers", 1, 64, "Processes that append at the same time.")
+@number_option("--batch", 1, 1, 16384, "Entries per call.")
+@tags_option
+@number_option("--depth", 1, 1, 65536, "Calls in flight per writer.")
+@number_option("--writers", 1, 1, 64, "Processes that append.")
 @click.option(
     "--alone",
     is_flag=True,
-    help="Calls in flight don't travel together: each has operations of its own.",
+    help="Send each call as its own operations, without gathering calls.",
 )
 @click.option(
     "--exclusive",
     is_flag=True,
-    help="The writer takes the log, and no sequencer is asked; the same of a shared log stands"
-    " beside it.",
+    help="Append as the log's exclusive writer, without a sequencer, compared with a shared log.",
 )
 @compression_option
 @log_options

@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 import click
 
 import zlog
-from bench.options import count_option, width_option
+from bench.options import width_option
 from bench.servers import ServerProcess, start_sequencer
 from bench.testbed import NO_SEQUENCER, Testbed, new_testbed
 from zlog.admin import sequencer_status
 from zlog.cli.command import Command
 from zlog.cli.output import Output, note
-from zlog.cli.parameters import json_option
+from zlog.cli.parameters import json_option, number_option, seconds_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import table
@@ -52,20 +52,19 @@ _ENTRY = b"x" * 100
     type=click.Choice(list(_FAULTS)),
     metavar="|".join(_FAULTS),
     multiple=True,
-    help="What happens to the leader: SIGKILL, SIGSTOP or SIGTERM; may be given again."
-    "  [default: all of them]",
+    help="What happens to the leader: SIGKILL, SIGSTOP or SIGTERM; may be repeated."
+    "  [default: all]",
 )
-@count_option("--rounds", 10, 1000, "How often, for each fault.")
-@count_option("--sequencers", 2, 16, "How many sequencers run.")
-@count_option("--writers", 4, 256, "How many threads append meanwhile, one entry at a time.")
+@number_option("--rounds", 10, 1, 1000, "Repeat each fault N times.")
+@number_option("--sequencers", 2, 1, 16, "Number of sequencers.")
+@number_option("--writers", 4, 1, 256, "Threads that append, one entry at a time.")
 @width_option
-@click.option(
+@seconds_option(
     "--lease",
-    type=click.FloatRange(LEASE_SECONDS_MIN, LEASE_SECONDS_MAX),
-    default=LEASE_SECONDS_DEFAULT,
-    show_default=True,
-    metavar="SECONDS",
-    help="The sequencers' lease.",
+    LEASE_SECONDS_DEFAULT,
+    LEASE_SECONDS_MIN,
+    LEASE_SECONDS_MAX,
+    "Lease of the sequencers.",
 )
 @json_option("Print one JSON object for each fault.")
 @pass_session

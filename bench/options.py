@@ -16,26 +16,13 @@ from bench.results import Report, show
 from bench.testbed import OWN, SEQUENCER_HELP, Run, Testbed, new_testbed
 from zlog.cli.ceph import with_class
 from zlog.cli.output import note
-from zlog.cli.parameters import json_option
-from zlog.cli.parameters import unit as unit_of
+from zlog.cli.parameters import json_option, number_option, seconds_option, unit_option
 from zlog.cli.session import Session, pass_session
 from zlog.cli.units import size
 from zlog.limits import COMPRESSIONS, UNIT_DEFAULT, WIDTH_DEFAULT, WIDTH_MAX
 from zlog.store import ObjectClassUse
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def count_option(name: str, default: int, most: int, text: str) -> Callable[[F], F]:
-    """Make an option that takes a number from 1 on."""
-    return click.option(
-        name,
-        type=click.IntRange(1, most),
-        default=default,
-        show_default=True,
-        metavar="N",
-        help=text,
-    )
 
 
 def size_option(default: str) -> Callable[[F], F]:
@@ -46,18 +33,20 @@ def size_option(default: str) -> Callable[[F], F]:
         default=default,
         show_default=True,
         metavar="SIZE",
-        help="Bytes of one entry.",
+        help="Size of an entry.",
     )
 
 
-width_option = count_option("--width", WIDTH_DEFAULT, WIDTH_MAX, "Stripe objects of the log.")
-_unit_option = click.option(
-    "--unit",
-    type=unit_of,
-    default=UNIT_DEFAULT,
-    show_default=True,
+width_option = number_option("--width", WIDTH_DEFAULT, 1, WIDTH_MAX, "Stripe objects of the log.")
+_unit_option = unit_option(
+    "Store N consecutive positions, a power of two, in one object.", UNIT_DEFAULT
+)
+tags_option = click.option(
+    "--tags",
+    type=click.IntRange(0, 1_000_000),
+    default=0,
     metavar="N",
-    help="Positions in a row in one of them, a power of two.",
+    help="Give each entry one of N tags, at random.",
 )
 
 compression_option = click.option(
@@ -65,17 +54,12 @@ compression_option = click.option(
     type=click.Choice(COMPRESSIONS),
     default="none",
     show_default=True,
-    help="How the log compresses; the same without stands beside it. Then entries are words from a"
-    " vocabulary of 256, else random bytes.",
+    help="Compression of the log, compared with an uncompressed log. With compression, entries are"
+    " words from a vocabulary of 256, else random bytes.",
 )
 
-_seconds_option = click.option(
-    "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    default=5.0,
-    show_default=True,
-    metavar="S",
-    help="How long to measure: so long the log, and so long each limit.",
+_seconds_option = seconds_option(
+    "--seconds", 5.0, 0.001, None, "Measure the log and each limit for this long."
 )
 
 _sequencer_option = click.option(
@@ -87,8 +71,8 @@ _class_option = click.option(
     "object_class",
     type=click.Choice(get_args(ObjectClassUse)),
     metavar="|".join(get_args(ObjectClassUse)),
-    help="Whether clients use the object class, on Ceph; as the store's URL says, if not given."
-    " Where they do without, and could use it, they are measured beside clients that do.",
+    help="Whether clients use the object class, on Ceph.  [default: as the store's URL says]"
+    " Clients that could use the class but do not are compared with clients that do.",
 )
 
 

@@ -20,15 +20,16 @@ from bench.measure import Contender, Slice, repeat
 from bench.options import (
     Bench,
     compression_option,
-    count_option,
     log_options,
     size_option,
+    tags_option,
 )
 from bench.results import Report
 from bench.testbed import Testbed
 from zlog import aio
 from zlog.cli.command import Command
 from zlog.cli.output import note
+from zlog.cli.parameters import number_option
 from zlog.cli.units import human_bytes
 
 _STEP = 1024
@@ -52,19 +53,13 @@ _RAW_READS_PER_OBJECT = 2
     type=click.Choice(["range", "random"]),
     default="range",
     show_default=True,
-    help="Read a range, or one position here and one there.",
+    help="Read a range, or single positions at random.",
 )
 @size_option("100")
-@count_option("--entries", 262144, 1 << 27, "Entries that are written first, to be read.")
-@count_option("--batch", 1024, 16384, "Entries that one append wrote.")
-@count_option("--depth", 1, 4096, "Random reads in flight.")
-@click.option(
-    "--tags",
-    type=click.IntRange(0, 1_000_000),
-    default=0,
-    metavar="N",
-    help="Give each entry one of N tags, and read those with one tag, and with the next.",
-)
+@number_option("--entries", 262144, 1, 1 << 27, "Entries to write before the measurement.")
+@number_option("--batch", 1024, 1, 16384, "Entries per append.")
+@number_option("--depth", 1, 1, 4096, "Random reads in flight.")
+@tags_option
 @compression_option
 @log_options
 def read(

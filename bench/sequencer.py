@@ -10,12 +10,13 @@ import click
 
 from bench.echo import ask_echo, ask_sequencer, start_echo
 from bench.measure import Contender
-from bench.options import Bench, bench_options, count_option
+from bench.options import Bench, bench_options
 from bench.results import Report
 from bench.servers import ServerProcess, start_sequencer
 from bench.testbed import NO_SEQUENCER, OWN, new_testbed
 from bench.usage import Processes
 from zlog.cli.command import Command
+from zlog.cli.parameters import number_option
 
 _ECHOES = {
     "echo": "a bare asyncio Protocol that sends the same bytes back",
@@ -30,8 +31,8 @@ _ECHOES = {
     python -m bench --store ceph://logs sequencer --connections 8 --depth 256
     """,
 )
-@count_option("--connections", 8, 64, "Connections that ask at the same time.")
-@count_option("--depth", 16, 4096, "Requests that each of them has in flight.")
+@number_option("--connections", 8, 1, 64, "Simultaneous connections.")
+@number_option("--depth", 16, 1, 4096, "Requests in flight per connection.")
 @bench_options
 def sequencer(bench: Bench, connections: int, depth: int) -> Report:
     """Measure how fast a sequencer hands out positions, one per request, over TCP.

@@ -39,20 +39,20 @@ def global_options(*, hidden: bool) -> list[click.Option]:
             "--timeout",
             type=call_seconds,
             metavar="SECONDS",
-            help=f"Time limit of one call, or 'never'.  [default: {TIMEOUT_SECONDS:g}]",
+            help=f"Time limit of each call, or 'never'.  [default: {TIMEOUT_SECONDS:g}]",
             hidden=hidden,
         ),
         _global(
             "--mac-key-file",
             type=click.Path(exists=True, dir_okay=False),
             metavar="FILE",
-            help="The key of the log's MACs.  [default: $ZLOG_MAC_KEY_FILE]",
+            help="File with the key of the log's MACs.  [default: $ZLOG_MAC_KEY_FILE]",
             hidden=hidden,
         ),
         _global(
             "--debug",
             is_flag=True,
-            help="Show tracebacks of errors, and the calls that failed.",
+            help="Print the traceback of an error, and the call that failed.",
             hidden=hidden,
         ),
     ]
@@ -61,10 +61,12 @@ def global_options(*, hidden: bool) -> list[click.Option]:
 def ceph_options() -> list[click.Option]:
     """Return the options that name a store as Ceph's own tools do; they precede the command."""
     return [
-        _global("-p", "--pool", metavar="POOL", help="A store on Ceph, as for `rados`: the pool."),
-        _global("-N", "--namespace", metavar="NAMESPACE", help="The namespace in the pool."),
-        _global("-c", "--conf", metavar="PATH", help="The cluster's ceph.conf."),
-        _global("-n", "--name", metavar="NAME", help="The Ceph user, as in client.NAME."),
+        _global(
+            "-p", "--pool", metavar="POOL", help="Use a store on Ceph: the pool, as for `rados`."
+        ),
+        _global("-N", "--namespace", metavar="NAMESPACE", help="Namespace in the pool."),
+        _global("-c", "--conf", metavar="PATH", help="The cluster's configuration file."),
+        _global("-n", "--name", metavar="NAME", help="Ceph user, such as client.app."),
     ]
 
 

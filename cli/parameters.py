@@ -64,6 +64,22 @@ class FiniteRange(click.FloatRange):
         return number
 
 
+def number_option(name: str, default: int, least: int, most: int, text: str) -> Callable[[F], F]:
+    """Make an option that takes a whole number in a range."""
+    kind = click.IntRange(least, most)
+    return click.option(name, type=kind, default=default, show_default=True, metavar="N", help=text)
+
+
+def seconds_option(
+    name: str, default: float, least: float, most: float | None, text: str
+) -> Callable[[F], F]:
+    """Make an option that takes a number of seconds in a range."""
+    kind = FiniteRange(least, most)
+    return click.option(
+        name, type=kind, default=default, show_default=True, metavar="SECONDS", help=text
+    )
+
+
 def entry_size(word: str | int) -> int:
     """Return how many bytes an entry may have: a size that the object class takes."""
     count = size(word)
@@ -73,17 +89,6 @@ def entry_size(word: str | int) -> int:
     return count
 
 
-def unit(word: str | int) -> int:
-    """Return the positions in a row in a stripe object: a power of two."""
-    try:
-        number = int(word)
-        check_unit(number)
-    except ValueError:
-        limit = f"{UNIT_MAX:,}"
-        raise click.BadParameter(f"{word} is no power of two from 1 to {limit}") from None
-    return number
-
-
 class _Position(click.IntRange):
     name = "position"
 
@@ -91,32 +96,97 @@ class _Position(click.IntRange):
 POSITION = _Position(min=0, max=POSITION_MAX)
 
 
+FILE = click.Path(exists=True, dir_okay=False)
+
+match_option = click.option(
+    "--match",
+    default="*",
+    metavar="PATTERN",
+    help="Include only logs whose name matches this pattern, such as 'orders-*'.",
+)
+
+
+def interval_option(default: float, text: str) -> Callable[[F], F]:
+    """Give a command that shows logs ``--interval``."""
+    return seconds_option("--interval", default, 0.1, None, text)
+
+
+def listen_option(default: str, text: str) -> Callable[[F], F]:
+    """Give a command that serves ``--listen``."""
+    text += " Port 0 selects a free port."
+    return click.option(
+        "--listen", default=default, show_default=True, metavar="HOST:PORT", help=text
+    )
+
+
+def tls_options(command: F) -> F:
+    """Give a command that serves its certificate, ``--tls-cert`` and ``--tls-key``."""
+    certificate = click.option(
+        "--tls-cert", type=FILE, help="Use TLS, with this certificate (PEM)."
+    )
+    key = click.option(
+        "--tls-key",
+        type=FILE,
+        help="Private key of the certificate (PEM).  [default: in the file of the certificate]",
+    )
+    return certificate(key(command))
+
+
 def json_option(text: str) -> Callable[[F], F]:
     """Give a command ``--json``."""
     return click.option("--json", "as_json", is_flag=True, help=text)
 
 
-def width_option(text: str) -> Callable[[F], F]:
-    """Give a command that may make a log ``--width``, with no default of its own."""
-    return click.option("--width", type=click.IntRange(1, WIDTH_MAX), help=text)
+def width_option(text: str, default: int | None = None) -> Callable[[F], F]:
+    """Give a command ``--width``."""
+    return click.option(
+        "--width",
+        type=click.IntRange(1, WIDTH_MAX),
+        default=default,
+        show_default=default is not None,
+        help=text,
+    )
 
 
-def settings_option(text: str) -> Callable[[F], F]:
-    """Make ``--option``, which may be given again."""
+def unit_option(text: str, default: int | None = None) -> Callable[[F], F]:
+    """Give a command ``--unit``."""
+    return click.option(
+        "--unit",
+        type=_unit,
+        default=default,
+        show_default=default is not None,
+        metavar="N",
+        help=text,
+    )
+
+
+def _unit(word: str | int) -> int:
+    """Return the positions in a row in a stripe object: a power of two."""
+    try:
+        number = int(word)
+        check_unit(number)
+    except ValueError:
+        limit = f"{UNIT_MAX:,}"
+        raise click.BadParameter(f"{word} is not a power of two from 1 to {limit}") from None
+    return number
+
+
+def settings_option() -> Callable[[F], F]:
+    """Give a command ``--option``, which may be repeated."""
     return click.option(
         "--option",
         "options",
         multiple=True,
         metavar="KEY=VALUE",
-        callback=_option_pairs,
-        help=text,
+        callback=key_values,
+        help="Store a setting with the log, for its users; may be repeated.",
     )
 
 
-def _option_pairs(
+def key_values(
     _ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]
 ) -> dict[str, str]:
-    """Return the settings that were given as ``KEY=VALUE``."""
+    """Return the settings of an option that takes ``KEY=VALUE``."""
     options = {}
     for word in words:
         key, equals, value = word.partition("=")
@@ -134,38 +204,39 @@ def _some_bytes(word: str | int) -> int:
 
 
 def stripe_options(command: F) -> F:
-    """Give a command the options that say when a stripe is full, and how data is compressed."""
+    """Give a command the options for the size of stripes and for compression."""
     compression = click.option(
         "--compression",
         type=click.Choice(COMPRESSIONS),
-        help="Have writers compress what goes to one object at once, where that pays"
-        " [default: none].",
+        help="Writers compress the entries of a batch together if this makes them smaller."
+        "  [default: none]",
     )
     records = click.option(
         "--stripe-records",
         type=click.IntRange(1),
         metavar="N",
-        help="Start the next stripe when an object of the live one holds this many records, each an"
-        " omap key [default: 100000].",
+        help="Start a new stripe once an object of the live stripe holds this many records (omap"
+        " keys).  [default: 100000]",
     )
     size_ = click.option(
         "--stripe-bytes",
         type=_some_bytes,
         metavar="SIZE",
-        help="Start the next stripe when an object of the live one holds this many bytes: 64M"
-        " [default: 96M].",
+        help="Start a new stripe once an object of the live stripe holds this much data, such as"
+        " 64M.  [default: 96M]",
     )
     return size_(records(compression(command)))
 
 
 def hole_timeout_option(command: F) -> F:
-    """Give a command that reads ``--hole-timeout``."""
+    """Give a command ``--hole-timeout``; it passes None for never, as the library does."""
     return click.option(
         "--hole-timeout",
         type=seconds,
         default=HOLE_TIMEOUT_SECONDS,
         show_default=True,
         metavar="SECONDS",
-        help="How long to wait for an unwritten position below the tail before filling it; 'never'"
-        " leaves it unwritten.",
+        callback=lambda _ctx, _param, span: or_none(span),
+        help="Wait this long for an unwritten position below the tail, then fill it. 'never' does"
+        " not fill it.",
     )(command)

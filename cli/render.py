@@ -184,12 +184,17 @@ def style_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(*args, style=Style(as_json, template, null, raw), **others)
 
     options = (
-        click.option("--json", "as_json", is_flag=True, help="Print JSON lines."),
+        click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line."),
         click.option("--format", "template", type=_template, metavar="FORMAT", help=HELP),
         click.option(
-            "-z", "--null", is_flag=True, help="End each entry with NUL instead of newline."
+            "-z", "--null", is_flag=True, help="Print a NUL after each entry instead of a newline."
         ),
-        click.option("-r", "--raw", is_flag=True, help="Print only the bytes of the entries."),
+        click.option(
+            "-r",
+            "--raw",
+            is_flag=True,
+            help="Print the bytes of the entries, and nothing between them.",
+        ),
     )
     for option in reversed(options):
         with_style = option(with_style)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import click
 
 from zlog.cli.output import Output, escaped
+from zlog.cli.render import to_json
 
 
 def bold(out: Output, text: str) -> str:
@@ -38,3 +39,22 @@ def table(
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
         line = "  ".join(cells).rstrip()
         out.line(bold(out, line) if index == 0 and with_head else line)
+
+
+def print_rows(
+    rows: Iterable[Mapping[str, object]], head: Mapping[str, str], *, as_json: bool
+) -> None:
+    """Print a JSON object for each row, or a table of some fields.
+
+    Args:
+        rows: of one kind, by the names of their fields.
+        head: the title of each column, by the name of the field that it shows.
+        as_json: print JSON.
+    """
+    with Output() as out:
+        if as_json:
+            for row in rows:
+                out.line(to_json(row))
+            return
+        cells = (tuple("-" if row[key] is None else str(row[key]) for key in head) for row in rows)
+        table(out, tuple(head.values()), cells)

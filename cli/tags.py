@@ -37,9 +37,9 @@ def selecting_options(command: F) -> F:
     match = click.option(
         "--match",
         type=click.Choice(["any", "all"]),
-        help="Whether entries have to have any of several tags, or all.  [default: any]",
+        help="With several --tag, select entries with any or all of the tags.  [default: any]",
     )
-    return tag_option("Only entries with this tag; may be repeated.")(match(command))
+    return tag_option("Select entries with this tag; may be repeated.")(match(command))
 
 
 def _checked(_: click.Context, __: click.Parameter, tags: tuple[str, ...]) -> tuple[str, ...]:

@@ -26,9 +26,8 @@ _ESCAPES: dict[str, bytes | _Piece] = {
 }
 
 HELP = (
-    "Format of an entry: %p position, %s data, %S size of the data, %t time, %T tags (sorted, with"
-    r" commas between them), %% percent sign, and \n \r \t \0 \\. Nothing is added between"
-    " entries."
+    "Print each entry in this format: %p position, %s data, %S size of the data, %t time, %T tags"
+    r" (sorted, separated by commas), %% percent sign, and \n \r \t \0 \\. No newline is added."
 )
 
 

@@ -19,7 +19,7 @@ from zlog.cli.exclusive import ExclusiveAppends
 from zlog.cli.input import BadInput, Input, check_readable
 from zlog.cli.names import log_argument
 from zlog.cli.output import Output, note, say
-from zlog.cli.parameters import entry_size
+from zlog.cli.parameters import entry_size, number_option
 from zlog.cli.progress import Progress
 from zlog.cli.session import Session, pass_session
 from zlog.cli.tags import tag_option
@@ -41,7 +41,7 @@ _JSON_OVERHEAD = 8
     tail -F app.log | zlog append app --positions
     zlog read old --json | zlog append new --json
     zlog append orders --tag eu --tag paid -m 'fourth'
-    zlog append ledger --exclusive < moves.txt   # as its only writer
+    zlog append ledger --exclusive < moves.txt   # as its exclusive writer
     """,
 )
 @log_argument
@@ -52,47 +52,45 @@ _JSON_OVERHEAD = 8
     "messages",
     multiple=True,
     metavar="TEXT",
-    help="Append this text as an entry, and read no input; may be repeated.",
+    help="Append this text as an entry, instead of reading input; may be repeated.",
 )
-@click.option("-z", "--null", is_flag=True, help="Entries end with NUL instead of newline.")
+@click.option("-z", "--null", is_flag=True, help="Split the input at NUL instead of newline.")
 @click.option("-k", "--keep-newline", is_flag=True, help="Keep the newline (or NUL) in the entry.")
 @click.option("--whole", is_flag=True, help="Append each file as one entry.")
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help='Lines are {"data": …} or {"data_b64": …}, and may have "tags": […].',
+    help='Read lines of JSON: {"data": …} or {"data_b64": …}, and optionally "tags": […].',
 )
 @tag_option("Give each entry this tag; may be repeated.")
 @click.option("--positions", is_flag=True, help="Print the position of each entry.")
-@click.option(
+@number_option(
     "--batch",
-    type=click.IntRange(1, 16384),
-    default=4096,
-    show_default=True,
-    metavar="N",
-    help="Append up to N entries at a time; with 1, they never change places.",
+    4096,
+    1,
+    16384,
+    "Append up to N entries per call. With 1, the order of entries never changes.",
 )
 @click.option(
     "--exclusive",
     is_flag=True,
-    help="Take the log first, so that no other client appends meanwhile; give it back at the end.",
+    help="Become the log's exclusive writer, and release the log at the end.",
 )
 @click.option(
     "--name",
     metavar="NAME",
-    help="What this exclusive writer calls itself, for those that find the log taken."
-    "  [default: host and process]",
+    help="Name of the exclusive writer, shown to other clients.  [default: host and process]",
 )
 @click.option(
-    "--keep", is_flag=True, help="Do not give the log back: it stays exclusive until it is taken."
+    "--keep", is_flag=True, help="Do not release the log. It stays exclusive to this writer."
 )
 @click.option(
     "--max-bytes",
     type=entry_size,
     default=ENTRY_BYTES_MAX_DEFAULT,
     metavar="SIZE",
-    help="Size limit of one entry, up to 16M.  [default: 1M]",
+    help="Size limit of an entry, up to 16M.  [default: 1M]",
 )
 @pass_session
 def append(
@@ -115,13 +113,13 @@ def append(
     """Append lines of files or stdin, or texts, as entries.
 
     Each line is an entry, without its newline unless --keep-newline is given. An acknowledged entry
-    is durable. Lines of a slow pipe are appended as they arrive, lines of a fast one in batches.
-    With --json, gaps in the input are skipped, so that the output of `read --json` can be appended.
-    An entry has the tags of its line, and those that --tag gives to all.
+    is durable. Lines from a slow pipe are appended as they arrive, and lines from a fast one in
+    batches. With --json, gaps in the input are skipped, so that the output of `read --json` can be
+    appended. An entry gets the tags of its line and the tags given by --tag.
 
-    With --exclusive, this command is the log's only writer until it ends. A writer that had the log
-    is fenced. Entries are in the log in the order of the input, and batches follow each other
-    without waiting.
+    With --exclusive, this command is the log's only writer until it ends, and the previous writer
+    is fenced. The entries keep the order of the input, and the next batch is sent before the last
+    one is confirmed.
 
     If the command fails or is stopped, it reports how many entries from the beginning of the input
     are in the log, and how many more may be.
@@ -146,7 +144,7 @@ def append(
         splitter = Splitter(b"\0" if null else b"\n", keep=keep_newline)
         return Batches(stream, splitter, from_json if as_json else as_is, limits)
 
-    # The log is opened first: without one there is nothing to tell of.
+    # The log is opened first: if that fails, there is no tally to report.
     with (
         signals.terminable(),
         Output() as out,

@@ -20,7 +20,13 @@ import zlog
 from zlog import aio
 from zlog.cli.command import CommandGroup
 from zlog.cli.output import Output, note
-from zlog.cli.parameters import FiniteRange, entry_size, json_option
+from zlog.cli.parameters import (
+    FiniteRange,
+    entry_size,
+    json_option,
+    number_option,
+    seconds_option,
+)
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 from zlog.cli.signals import terminable
@@ -45,8 +51,8 @@ _QUANTILES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
 def bench() -> None:
     """Put load on a store, and print the rate and the latencies.
 
-    Each benchmark creates a log of its own in the store, and removes it at the end. It uses the
-    sequencer that the store has.
+    Each benchmark creates its own log in the store, and removes it at the end. It uses the
+    sequencer of the store.
     """
 
 
@@ -58,24 +64,10 @@ def _common(command: F) -> F:
             default="100",
             show_default=True,
             metavar="SIZE",
-            help="Bytes of one entry; the bytes are random.",
+            help="Size of an entry. The data is random.",
         ),
-        click.option(
-            "--width",
-            type=click.IntRange(1, WIDTH_MAX),
-            default=WIDTH_DEFAULT,
-            show_default=True,
-            metavar="N",
-            help="Stripe objects of the log.",
-        ),
-        click.option(
-            "--seconds",
-            type=FiniteRange(min=0, min_open=True, max=86400),
-            default=5.0,
-            show_default=True,
-            metavar="S",
-            help="Duration of the load.",
-        ),
+        number_option("--width", WIDTH_DEFAULT, 1, WIDTH_MAX, "Stripe objects of the log."),
+        seconds_option("--seconds", 5.0, 0.001, 86400, "Duration of the load."),
         json_option("Print one JSON object."),
         pass_session,
     )
@@ -92,22 +84,8 @@ def _common(command: F) -> F:
     zlog bench append --exclusive
     """,
 )
-@click.option(
-    "--batch",
-    type=click.IntRange(1, 16384),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Entries per call.",
-)
-@click.option(
-    "--depth",
-    type=click.IntRange(1, 65536),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Calls in flight.",
-)
+@number_option("--batch", 1, 1, 16384, "Entries per call.")
+@number_option("--depth", 1, 1, 65536, "Calls in flight.")
 @click.option("--exclusive", is_flag=True, help="Append as the log's exclusive writer.")
 @_common
 def append(
@@ -166,14 +144,7 @@ async def _append(
     zlog bench read --random                # one entry at a time, at random positions
     """,
 )
-@click.option(
-    "--entries",
-    type=click.IntRange(1, 1 << 27),
-    default=262144,
-    show_default=True,
-    metavar="N",
-    help="Entries to write before the measurement.",
-)
+@number_option("--entries", 262144, 1, 1 << 27, "Entries to write before the measurement.")
 @click.option(
     "--random", "at_random", is_flag=True, help="Read single entries at random positions."
 )

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import click
 
-from zlog import CheckSummary, Finding
+from zlog import CheckSummary, Finding, Log
 from zlog.cli.command import Command
 from zlog.cli.exit_codes import ExitCode
-from zlog.cli.names import log_argument
+from zlog.cli.names import pass_log
 from zlog.cli.output import Output, note, say
 from zlog.cli.parameters import json_option
 from zlog.cli.progress import Progress
 from zlog.cli.render import entries_of, to_json
-from zlog.cli.session import Session, pass_session
 from zlog.cli.units import human_bytes
 
 
@@ -25,56 +24,50 @@ from zlog.cli.units import human_bytes
     zlog check orders --rebuild-index
     """,
 )
-@log_argument
+@pass_log
 @click.option(
     "--no-orphans",
     is_flag=True,
-    help="Do not look for objects that belong to no view; on Ceph this lists the whole namespace.",
+    help="Do not search for objects that belong to no view. On Ceph, this search lists the whole"
+    " namespace.",
 )
 @click.option(
     "--heal",
     is_flag=True,
-    help="Put right what one copy of an object has damaged and another copy has (Ceph).",
+    help="Repair the damaged replica of an object from an intact one (Ceph).",
 )
 @click.option(
     "--copies",
     type=click.IntRange(0, 1000),
     default=0,
     metavar="N",
-    help="Go through the log N times more, at copies chosen at random: the primary ones are what"
-    " is looked at else.",
+    help="Then repeat the audit N times on replicas chosen at random. Without this option, only"
+    " primary replicas are read.",
 )
 @click.option(
     "--rebuild-index",
     is_flag=True,
-    help="Make the index of tags anew where it is not what the entries have.",
+    help="Rebuild the index of tags if it differs from the entries.",
 )
 @json_option("Print a JSON object per finding, and a summary at the end.")
-@pass_session
 def check(
-    session: Session,
-    log: str,
-    no_orphans: bool,
-    heal: bool,
-    copies: int,
-    rebuild_index: bool,
-    as_json: bool,
+    log: Log, no_orphans: bool, heal: bool, copies: int, rebuild_index: bool, as_json: bool
 ) -> int:
     """Audit a log while it is in use.
 
-    Verifies the checksum of every entry (where it is stored: no data travels), looks for entries
-    that were appended twice, and compares every object with the log's head, and its index of tags
-    with its entries. Of a log with MACs, and with its key, every entry is read and checked. Prints
-    what is wrong, and nothing if all is well.
+    The audit verifies the checksum of each entry without transferring its data. It also
+    searches for entries that were appended twice, and compares each object with the log's head, and
+    the index of tags with the entries. If the log has MACs and the key is given, it reads each
+    entry and verifies its MAC. The command prints nothing if it finds no problem.
 
-    The exit code is 1 if data is lost or a guarantee is broken. Holes that are older than readers
-    wait, orphaned objects, and unfinished trims and layout changes are reported too, and are no
-    failure: clients complete them or pass over them. What was healed is reported, and no failure.
+    The exit code is 1 if data is lost or a guarantee is broken. Other findings do not change the
+    exit code: repairs, holes older than the hole timeout, orphaned objects, and unfinished trims
+    and layout changes. Clients complete or skip these.
     """
     found = serious = 0
-    with session.open_log(log) as opened, Output() as out:
+    with Output() as out:
         with Progress(None, "checking") as progress:
-            audit = opened.check(
+            audit = log.check(
                 orphans=not no_orphans,
                 heal=heal,
                 copies=copies,

@@ -8,10 +8,9 @@ import zlog
 from zlog.cli.command import Command
 from zlog.cli.names import log_argument
 from zlog.cli.output import note
-from zlog.cli.parameters import settings_option, stripe_options
-from zlog.cli.parameters import unit as unit_of
+from zlog.cli.parameters import settings_option, stripe_options, unit_option, width_option
 from zlog.cli.session import Session, pass_session, usage_errors
-from zlog.limits import UNIT_DEFAULT, WIDTH_DEFAULT, WIDTH_MAX
+from zlog.limits import UNIT_DEFAULT, WIDTH_DEFAULT
 
 
 @click.command(
@@ -24,24 +23,19 @@ from zlog.limits import UNIT_DEFAULT, WIDTH_DEFAULT, WIDTH_MAX
     """,
 )
 @log_argument
-@click.option(
-    "--width",
-    type=click.IntRange(1, WIDTH_MAX),
-    default=WIDTH_DEFAULT,
-    show_default=True,
-    help="Stripe objects that positions are spread over. More objects take more writes in parallel"
-    " and make range reads costlier.",
+@width_option(
+    "Spread positions over this many stripe objects. More objects take more writes in parallel and"
+    " make range reads slower.",
+    WIDTH_DEFAULT,
 )
-@click.option(
-    "--unit",
-    type=unit_of,
-    metavar="N",
-    help="Positions in a row that lie in one stripe object, a power of two. More of them make"
-    f" fewer operations of small batches.  [default: {UNIT_DEFAULT}; 1 without the object class]",
+@unit_option(
+    "Store N consecutive positions, a power of two, in one stripe object before the next object's"
+    " turn. A larger unit makes small batches take fewer operations."
+    f"  [default: {UNIT_DEFAULT}; 1 without the object class]"
 )
 @stripe_options
-@settings_option("A setting that is stored with the log, for its users; may be repeated.")
-@click.option("--exist-ok", is_flag=True, help="Succeed if the log exists.")
+@settings_option()
+@click.option("--exist-ok", is_flag=True, help="Succeed if the log already exists.")
 @pass_session
 def create(
     session: Session,
@@ -56,7 +50,7 @@ def create(
 ) -> None:
     """Create a log.
 
-    With --mac-key-file each of its entries gets a MAC of that key, for its whole life.
+    With --mac-key-file, each entry gets a MAC made with this key. This cannot be changed later.
     """
     with session.connect(create=True) as store, usage_errors():
         try:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import click
 
-from zlog import CursorState
+from zlog import Log
 from zlog.cli import ranges
 from zlog.cli.command import CommandGroup, SignedCommand
-from zlog.cli.names import CURSOR_NAME, log_argument
-from zlog.cli.output import Output, note
+from zlog.cli.names import CURSOR_NAME, pass_log
+from zlog.cli.output import note
 from zlog.cli.parameters import json_option
 from zlog.cli.ranges import PositionSpec
-from zlog.cli.render import to_json
-from zlog.cli.session import Session, pass_session
-from zlog.cli.tables import table
+from zlog.cli.tables import print_rows
 from zlog.cli.template import iso
 
 
@@ -30,7 +28,7 @@ def cursor() -> None:
 
     A cursor has a name and the position that its reader reads next. Readers are `zlog tail
     --cursor`, `zlog read --cursor`, and programs. A trim does not pass a cursor without
-    --past-cursors: remove the cursors of readers that are gone.
+    --past-cursors, so remove the cursors of readers that no longer exist.
     """
 
 
@@ -40,40 +38,27 @@ def cursor() -> None:
     zlog cursor ls orders --json | jq .lag
     """,
 )
-@log_argument
+@pass_log
 @json_option("Print a JSON object per cursor.")
-@pass_session
-def ls(session: Session, log: str, as_json: bool) -> None:
+def ls(log: Log, as_json: bool) -> None:
     """List a log's cursors and their lag.
 
     The lag is the number of positions from the cursor to the tail.
     """
-    with session.open_log(log) as opened, Output() as out:
-        cursors = opened.cursors()
-        tail = opened.tail() if cursors else 0
-        if as_json:
-            for each in cursors:
-                out.line(to_json(_fields(each, tail)))
-            return
-        rows = [
-            (each.name, str(each.position), str(_lag(each, tail)), iso(each.updated))
-            for each in cursors
-        ]
-        table(out, ("CURSOR", "POSITION", "LAG", "COMMITTED"), rows)
-
-
-def _lag(cursor: CursorState, tail: int) -> int:
-    return max(0, tail - cursor.position)
-
-
-def _fields(cursor: CursorState, tail: int) -> dict[str, object]:
-    return {
-        "name": cursor.name,
-        "position": cursor.position,
-        "lag": _lag(cursor, tail),
-        "created": iso(cursor.created),
-        "updated": iso(cursor.updated),
-    }
+    cursors = log.cursors()
+    tail = log.tail() if cursors else 0
+    rows = [
+        {
+            "name": each.name,
+            "position": each.position,
+            "lag": max(0, tail - each.position),
+            "created": iso(each.created),
+            "updated": iso(each.updated),
+        }
+        for each in cursors
+    ]
+    head = {"name": "CURSOR", "position": "POSITION", "lag": "LAG", "updated": "COMMITTED"}
+    print_rows(rows, head, as_json=as_json)
 
 
 @cursor.command(
@@ -85,22 +70,20 @@ def _fields(cursor: CursorState, tail: int) -> dict[str, object]:
     zlog cursor set orders billing @2h      # read the last two hours again
     """,
 )
-@log_argument
+@pass_log
 @click.argument("name", metavar="NAME", type=CURSOR_NAME)
 @click.argument("position", metavar="POSITION", type=ranges.position_spec)
-@pass_session
-def set_(session: Session, log: str, name: str, position: PositionSpec) -> None:
+def set_(log: Log, name: str, position: PositionSpec) -> None:
     """Set a cursor to a position, or create it.
 
-    POSITION may be negative (counts back from the tail, to 0 at most), earliest, latest, or a time
-    as for `zlog read`. Stop the cursor's reader first: where its next commit would move the cursor
-    back, it fails.
+    POSITION is a position, earliest, latest, or a time as for `zlog read`. A negative position
+    counts back from the tail. Stop the cursor's reader first. If the reader's next commit would
+    move the cursor back, that commit fails.
     """
-    with session.open_log(log) as opened:
-        begin = ranges.beginning(opened, position)
-        made = opened.cursor(name, create=begin)
-        made.reset(begin)
-        note(f"cursor {name!r} is at {made.position}")
+    begin = ranges.beginning(log, position)
+    made = log.cursor(name, create=begin)
+    made.reset(begin)
+    note(f"cursor {name!r} is at {made.position}")
 
 
 @cursor.command(
@@ -108,12 +91,10 @@ def set_(session: Session, log: str, name: str, position: PositionSpec) -> None:
     zlog cursor rm orders billing
     """,
 )
-@log_argument
+@pass_log
 @click.argument("names", metavar="NAME...", nargs=-1, type=CURSOR_NAME, required=True)
-@pass_session
-def rm(session: Session, log: str, names: tuple[str, ...]) -> None:
+def rm(log: Log, names: tuple[str, ...]) -> None:
     """Remove cursors, so that they no longer hold back a trim."""
-    with session.open_log(log) as opened:
-        for name in names:
-            opened.cursor(name).remove()
-            note(f"removed cursor {name!r}")
+    for name in names:
+        log.cursor(name).remove()
+        note(f"removed cursor {name!r}")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import click
 
-from zlog import CorruptEntry, DeliverySource, Log, ZlogError
+from zlog import CorruptEntry, Log, ZlogError
 from zlog.cli.command import CommandGroup
-from zlog.cli.names import SOURCE_NAME, log_argument
-from zlog.cli.output import Output, note
+from zlog.cli.names import SOURCE_NAME, pass_log
+from zlog.cli.output import note
 from zlog.cli.parameters import json_option
-from zlog.cli.render import to_json
-from zlog.cli.session import Session, pass_session
-from zlog.cli.tables import table
+from zlog.cli.tables import print_rows
 from zlog.cli.template import iso
 
 
@@ -25,9 +23,9 @@ from zlog.cli.template import iso
 def delivery() -> None:
     """Show and remove the sources of exactly-once deliveries.
 
-    For each source, a log remembers which batches are done, and where the parts of others were
-    appended. A source is a streaming query of Spark, named by its id, or a program that delivers.
-    A log takes 1,024 sources: remove those that are gone.
+    For each source, a log stores which batches are complete, and the positions of the parts of
+    other batches. A source is a program, or a streaming query of Spark, which is named by its id. A
+    log can have 1,024 sources, so remove sources that no longer exist.
     """
 
 
@@ -37,35 +35,26 @@ def delivery() -> None:
     zlog delivery ls orders --json | jq -r 'select(.updated < "2026-01") | .name'
     """,
 )
-@log_argument
+@pass_log
 @json_option("Print a JSON object per source.")
-@pass_session
-def ls(session: Session, log: str, as_json: bool) -> None:
-    """List a log's sources, each with its first batch that is not done.
+def ls(log: Log, as_json: bool) -> None:
+    """List a log's sources, each with its first incomplete batch.
 
-    PARTS is the number of parts of this and later batches that the log keeps. DELIVERED is when the
-    source last began a part, or reported a batch as done.
+    PARTS is the number of parts of this and later batches that the log stores. DELIVERED is the
+    time at which the source last began a part, or completed a batch.
     """
-    with session.open_log(log) as opened, Output() as out:
-        sources = opened.sources()
-        if as_json:
-            for each in sources:
-                out.line(to_json(_fields(each)))
-            return
-        rows = [
-            (each.name, str(each.batch), str(each.parts), iso(each.updated)) for each in sources
-        ]
-        table(out, ("SOURCE", "BATCH", "PARTS", "DELIVERED"), rows)
-
-
-def _fields(source: DeliverySource) -> dict[str, object]:
-    return {
-        "name": source.name,
-        "batch": source.batch,
-        "parts": source.parts,
-        "created": iso(source.created),
-        "updated": iso(source.updated),
-    }
+    rows = [
+        {
+            "name": each.name,
+            "batch": each.batch,
+            "parts": each.parts,
+            "created": iso(each.created),
+            "updated": iso(each.updated),
+        }
+        for each in log.sources()
+    ]
+    head = {"name": "SOURCE", "batch": "BATCH", "parts": "PARTS", "updated": "DELIVERED"}
+    print_rows(rows, head, as_json=as_json)
 
 
 @delivery.command(
@@ -73,29 +62,27 @@ def _fields(source: DeliverySource) -> dict[str, object]:
     zlog delivery rm orders crm
     """,
 )
-@log_argument
+@pass_log
 @click.argument("sources", metavar="SOURCE...", nargs=-1, type=SOURCE_NAME, required=True)
-@pass_session
-def rm(session: Session, log: str, sources: tuple[str, ...]) -> None:
-    """Remove sources, so that the log forgets what they have delivered.
+def rm(log: Log, sources: tuple[str, ...]) -> None:
+    """Remove sources, so that the log forgets their deliveries.
 
-    Their entries stay. Remove only sources that are gone: a source that delivers a batch again
-    after this appends its entries a second time.
+    The entries stay. Remove a source only if it no longer exists. If it repeats a batch after this,
+    the batch is appended a second time.
     """
-    with session.open_log(log) as opened:
-        known = _names(opened)
-        for source in sources:
-            if known is not None and source not in known:
-                raise ZlogError(
-                    f"log {log!r} has no source of deliveries {source!r}",
-                    hint="`zlog delivery ls LOG` lists them.",
-                )
-            opened.forget_source(source)
-            note(f"removed source {source!r}")
+    known = _names(log)
+    for source in sources:
+        if known is not None and source not in known:
+            raise ZlogError(
+                f"log {log.name!r} has no source of deliveries {source!r}",
+                hint="`zlog delivery ls LOG` lists them.",
+            )
+        log.forget_source(source)
+        note(f"removed source {source!r}")
 
 
 def _names(log: Log) -> set[str] | None:
-    """Return the names of a log's sources; None: a damaged one prevents that."""
+    """Return the names of a log's sources, or None if a damaged one cannot be read."""
     try:
         return {each.name for each in log.sources()}
     except CorruptEntry:

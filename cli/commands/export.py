@@ -14,15 +14,13 @@ from zlog.cli.ranges import PositionSpec
 from zlog.cli.render import entries_of
 from zlog.cli.session import Session, pass_session
 
-_POSITIONS = "A position, earliest, latest, or a time such as @5m, as for `zlog read`."
-
 
 @click.command(
     cls=Command,
     examples="""
     zlog export orders > orders.zlog
     zlog export orders | zstd > orders.zlog.zst
-    zlog export orders --from 1000000 > more.zlog        # what came since the last export
+    zlog export orders --from 1000000 > more.zlog        # entries since the last export
     zlog export orders | zlog --store ceph://logs import orders
     """,
 )
@@ -33,7 +31,8 @@ _POSITIONS = "A position, earliest, latest, or a time such as @5m, as for `zlog 
     type=ranges.position_spec,
     metavar="POSITION",
     default="earliest",
-    help=f"Where to begin. {_POSITIONS}  [default: earliest]",
+    help="Start at this position, or at earliest, latest, or a time such as @5m, as for"
+    " `zlog read`.  [default: earliest]",
 )
 @click.option(
     "--to",
@@ -41,22 +40,22 @@ _POSITIONS = "A position, earliest, latest, or a time such as @5m, as for `zlog 
     type=ranges.position_spec,
     metavar="POSITION",
     default="latest",
-    help="Where to end: one past the last.  [default: latest]",
+    help="Stop before this position.  [default: latest]",
 )
-@click.option("--cursors", is_flag=True, help="Write the log's cursors too.")
+@click.option("--cursors", is_flag=True, help="Export the log's cursors too.")
 @pass_session
 def export(
     session: Session, log: str, begin: PositionSpec, end: PositionSpec, cursors: bool
 ) -> None:
     """Write a log to stdout, for `zlog import`.
 
-    Each entry keeps its position, its time and who appended it; gaps are kept as they are. Equal
-    logs give equal bytes. Holes are waited for and filled, as readers do. What a log knows of
-    deliveries is not written.
+    An export has each entry with its position, time and append id, and each gap. Exports of equal
+    logs are equal byte for byte. Like a reader, the command waits for holes and fills them. An
+    export does not include the sources of deliveries.
     """
     with Output() as out, session.open_log(log) as opened:
         if out.is_terminal:
-            raise click.UsageError("an export is no text: redirect stdout to a file or a pipe")
+            raise click.UsageError("an export is binary: redirect stdout to a file or a pipe")
         tail = opened.tail()
         start, stop = (ranges.resolve(opened, spec, tail) for spec in (begin, end))
         if start > tail:

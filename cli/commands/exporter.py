@@ -14,7 +14,7 @@ import click
 import zlog
 from zlog.cli.command import Command
 from zlog.cli.output import say
-from zlog.cli.parameters import FiniteRange
+from zlog.cli.parameters import interval_option, listen_option, match_option, number_option
 from zlog.cli.session import Session, pass_session, usage_errors
 from zlog.cli.watch import Watch
 from zlog.metrics import serve
@@ -36,38 +36,19 @@ _CURSORS_MAX = 16
     zlog --store ceph://logs exporter --listen 0.0.0.0:7461 --match 'orders-*'
     """,
 )
-@click.option(
-    "--listen",
-    default=LISTEN_DEFAULT,
-    show_default=True,
-    metavar="HOST:PORT",
-    help="Serve /metrics there, to all who can connect; port 0 takes a free port.",
-)
-@click.option(
-    "--match", default="*", metavar="PATTERN", help="Only logs with such names, as of files."
-)
+@listen_option(LISTEN_DEFAULT, "Serve /metrics at this address, without authentication.")
+@match_option
 @click.option(
     "--logs",
     "logs_max",
     type=click.IntRange(1, 100_000),
     default=1000,
     show_default=True,
-    help="Look at this many logs at most, in name order.",
+    help="Scan at most this many logs, in name order.",
 )
-@click.option(
-    "--interval",
-    type=FiniteRange(0.1),
-    default=15.0,
-    metavar="SECONDS",
-    show_default=True,
-    help="Look for logs, and at all of them, this often.",
-)
-@click.option(
-    "--contents",
-    type=click.IntRange(0, 100_000),
-    default=100,
-    show_default=True,
-    help="Ask the objects of this many logs each time, by turns.",
+@interval_option(15.0, "Scan the store for logs, and each log, this often.")
+@number_option(
+    "--contents", 100, 0, 100_000, "In each scan, query the objects of this many logs, in turns."
 )
 @pass_session
 def exporter(
@@ -75,8 +56,8 @@ def exporter(
 ) -> None:
     """Serve metrics of all logs to Prometheus.
 
-    The store is looked at in the background; a scrape answers with what was found last, and says
-    how old it is. It serves until Ctrl-C or SIGTERM.
+    The exporter scans the store in the background. A scrape returns the last scan and its time. The
+    exporter runs until Ctrl-C or SIGTERM.
     """
     with session.connect() as store, usage_errors():
         served = Exporter(Watch(store, match, logs_max, contents, session.timeout))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
+from zlog import Log
 from zlog.cli.command import SignedCommand
-from zlog.cli.names import log_argument
+from zlog.cli.names import pass_log
 from zlog.cli.output import note
 from zlog.cli.parameters import POSITION
-from zlog.cli.session import Session, pass_session
 
 
 @click.command(
@@ -17,16 +17,14 @@ from zlog.cli.session import Session, pass_session
     zlog fill orders 17
     """,
 )
-@log_argument
+@pass_log
 @click.argument("positions", metavar="POSITION...", nargs=-1, type=POSITION, required=True)
-@pass_session
-def fill(session: Session, log: str, positions: tuple[int, ...]) -> None:
+def fill(log: Log, positions: tuple[int, ...]) -> None:
     """Fill unwritten positions, so that readers can pass them.
 
-    Readers do this by themselves after a while. A position that holds an entry, or has lost what
-    was stored there, stays as it is, and is an error; one that is filled or trimmed already is not.
+    Readers fill a position themselves after the hole timeout. Filling a position that holds or has
+    lost an entry is an error, and changes nothing. Filling a filled or trimmed position succeeds.
     """
-    with session.open_log(log) as opened:
-        for position in positions:
-            opened.fill(position)
-            note(f"filled position {position}")
+    for position in positions:
+        log.fill(position)
+        note(f"filled position {position}")

@@ -45,6 +45,6 @@ def _complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> l
 @click.argument("words", metavar="[COMMAND]...", nargs=-1, shell_complete=_complete)
 @click.pass_context
 def help(ctx: click.Context, words: tuple[str, ...]) -> None:  # noqa: A001  # the command's name
-    """Show the help of a command, or list the commands."""
+    """Show the help of a command, or list all commands."""
     with Output() as out:
         out.line(_find(ctx.find_root(), words).get_help())

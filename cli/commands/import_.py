@@ -21,27 +21,29 @@ from zlog.cli.session import Session, pass_session
     cls=Command,
     examples="""
     zlog import orders < orders.zlog
-    zlog import orders --no-promote < orders.zlog     # and then, with what came since:
+    zlog import orders --no-promote < orders.zlog     # then add a later export:
     zlog import orders < more.zlog
     """,
 )
 @log_argument
-@width_option("As for `zlog create`.  [default: as the exported log's]")
+@width_option("Stripe objects, as for `zlog create`.  [default: those of the exported log]")
 @click.option(
-    "--no-promote", is_flag=True, help="Leave it a mirror, since more is to be imported later."
+    "--no-promote",
+    is_flag=True,
+    help="Leave the log a mirror, so that later exports can be imported.",
 )
 @pass_session
 def import_(session: Session, log: str, width: int | None, no_promote: bool) -> None:
-    """Make a log from an export on stdin.
+    """Create a log from an export on stdin.
 
-    Each entry has the position, the time and the append id that it was exported with. Until the
-    end the log is a mirror, which takes no appends. Where the import was broken off, do it again:
-    it goes on there. A damaged file is found out before what is damaged is written.
+    Each entry keeps its position, time and append id. During the import, the log is a mirror and
+    refuses appends. Repeat an interrupted import, and it continues where it stopped. Damaged parts
+    of a file are detected before they are written.
     """
-    if sys.stdin is None:  # so Python has it where it was closed from the start
+    if sys.stdin is None:  # it was closed when Python started
         raise OSError(errno.EBADF, "it is closed", "stdin")
     if sys.stdin.isatty():
-        raise click.UsageError("an export is no text: redirect stdin from a file or a pipe")
+        raise click.UsageError("an export is binary: redirect stdin from a file or a pipe")
     with session.connect(create=True) as store:
         done = zlog.import_log(
             store,

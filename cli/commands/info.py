@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import click
 
-from zlog import LogStat, View
+from zlog import Log, LogStat, View
 from zlog.cli.appenders import since, who_appends
 from zlog.cli.command import Command
 from zlog.cli.commands.ls import log_fields
-from zlog.cli.names import log_argument
+from zlog.cli.names import pass_log
 from zlog.cli.output import Output
 from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
-from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import details
 from zlog.cli.units import human_bytes
 
@@ -24,19 +23,18 @@ from zlog.cli.units import human_bytes
     zlog info orders --json | jq .tail
     """,
 )
-@log_argument
+@pass_log
 @json_option("Print one JSON object.")
-@pass_session
-def info(session: Session, log: str, as_json: bool) -> None:
+def info(log: Log, as_json: bool) -> None:
     """Show a log's tail, size and layout."""
-    with session.open_log(log) as opened, Output() as out:
-        stat = opened.stat()
+    stat, view, store = log.stat(), log.view, log.store.url
+    with Output() as out:
         if as_json:
-            fields = {**log_fields(stat, opened.view), "options": dict(opened.view.options)}
-            fields["mac_key_id"] = None if opened.view.mac is None else opened.view.mac.key_id
-            out.line(to_json({**fields, "store": opened.store.url}))
+            fields = {**log_fields(stat, view), "options": dict(view.options)}
+            fields["mac_key_id"] = None if view.mac is None else view.mac.key_id
+            out.line(to_json({**fields, "store": store}))
         else:
-            details(out, _rows(stat, opened.view, opened.store.url))
+            details(out, _rows(stat, view, store))
 
 
 def _rows(stat: LogStat, view: View, store: str) -> list[tuple[str, str]]:
@@ -61,11 +59,10 @@ def _rows(stat: LogStat, view: View, store: str) -> list[tuple[str, str]]:
 def _stored(stat: LogStat) -> list[tuple[str, str]]:
     if stat.stored_bytes == stat.bytes:
         return []
-    if stat.stored_bytes > stat.bytes:  # by the MACs
-        return [("stored", f"{stat.stored_bytes:,} ({human_bytes(stat.stored_bytes)})")]
     stored = f"{stat.stored_bytes:,} ({human_bytes(stat.stored_bytes)})"
-    ratio = stat.bytes / max(stat.stored_bytes, 1)
-    return [("stored", f"{stored}, compressed {ratio:.1f} times")]
+    if stat.stored_bytes < stat.bytes:  # else the MACs make it more
+        stored += f", compressed {stat.bytes / max(stat.stored_bytes, 1):.1f} times"
+    return [("stored", stored)]
 
 
 def _layout(stat: LogStat) -> str:

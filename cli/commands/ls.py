@@ -29,14 +29,14 @@ _PAGE = 10_000
     zlog --store ceph://logs/billing ls --json
     """,
 )
-@click.option("-l", "--long", "long", is_flag=True, help="Also show the tail and size of each log.")
+@click.option("-l", "--long", "long", is_flag=True, help="Show the tail and size of each log too.")
 @json_option("Print a JSON object per log.")
 @pass_session
 def ls(session: Session, long: bool, as_json: bool) -> None:
     """List the logs of the store.
 
-    Without --long no log is looked at, so the list has those that are being made or removed. With
-    --long, stderr names each log whose removal is not finished, and how to finish it.
+    Without --long, the list includes logs that are being created or removed. With --long, a message
+    on stderr names each log whose removal is unfinished, and how to finish it.
     """
     with session.connect() as store, Output() as out:
         names = _names(session, store)

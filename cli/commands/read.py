@@ -13,7 +13,7 @@ from zlog.cli.cursor_commit import flushing, open_cursor, print_items
 from zlog.cli.exit_codes import exit_code_of_reading
 from zlog.cli.names import CURSOR_NAME, log_argument
 from zlog.cli.output import Output
-from zlog.cli.parameters import hole_timeout_option, or_none
+from zlog.cli.parameters import hole_timeout_option
 from zlog.cli.progress import Progress
 from zlog.cli.render import Style, style_options
 from zlog.cli.session import Session, pass_session
@@ -26,11 +26,11 @@ from zlog.cli.tags import Selected, selected, selecting_options
     zlog read orders                     # everything
     zlog read orders 5                   # one entry; exit code 4 if there is none
     zlog read orders 5:10 -10:           # positions 5 to 9, and the last ten
-    zlog read orders @10m:@5m            # what came from ten to five minutes ago
+    zlog read orders @10m:@5m            # entries from ten to five minutes ago
     zlog read orders @yesterday:@today   # yesterday's entries
-    zlog read orders --cursor nightly --commit   # what came since the last time
+    zlog read orders --cursor nightly --commit   # entries since the last call
     zlog read orders --tag eu --tag paid --match all
-    zlog read orders --tag eu --reverse | head -1   # the newest one
+    zlog read orders --tag eu --reverse | head -1   # the newest entry
     zlog read orders --json | jq -r .data
     zlog read orders --format '%p\t%t\t%s\n'
     """,
@@ -38,15 +38,13 @@ from zlog.cli.tags import Selected, selected, selecting_options
 @log_argument
 @click.argument("wanted", metavar="[RANGE]...", nargs=-1, type=ranges.parse)
 @selecting_options
-@click.option("--reverse", is_flag=True, help="Begin at the end of each range.")
+@click.option("--reverse", is_flag=True, help="Print each range from its end to its start.")
 @style_options
-@click.option(
-    "--cursor", "name", type=CURSOR_NAME, metavar="NAME", help="Start at this cursor of the log."
-)
+@click.option("--cursor", "name", type=CURSOR_NAME, metavar="NAME", help="Start at this cursor.")
 @click.option(
     "--commit",
     is_flag=True,
-    help="Advance the cursor past what was printed; create it if there is none.",
+    help="Advance the cursor past the printed entries, and create it if it does not exist.",
 )
 @hole_timeout_option
 @pass_session
@@ -60,25 +58,25 @@ def read(
     style: Style,
     name: str | None,
     commit: bool,
-    hole_timeout: float,
+    hole_timeout: float | None,
 ) -> int:
     r"""Print entries, each followed by a newline.
 
-    RANGE is a position (5) or positions as in a slice (5:10, 5:, :10); negative numbers count back
-    from the tail (-10: is the last ten). A bound can also be earliest (the first position that is
-    not trimmed), latest (the tail), or a time: @5m (five minutes ago; s, m, h, d, w), @10:00 or
-    @today, @yesterday, '@2026-11-20 10:00', in UTC unless an offset (+01:00) is given. A time alone
-    means from then on, by the clocks of the writers. Without RANGE, the whole log is printed.
+    RANGE is a position (5) or a slice (5:10, 5:, :10). Negative numbers count back from the tail,
+    so -10: means the last ten. A bound can also be earliest (the first position that is not
+    trimmed), latest (the tail), or a time: @5m (five minutes ago; s, m, h, d, w), @10:00 or @today,
+    @yesterday, '@2026-11-20 10:00', in UTC unless an offset (+01:00) is given. A single time means
+    all entries from then on, by the clocks of the writers. Without RANGE, the whole log is printed.
 
-    With --cursor, the log is printed from the cursor to the tail. --commit advances the cursor
-    after the output is flushed, every second and at the end. If the command dies in between, the
-    next one prints some entries again: each is printed at least once.
+    With --cursor, the command prints the entries from the cursor to the tail. With --commit, it
+    advances the cursor after it has flushed the output: every second and at the end. If the command
+    dies, the next one repeats some entries, so each entry is printed at least once.
 
-    Positions without an entry are reported on stderr, or as {"gap": ...} with --json. With --tag,
-    only those are that may hide an entry with the tag.
+    Positions without an entry are reported on stderr or, with --json, as {"gap": ...}. With --tag,
+    only gaps that may hide an entry with the tag are reported.
 
-    With --raw, no newline is added. `read` returns the lines that `append` took, and `read --raw`
-    what `append --keep-newline` took, byte for byte.
+    `read` returns the lines that `append` read, and `read --raw` returns the bytes that `append
+    --keep-newline` read.
     """
     if name is not None and wanted:
         raise click.UsageError("--cursor and RANGE exclude each other")
@@ -91,7 +89,7 @@ def read(
         raise click.UsageError("--tag needs ranges: a single position is printed whatever its tags")
     with (
         Output() as out,
-        session.open_log(log, hole_timeout=or_none(hole_timeout)) as opened,
+        session.open_log(log, hole_timeout=hole_timeout) as opened,
     ):
         renderer = style.renderer(out)
         cursor, end = None, 0

@@ -7,10 +7,8 @@ import click
 from zlog.cli.command import Command
 from zlog.cli.names import log_argument
 from zlog.cli.output import note
-from zlog.cli.parameters import settings_option, stripe_options
-from zlog.cli.parameters import unit as unit_of
+from zlog.cli.parameters import settings_option, stripe_options, unit_option, width_option
 from zlog.cli.session import Session, pass_session, usage_errors
-from zlog.limits import WIDTH_MAX
 
 
 @click.command(
@@ -18,36 +16,24 @@ from zlog.limits import WIDTH_MAX
     examples="""
     zlog reconfigure orders --width 16
     zlog reconfigure orders --stripe-bytes 64M --stripe-records 50000
-    zlog reconfigure orders --compression zstd     # of what is appended from now on
-    zlog reconfigure orders --roll                 # a new stripe, of the same kind
-    zlog reconfigure orders --rescue               # where the entries end
+    zlog reconfigure orders --compression zstd     # for new entries
+    zlog reconfigure orders --roll                 # a new stripe of the same width
+    zlog reconfigure orders --rescue               # a new stripe where the entries end
     zlog reconfigure orders --option team=billing --unset owner
     """,
 )
 @log_argument
-@click.option(
-    "--width",
-    type=click.IntRange(1, WIDTH_MAX),
-    help="End the live stripe, and spread later positions over this many stripe objects.",
-)
-@click.option(
-    "--unit",
-    type=unit_of,
-    metavar="N",
-    help="The same, with this many positions in a row in one stripe object: a power of two.",
-)
-@click.option(
-    "--roll",
-    is_flag=True,
-    help="End the live stripe and start the next one, even of the same kind.",
-)
+@width_option("End the live stripe, and spread later positions over this many stripe objects.")
+@unit_option("End the live stripe, and store N consecutive positions (a power of two) per object.")
+@click.option("--roll", is_flag=True, help="End the live stripe and start a new one.")
 @click.option(
     "--rescue",
     is_flag=True,
-    help="As --roll; if the tail was moved far away from the log's entries, go on where these end.",
+    help="Like --roll. If the tail is far above the log's entries, start the new stripe where the"
+    " entries end.",
 )
 @stripe_options
-@settings_option("A setting that is stored with the log; may be repeated.")
+@settings_option()
 @click.option("--unset", multiple=True, metavar="KEY", help="Remove a setting; may be repeated.")
 @pass_session
 def reconfigure(
@@ -65,9 +51,8 @@ def reconfigure(
 ) -> None:
     """Change a log's width, unit or settings while it is in use.
 
-    Appends wait for some milliseconds, and written entries stay where they are. A setting that has
-    its new value already is left alone, so the command may be repeated; --roll starts a new stripe
-    each time.
+    Appends wait for a few milliseconds, and existing entries do not move. Repeating the command has
+    no further effect, except that --roll starts a new stripe each time.
     """
     changes = {**options, **dict.fromkeys(unset)}
     given = (width, unit, stripe_bytes, stripe_records, compression)
@@ -87,7 +72,7 @@ def reconfigure(
             view = opened.roll(rescue=rescue)
         if view.epoch == before.epoch:
             stripes = width is not None or unit is not None
-            again = "; --roll starts a new stripe all the same" if stripes else ""
+            again = "; --roll starts a new stripe anyway" if stripes else ""
             note(f"log {log!r} has these settings already{again}")
         elif view.live_stripe == before.live_stripe:
             note(f"log {log!r}: settings changed")

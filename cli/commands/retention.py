@@ -43,7 +43,7 @@ def _or_off(read: Callable[[str], float], *, zero: bool = False) -> Callable[[st
 @click.command(
     cls=Command,
     examples="""
-    zlog retention orders                        # what is set
+    zlog retention orders                        # show the limits
     zlog retention orders --age 7d --bytes 10G
     zlog retention orders --age off --entries 1M
     zlog retention carts --compact-after 1h      # keep the newest entry of each tag
@@ -55,32 +55,32 @@ def _or_off(read: Callable[[str], float], *, zero: bool = False) -> Callable[[st
     "--age",
     type=_or_off(time_span),
     metavar="SPAN",
-    help="Keep entries younger than this: 90s, 36h, 7d.",
+    help="Keep entries younger than this, such as 90s, 36h or 7d.",
 )
 @click.option(
     "--bytes",
     "size_",
     type=_or_off(size),
     metavar="SIZE",
-    help="Keep this much of the newest data: 500M, 10G.",
+    help="Keep this much of the newest data, such as 500M or 10G.",
 )
 @click.option(
     "--entries",
     type=_or_off(count),
     metavar="N",
-    help="Keep this many of the newest entries: 5000, 1M.",
+    help="Keep this many of the newest entries, such as 5000 or 1M.",
 )
 @click.option(
     "--compact-after",
     type=_or_off(time_span, zero=True),
     metavar="SPAN",
-    help="Keep only the newest entry of each tag of what is older.",
+    help="Among entries older than this, keep only the newest entry of each tag.",
 )
 @click.option(
     "--skew",
     type=time_span,
     metavar="SPAN",
-    help="Tell of clocks that differ by more; 1h unless set.",
+    help="Warn if clocks differ by more than this.  [default: 1h]",
 )
 @click.option("--off", "off", is_flag=True, help="Remove all limits.")
 @click.option("--apply", "apply_", is_flag=True, help="Trim now.")
@@ -100,11 +100,13 @@ def retention(
 ) -> None:
     """Set how much of a log is kept, by age, size or tags.
 
-    Entries beyond any of the limits are trimmed. Compaction keeps the newest entry of each tag; it
-    trims those that have tags, and of each of them a newer entry. 'off' removes a limit; limits
-    that are not given stay. On Ceph the leading sequencer enforces them about once a minute; an
-    embedded store has none, so run --apply regularly, by cron for instance: ages count from the
-    first run that saw an entry. Retention never passes a cursor.
+    Entries beyond any of the limits are trimmed. Compaction trims an entry if it has tags, and a
+    newer entry exists for each of its tags. 'off' removes a limit. Limits that are not given do not
+    change. Retention never passes a cursor.
+
+    On Ceph, the leading sequencer enforces the limits about once a minute. An embedded store has no
+    sequencer, so run --apply regularly, for instance by cron. The age of an entry counts from the
+    first run after its append.
     """
     given = {
         "age": age,

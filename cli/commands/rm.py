@@ -27,12 +27,12 @@ from zlog.cli.session import Session, pass_session
     required=True,
     type=LOG_NAME,
 )
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @pass_session
 def rm(session: Session, log_names: tuple[str, ...], yes: bool) -> int:
     """Remove logs with all their entries, permanently."""
     if not yes and not (sys.stdin and sys.stdin.isatty()):
-        raise click.UsageError("stdin is no terminal to ask on, so rm needs --yes")
+        raise click.UsageError("stdin is not a terminal, so rm cannot ask and needs --yes")
     with session.connect() as store:
         for name in log_names:
             question = f"Remove log {name!r} of {store.url} with all its entries?"

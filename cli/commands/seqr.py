@@ -1,4 +1,4 @@
-"""The command seqr: runs a sequencer, asks one how it is, or forgets one that is gone."""
+"""The command seqr: runs a sequencer, shows its status, or forgets it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from zlog import SequencerUnavailable
 from zlog.admin import Credentials, announced_sequencer, forget_sequencer, sequencer_status
 from zlog.cli.command import CommandGroup
 from zlog.cli.output import Output, note
-from zlog.cli.parameters import FiniteRange, json_option
+from zlog.cli.parameters import (
+    FILE,
+    json_option,
+    listen_option,
+    number_option,
+    seconds_option,
+    tls_options,
+)
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session, usage_errors
 from zlog.cli.tables import bold, table
@@ -33,7 +40,6 @@ _LABELS = (
     "grants_per_second",
 )
 _LIMITS = Limits()
-_FILE = click.Path(exists=True, dir_okay=False)
 
 
 @click.group(
@@ -47,88 +53,71 @@ _FILE = click.Path(exists=True, dir_okay=False)
     zlog seqr forget 127.0.0.1:7460
     """,
 )
-@click.option(
-    "--listen",
-    default=service.LISTEN_DEFAULT,
-    show_default=True,
-    metavar="HOST:PORT",
-    help="Address to listen on; port 0 takes a free port.",
-)
+@listen_option(service.LISTEN_DEFAULT, "Listen on this address.")
 @click.option(
     "--advertise",
     metavar="HOST:PORT",
-    help="Address at which clients reach it.  [default: the address it listens on]",
+    help="Address that clients connect to.  [default: the address of --listen]",
 )
 @click.option(
     "--also",
     multiple=True,
     metavar="POOL[/NAMESPACE]",
-    help="Another pool or namespace of the cluster to offer it in; may be repeated.",
+    help="Serve another pool or namespace of the cluster too; may be repeated.",
 )
-@click.option(
+@seconds_option(
     "--lease",
-    type=FiniteRange(LEASE_SECONDS_MIN, LEASE_SECONDS_MAX),
-    default=LEASE_SECONDS_DEFAULT,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long a leader that stops answering remains the leader.",
+    LEASE_SECONDS_DEFAULT,
+    LEASE_SECONDS_MIN,
+    LEASE_SECONDS_MAX,
+    "Wait this long for a leader that does not answer, then elect another one.",
 )
-@click.option(
-    "--tls-cert",
-    type=_FILE,
-    help="Speak TLS with this certificate (PEM).",
-)
-@click.option(
-    "--tls-key", type=_FILE, help="Private key of the certificate (PEM).  [default: in its file]"
-)
+@tls_options
 @click.option(
     "--tls-client-ca",
-    type=_FILE,
-    help="Serve only clients whose certificate one of these (PEM) has signed.",
+    type=FILE,
+    help="Accept only clients whose certificate is signed by one of these (PEM).",
 )
 @click.option(
     "--token-file",
-    type=_FILE,
-    help="Serve only clients that know a token in this file, one per line."
-    "  [default: as clients: sequencer_token_file in the store's URL, else"
-    " $ZLOG_SEQUENCER_TOKEN_FILE]",
+    type=FILE,
+    help="Accept only clients that have one of the tokens in this file, one per line."
+    "  [default: sequencer_token_file in the store's URL, else $ZLOG_SEQUENCER_TOKEN_FILE]",
 )
 @click.option(
-    "--token-optional", is_flag=True, help="Also serve clients without a token, while they get one."
+    "--token-optional",
+    is_flag=True,
+    help="Accept clients without a token too, while you distribute tokens.",
 )
-@click.option(
-    "--connections",
-    type=click.IntRange(1, 65536),
-    default=_LIMITS.connections_max,
-    show_default=True,
-    help="Limit of connections.",
+@number_option(
+    "--connections", _LIMITS.connections_max, 1, 65536, "Limit of simultaneous connections."
 )
-@click.option(
+@number_option(
     "--connections-per-address",
-    type=click.IntRange(1, 65536),
-    default=_LIMITS.connections_per_address_max,
-    show_default=True,
-    help="Limit of connections from one IP address.",
+    _LIMITS.connections_per_address_max,
+    1,
+    65536,
+    "Limit of simultaneous connections from one IP address.",
 )
-@click.option(
+@seconds_option(
     "--idle",
-    type=FiniteRange(1, 30 * 86400),
-    default=_LIMITS.idle_s_max,
-    show_default=True,
-    metavar="SECONDS",
-    help="Close connections that are idle for this long.",
+    _LIMITS.idle_s_max,
+    1,
+    30 * 86400,
+    "Close a connection that has been idle for this long.",
 )
 @click.option(
     "--scrub",
     type=size,
     default=_LIMITS.scrub_bytes_s_max,
     metavar="SIZE",
-    help="Data that a leader audits in the background per second; 0: none.  [default: 4M]",
+    help="Amount of data per second that a leader audits in the background. 0 disables the audit."
+    "  [default: 4M]",
 )
 @click.option(
     "--metrics",
     metavar="HOST:PORT",
-    help="Serve metrics for Prometheus there, to all who can connect.",
+    help="Serve metrics for Prometheus at this address, without authentication.",
 )
 @click.pass_context
 def seqr(
@@ -148,13 +137,13 @@ def seqr(
     scrub: int,
     metrics: str | None,
 ) -> None:
-    """Run a sequencer, show the status of one, or forget one.
+    """Run a sequencer, show its status, or forget it.
 
-    A sequencer hands out positions, which makes appends faster. Clients of the store find it by
-    themselves. It keeps nothing on disk and can be stopped and started at any time. It serves until
-    SIGTERM or Ctrl-C. An embedded store needs none.
+    A sequencer grants positions to writers, which makes appends faster. Clients of the store find
+    it by themselves. It stores nothing on disk, so you can stop and start it at any time. It runs
+    until SIGTERM or Ctrl-C. An embedded store does not need a sequencer.
 
-    Several sequencers can run for one pool: one leads, the others stand by and take over from it.
+    A pool can have several sequencers. One leads, and the others take over if it fails.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -189,7 +178,7 @@ def seqr(
 
 @seqr.command(
     examples="""
-    zlog seqr status                     # of the sequencer that the store names
+    zlog seqr status                     # the sequencer of the store
     zlog seqr status 127.0.0.1:7460 --json
     """,
 )
@@ -217,10 +206,11 @@ def status(session: Session, address: str | None, as_json: bool) -> None:
 @click.argument("address", metavar="[tls://]HOST:PORT")
 @pass_session
 def forget(session: Session, address: str) -> None:
-    """Forget a sequencer that is gone for good.
+    """Remove a sequencer that no longer exists from the store.
 
-    It is no longer offered to writers, and the logs that name it continue without it. This is not
-    needed after SIGTERM, nor once another sequencer leads. A sequencer that answers stays.
+    Writers no longer find it, and its logs continue without it. This is not necessary if the
+    sequencer was ended by SIGTERM, or if another one leads. A sequencer that still answers is not
+    removed.
     """
     with session.connect() as store, usage_errors():
         forgotten = forget_sequencer(store, address, timeout=session.timeout)
@@ -231,7 +221,7 @@ def forget(session: Session, address: str) -> None:
 
 
 def _url_of(session: Session) -> str:
-    """Return the URL that may name what to show and to trust; an address needs no store."""
+    """Return the URL with the credentials, if one is given; an address needs no store."""
     try:
         return session.url
     except click.UsageError:
@@ -291,7 +281,7 @@ def _show(out: Output, found: dict[str, Any]) -> None:
 
 
 def _scrubbed(scrub: dict[str, Any] | None) -> str:
-    """Say what the leader's audit has done; an older sequencer tells of none."""
+    """Return the progress of the leader's audit; an older sequencer does not report it."""
     if not scrub or not scrub["bytes"]:
         return "-"
     return f"{human_bytes(scrub['bytes'])}, {scrub['healed']} healed, {scrub['damaged']} damaged"

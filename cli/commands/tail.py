@@ -18,7 +18,7 @@ from zlog.cli.exit_codes import exit_code_of_reading
 from zlog.cli.follow import follow
 from zlog.cli.names import CURSOR_NAME, log_argument
 from zlog.cli.output import Output, say
-from zlog.cli.parameters import hole_timeout_option, or_none
+from zlog.cli.parameters import hole_timeout_option
 from zlog.cli.ranges import PositionSpec
 from zlog.cli.render import Style, style_options
 from zlog.cli.session import Session, pass_session
@@ -30,15 +30,15 @@ _LAST_DEFAULT = 10
 @click.command(
     cls=Command,
     examples=r"""
-    zlog tail orders                      # the last ten
+    zlog tail orders                      # the last ten entries
     zlog tail orders -n 100 --json
-    zlog tail orders --follow             # and what is appended from now on
+    zlog tail orders --follow             # and new entries
     zlog tail orders --since-start -f --format '%p %s\n'
-    zlog tail orders --from @5m -f        # the last five minutes, and on
+    zlog tail orders --from @5m -f        # the last five minutes, and new entries
     zlog tail orders --tag eu -f          # the last ten with this tag, and new ones
-    zlog tail orders --cursor billing -f  # go on where it stopped the last time
+    zlog tail orders --cursor billing -f  # continue where the last call stopped
     zlog tail orders -n 0 -f --count 1    # wait for the next entry
-    zlog tail orders --cursor worker -e   # what is there, also what comes meanwhile
+    zlog tail orders --cursor worker -e   # from the cursor to the tail
     """,
 )
 @log_argument
@@ -48,12 +48,17 @@ _LAST_DEFAULT = 10
     type=click.IntRange(min=0),
     metavar="N",
     help=(
-        "Start N positions before the tail, or where the last N entries with --tag begin."
+        "Start N positions before the tail or, with --tag, N matching entries before it."
         f"  [default: {_LAST_DEFAULT}]"
     ),
 )
 @click.option(
-    "-f", "-F", "--follow", "on", is_flag=True, help="Wait for new entries, until stopped."
+    "-f",
+    "-F",
+    "--follow",
+    "on",
+    is_flag=True,
+    help="Wait for new entries and print them, until stopped.",
 )
 @click.option(
     "-c", "--count", type=click.IntRange(min=1), metavar="N", help="Stop after N entries."
@@ -62,7 +67,7 @@ _LAST_DEFAULT = 10
     "-e",
     "--exit-at-tail",
     is_flag=True,
-    help="Stop at the tail, behind entries that were appended meanwhile too.",
+    help="Stop at the tail. Entries appended while the command runs are printed too.",
 )
 @click.option("--since-start", is_flag=True, help="Start with the oldest entry.")
 @click.option(
@@ -77,8 +82,8 @@ _LAST_DEFAULT = 10
     "name",
     type=CURSOR_NAME,
     metavar="NAME",
-    help="Start at this cursor, and advance it past what was printed. A new one starts at --from,"
-    " else at the oldest entry.",
+    help="Start at this cursor, and advance it past the printed entries. A new cursor starts at"
+    " --from or, without it, at the oldest entry.",
 )
 @selecting_options
 @style_options
@@ -97,20 +102,18 @@ def tail(
     tags: tuple[str, ...],
     match: Match | None,
     style: Style,
-    hole_timeout: float,
+    hole_timeout: float | None,
 ) -> int:
     """Print the last entries, and new ones.
 
-    Each is followed by a newline. Positions without an entry are reported on stderr, or as {"gap":
-    ...} with --json. A follower waits at an unwritten position until it is written or filled. With
-    --tag, only entries with the tag count, and gaps that may hide one.
+    A newline follows each entry. Positions without an entry are reported on stderr or, with --json,
+    as {"gap": ...}. A follower waits at an unwritten position until it is written or filled. With
+    --tag, the command prints only entries with the tag, and gaps that may hide such an entry.
 
-    With --cursor, the command resumes where the last one with this cursor stopped. It advances the
-    cursor after the output is flushed, every second and at the end, also on Ctrl-C, SIGTERM and
-    SIGHUP. If it is killed in between, the next one prints some entries again: each is printed at
-    least once.
+    With --cursor, the command resumes at the cursor. It advances the cursor after it has flushed
+    the output: every second and at the end, also on Ctrl-C, SIGTERM and SIGHUP. If the command is
+    killed, the next one repeats some entries, so each entry is printed at least once.
     """
-    hole_seconds = or_none(hole_timeout)
     if sum((since_start, last is not None, begin is not None)) > 1:
         raise click.UsageError("-n, --since-start and --from exclude each other")
     if name is not None and last is not None:
@@ -120,7 +123,7 @@ def tail(
     select = selected(tags, match)
     how: dict[str, Any] = {
         "timeout": session.timeout,
-        "hole_timeout": hole_seconds,
+        "hole_timeout": hole_timeout,
         "mac_key": session.mac_key,
     }
     with Output() as out, session.connect() as store:

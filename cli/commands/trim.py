@@ -19,9 +19,9 @@ from zlog.cli.session import Session, pass_session
 
 @contextmanager
 def _full_store() -> Iterator[None]:
-    """Give another hint than to trim where a trim itself finds the store full.
+    """Replace the hint to trim if the store is too full for a trim.
 
-    What is trimmed has to be recorded, which takes some space; removing a log frees more.
+    A trim is recorded, which takes some space. Removing a log frees more.
     """
     try:
         yield
@@ -36,7 +36,7 @@ def _full_store() -> Iterator[None]:
     examples="""
     zlog trim orders 17 18
     zlog trim orders --to 1000           # positions 0 to 999
-    zlog trim orders --to @7d            # what is older than seven days
+    zlog trim orders --to @7d            # entries older than seven days
     """,
 )
 @log_argument
@@ -46,11 +46,13 @@ def _full_store() -> Iterator[None]:
     "end",
     type=ranges.position_spec,
     metavar="P",
-    help="Trim every position below P: a position, a negative one (counts back from the tail),"
-    " latest, @7d or @TIME.",
+    help="Trim every position below P. P is a position, a negative position (counts back from the"
+    " tail), latest, @7d or @TIME.",
 )
 @click.option(
-    "--past-cursors", is_flag=True, help="Trim also what readers with a cursor have not read."
+    "--past-cursors",
+    is_flag=True,
+    help="Trim even entries that readers with a cursor have not read.",
 )
 @pass_session
 def trim(
@@ -62,7 +64,7 @@ def trim(
 ) -> None:
     """Remove entries permanently, and free their space.
 
-    --to is refused if it would pass a cursor, unless --past-cursors is given. Times are as for
+    A trim that would pass a cursor fails, unless --past-cursors is given. Times are as for
     `zlog read`.
     """
     if (end is None) == (not positions):

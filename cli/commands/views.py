@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import click
 
-from zlog import Stripe, View
+from zlog import Log, Stripe, View
 from zlog.cli.appenders import appender_fields, position_source
 from zlog.cli.command import Command
-from zlog.cli.names import log_argument
+from zlog.cli.names import pass_log
 from zlog.cli.output import Output
 from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
-from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import table
 
 
@@ -22,13 +21,12 @@ from zlog.cli.tables import table
     zlog views orders --json
     """,
 )
-@log_argument
+@pass_log
 @json_option("Print a JSON object per view.")
-@pass_session
-def views(session: Session, log: str, as_json: bool) -> None:
+def views(log: Log, as_json: bool) -> None:
     """Show the layouts of a log's last 128 epochs, oldest first."""
-    with session.open_log(log) as opened, Output() as out:
-        found = opened.views()
+    found = log.views()
+    with Output() as out:
         if as_json:
             for view in found:
                 out.line(to_json(view_fields(view)))

@@ -35,7 +35,7 @@ def test_a_new_stripe_of_the_same_width(
     with monkeypatch.context() as patched:
         patched.setattr("zlog.cli.output.stderr_is_terminal", lambda: True)
         told = inside("reconfigure", "orders", "--width", width).err
-        assert "has these settings already; --roll starts a new stripe all the same" in told
+        assert "has these settings already; --roll starts a new stripe anyway" in told
         assert orders.stat().stripes == 1
         told = inside("reconfigure", "orders", "--roll").err
         assert f"width {width}, unit 1 from position 1 on" in told

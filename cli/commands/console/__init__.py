@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from zlog import ZlogError
 from zlog.admin import how_to_install
 from zlog.cli.command import Command
-from zlog.cli.parameters import FiniteRange
+from zlog.cli.parameters import (
+    FILE,
+    interval_option,
+    listen_option,
+    match_option,
+    tls_options,
+)
 from zlog.cli.session import Session, pass_session, usage_errors
 
 LISTEN_DEFAULT = "127.0.0.1:7462"
-
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command(
@@ -25,56 +27,38 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     zlog console --listen 0.0.0.0:7462 --token-file token --tls-cert console.pem
     """,
 )
-@click.option(
-    "--listen",
-    default=LISTEN_DEFAULT,
-    show_default=True,
-    metavar="HOST:PORT",
-    help="Serve the page there; port 0 takes a free port.",
-)
+@listen_option(LISTEN_DEFAULT, "Serve the page at this address.")
 @click.option(
     "--token-file",
-    type=_FILE,
-    help="Serve only browsers that know the token in this file.  [default: none on loopback, else"
-    " one that is made up and printed]",
+    type=FILE,
+    help="Accept only browsers that send the token in this file.  [default: no token on loopback,"
+    " else a random token, which is printed]",
 )
-@click.option("--tls-cert", type=_FILE, help="Speak TLS with this certificate (PEM).")
-@click.option(
-    "--tls-key", type=_FILE, help="Private key of the certificate (PEM).  [default: in its file]"
-)
+@tls_options
 @click.option(
     "--allow-changes",
     is_flag=True,
-    help="Let the page append, fill, trim, change layouts and remove cursors.",
+    help="Allow the page to append, fill, trim, change layouts and remove cursors.",
 )
-@click.option(
-    "--interval",
-    type=FiniteRange(0.1),
-    default=2.0,
-    metavar="SECONDS",
-    show_default=True,
-    help="Look at all logs this often, while a browser shows them.",
-)
-@click.option(
-    "--match", default="*", metavar="PATTERN", help="Only logs with such names, as of files."
-)
+@interval_option(2.0, "While a browser shows the logs, update them this often.")
+@match_option
 @pass_session
 def console(
     session: Session,
     listen: str,
-    token_file: Path | None,
-    tls_cert: Path | None,
-    tls_key: Path | None,
+    token_file: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
     allow_changes: bool,
     interval: float,
     match: str,
 ) -> None:
-    """Serve a page for the browser that shows the logs.
+    """Serve a web page that shows the logs.
 
-    All logs at a glance; of one log its positions from all of them down to single entries, a live
-    tail, cursors, layouts and an audit; sequencers and the doctor. The page needs nothing from
-    elsewhere. Without --allow-changes it can't change a log: the store refuses that. It serves
-    until Ctrl-C or SIGTERM.
+    The page lists all logs, and shows the entries, positions, cursors and layouts of a log, a live
+    tail, an audit, the sequencers, and the report of the doctor. It loads nothing from other
+    servers. The console is read-only unless started with --allow-changes. It runs until Ctrl-C or
+    SIGTERM.
     """
     try:
         from zlog.cli.commands.console.access import Access

@@ -57,17 +57,17 @@ class Access:
     port: int
     token: str
     printed: bool
-    certificate: Path | None
-    key: Path | None
+    certificate: str | None
+    key: str | None
     changes: bool
 
     @classmethod
     def of(
         cls,
         listen: str,
-        token_file: Path | None,
-        certificate: Path | None,
-        key: Path | None,
+        token_file: str | None,
+        certificate: str | None,
+        key: str | None,
         *,
         changes: bool,
     ) -> Access:
@@ -86,7 +86,7 @@ class Access:
                 raise ValueError(f"can't speak TLS with {certificate}: {error}") from error
         token = "" if is_loopback(host) else secrets.token_urlsafe(24)
         if token_file is not None:
-            token = token_file.read_text(errors="replace").strip()
+            token = Path(token_file).read_text(errors="replace").strip()
             if len(token) < _TOKEN_BYTES_MIN or not token.isprintable() or not token.isascii():
                 raise ValueError(
                     f"{token_file} has no token of {_TOKEN_BYTES_MIN} printable ASCII characters"

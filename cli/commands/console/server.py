@@ -61,8 +61,8 @@ def serve(session: Session, store: zlog.Store, access: Access, interval: float, 
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=1,
-            ssl_certfile=None if access.certificate is None else str(access.certificate),
-            ssl_keyfile=None if access.key is None else str(access.key),
+            ssl_certfile=access.certificate,
+            ssl_keyfile=access.key,
         )
         server = _Server(config, _greeting(access, listening), app.state.ending)
         asyncio.run(server.serve([listening]))

@@ -44,11 +44,11 @@ _COLOURS = {
 @json_option("Print a JSON object per part.")
 @pass_session
 def doctor(session: Session, as_json: bool) -> int:
-    """Report what is missing, and how to mend it.
+    """Report problems, and how to fix them.
 
-    Examines the installation, the token file for sequencers, the store, the object class, and the
-    sequencers; changes no log. The exit code is that of the first failure: 6 unreachable, 7 object
-    class not loaded, 1 others.
+    The doctor examines the installation, the token file for sequencers, the store, the object class
+    and the sequencers. It changes no log. The exit code is that of the first failure: 6 if the
+    store is unreachable, 7 if the object class is not loaded, else 1.
     """
     found: list[Diagnosis] = []
     with Output() as out:

@@ -17,6 +17,7 @@ import click
 
 from zlog.admin import how_to_install
 from zlog.cli.commands.spark.startup import quiet_startup
+from zlog.cli.parameters import key_values
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,16 +43,6 @@ _WITH_UNIX_SOCKETS = ("local", "spark://")
 path of which may be longer than a socket's name can be."""
 
 
-def _settings(
-    _ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]
-) -> dict[str, str]:
-    pairs = [word.partition("=") for word in words]
-    for word, (key, equals, _) in zip(words, pairs, strict=True):
-        if not key or not equals:
-            raise click.BadParameter(f"{word!r} is not KEY=VALUE")
-    return {key: value for key, _, value in pairs}
-
-
 def master_options(command: F) -> F:
     """Give a command the options that are Spark's."""
     master = click.option(
@@ -61,7 +52,7 @@ def master_options(command: F) -> F:
         "--spark-conf",
         "settings",
         multiple=True,
-        callback=_settings,
+        callback=key_values,
         metavar="KEY=VALUE",
         help="A setting of Spark; may be repeated.",
     )

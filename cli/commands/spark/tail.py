@@ -18,7 +18,7 @@ from zlog.cli.command import Command
 from zlog.cli.commands.spark.session import check_delta, check_spark, master_options, spark_session
 from zlog.cli.names import CURSOR_NAME, log_argument
 from zlog.cli.output import Output, note, stderr_is_terminal
-from zlog.cli.parameters import hole_timeout_option, json_option, or_none
+from zlog.cli.parameters import hole_timeout_option, json_option
 from zlog.cli.ranges import PositionSpec
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
@@ -138,7 +138,7 @@ def tail(
     /,
     log: str,
     begin: PositionSpec | None,
-    hole_timeout: float,
+    hole_timeout: float | None,
     master: str | None,
     settings: dict[str, str],
     as_json: bool,
@@ -157,14 +157,13 @@ def tail(
     check_spark()
     if given["format_"] == "delta":
         check_delta()
-    seconds = or_none(hole_timeout)
-    if not seconds:
+    if not hole_timeout:
         raise click.UsageError("--hole-timeout must be above 0, and not 'never', for a table")
     if urlsplit(session.url).scheme == "mem":
         raise click.UsageError("mem:// belongs to one process, and Spark has several")
     with session.open_log(log) as opened, Output() as out, _Stopping() as stopping:
         options = {
-            "holeTimeout": str(seconds),
+            "holeTimeout": str(hole_timeout),
             "maxEntriesPerTrigger": str(given["entries_max"]),
             "failOnDataLoss": str(not given["allow_data_loss"]).lower(),
             **_start(opened, begin),

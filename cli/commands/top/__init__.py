@@ -11,7 +11,7 @@ import zlog
 from zlog.cli.command import Command
 from zlog.cli.commands.top.rows import HEAD, SORTS, Row, look, rows_of, sorted_rows, summary
 from zlog.cli.output import Output
-from zlog.cli.parameters import FiniteRange, json_option
+from zlog.cli.parameters import interval_option, json_option, match_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 from zlog.cli.tables import table
@@ -29,28 +29,21 @@ _ONCE_SECONDS = 1.0
     zlog top --once --json | jq '.logs[] | select(.lag > 1000)'
     """,
 )
+@interval_option(2.0, "Update the view this often.")
 @click.option(
-    "--interval",
-    type=FiniteRange(0.1),
-    default=2.0,
-    metavar="SECONDS",
-    show_default=True,
-    help="Look this often.",
+    "--sort", type=click.Choice(SORTS), default="rate", show_default=True, help="Order of the logs."
 )
-@click.option(
-    "--sort", type=click.Choice(SORTS), default="rate", show_default=True, help="In this order."
-)
-@click.option("--match", default="*", metavar="PATTERN", help="Only such names, as of files.")
-@click.option("--once", is_flag=True, help="Print a table and end, after a second.")
-@json_option("With --once: print one JSON object.")
+@match_option
+@click.option("--once", is_flag=True, help="Print a table after one second, and exit.")
+@json_option("With --once, print one JSON object.")
 @pass_session
 def top(
     session: Session, interval: float, sort: str, match: str, once: bool, as_json: bool
 ) -> None:
     """Watch the logs of the store: rates, cursors' lag, sequencers.
 
-    In the view: s and r sort, / filters, Enter shows one log, p pauses, q or Ctrl-C ends. To look
-    changes nothing and takes no log over.
+    Keys: s and r sort, / filters, Enter shows one log, p pauses, q or Ctrl-C ends. The command
+    changes nothing in the store.
     """
     if as_json and not once:
         raise click.UsageError("--json goes with --once")
