@@ -1,4 +1,4 @@
-"""Names of logs, cursors, sources and objects: checked, and completed by the shell."""
+"""Names of logs, cursors and sources: checked, and completed by the shell."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from click.shell_completion import CompletionItem
 
 import zlog
 from zlog.cli.session import Session, pass_session
-from zlog.cli.spaces import SPACE_DEFAULT, open_space
 from zlog.names import check_cursor_name, check_log_name, check_source_name
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -20,8 +19,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 _COMPLETION_SECONDS = 2.0
 
 
-class _Name(click.ParamType):  # type: ignore[type-arg]  # generic in type stubs only
-    """A name: refused where it is invalid, and completed from those that the store has.
+class Name(click.ParamType):  # type: ignore[type-arg]  # generic in type stubs only
+    """A name: checked, and completed from the names in the store.
 
     Args:
         kind: what it names.
@@ -67,37 +66,31 @@ def _logs(session: Session, _ctx: click.Context) -> list[str]:
 
 
 def _cursors(session: Session, ctx: click.Context) -> list[str]:
-    with session.open_log(_log(ctx)) as log:
+    with session.open_log(log_named(ctx)) as log:
         return [cursor.name for cursor in log.cursors()]
 
 
 def _sources(session: Session, ctx: click.Context) -> list[str]:
-    with session.open_log(_log(ctx)) as log:
+    with session.open_log(log_named(ctx)) as log:
         return [source.name for source in log.sources()]
 
 
-def _objects(session: Session, ctx: click.Context) -> list[str]:
-    with open_space(session, _log(ctx), ctx.params.get("space") or SPACE_DEFAULT) as space:
-        return sorted(space.local.objects())
-
-
-def _log(ctx: click.Context) -> str:
-    """Return the log that was named before the word that is being completed.
+def log_named(ctx: click.Context) -> str:
+    """Return the log that is named before the word to be completed.
 
     Raises:
-        click.UsageError: none was.
+        click.UsageError: no log is named.
     """
-    # Behind an option that still lacks its value, click leaves all arguments as they are.
+    # After an option that still lacks its value, click does not parse the arguments.
     name = ctx.params.get("log") or next(iter(ctx.args), None)
     if name is None:
         raise click.UsageError("name the log first")
     return str(LOG_NAME.convert(name, None, ctx))
 
 
-LOG_NAME = _Name("log", check_log_name, _logs)
-CURSOR_NAME = _Name("cursor", check_cursor_name, _cursors)
-SOURCE_NAME = _Name("source", check_source_name, _sources)
-OBJECT_NAME = _Name("object", str, _objects)
+LOG_NAME = Name("log", check_log_name, _logs)
+CURSOR_NAME = Name("cursor", check_cursor_name, _cursors)
+SOURCE_NAME = Name("source", check_source_name, _sources)
 
 
 def pass_log(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 
 import click
 
@@ -85,7 +82,10 @@ def mirror(
     with terminable():
         while True:
             try:
-                with session.open_log(log) as source, _open(session, target) as store:
+                with (
+                    session.open_log(log) as source,
+                    session.of(target).connect(create=True) as store,
+                ):
                     for reached in zlog.mirror_log(
                         source,
                         store,
@@ -106,11 +106,3 @@ def mirror(
                 time.sleep(min(_RETRY_SECONDS * 2**failures, _RETRY_SECONDS_MAX))
                 failures += 1
     note(f"mirrored log {log!r} up to position {tail}")
-
-
-@contextmanager
-def _open(session: Session, url: str) -> Iterator[zlog.Store]:
-    """Open the target's store, which is made if it can be."""
-    there = replace(session, store=url, pool=None, namespace=None, conf=None, name=None)
-    with there.connect(create=True) as store:
-        yield store

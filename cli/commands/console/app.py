@@ -15,8 +15,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 import zlog
-from zlog.cli import look
-from zlog.cli.commands.console import changes, log, streams
+from zlog.cli.commands.console import changes, log, look, streams
 from zlog.cli.commands.console.access import COOKIE, Access, given_fields
 from zlog.cli.commands.console.handles import Handles
 from zlog.cli.commands.console.logs import Logs

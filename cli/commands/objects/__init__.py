@@ -10,16 +10,16 @@ import click
 
 from zlog.cli.command import CommandGroup
 from zlog.cli.commands.objects.lock import lock
+from zlog.cli.commands.objects.spaces import OBJECT_NAME, open_space, space_option
 from zlog.cli.commands.objects.values import json_of, prefix_option
 from zlog.cli.commands.objects.watch import watch
 from zlog.cli.exit_codes import ExitCode, Failure
 from zlog.cli.input import load_json
-from zlog.cli.names import OBJECT_NAME, log_argument
+from zlog.cli.names import log_argument
 from zlog.cli.output import Output, escaped, note
 from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
-from zlog.cli.spaces import open_space, space_option
 from zlog.cli.tables import table
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ _ABSENT = -1
 def objects() -> None:
     """Show and change the objects that a log's clients share.
 
-    Maps, sets, counters, registers, queues and locks of `zlog.objects` in Python. They lie in
-    spaces of the log, which can have other entries too. Each call of the command reads the space's
-    newest checkpoint and what follows it. Needs msgspec (the extra `objects`).
+    The objects are the maps, sets, counters, registers, queues and locks of `zlog.objects` in
+    Python. Each is in a space of a log, which can have other entries too. Each command reads the
+    space's newest checkpoint and the entries after it. It needs msgspec (the extra `objects`).
     """
 
 
@@ -100,7 +100,7 @@ def _items(views: Views, kind: str, name: str) -> int | None:
 @click.argument("key", metavar="[KEY]", required=False)
 @prefix_option
 @space_option
-@json_option("Print a JSON object per key, member or value; of maps with the key's version.")
+@json_option("Print a JSON object per key, member or value, and the version of a map's key.")
 @pass_session
 def get(
     session: Session,
@@ -113,9 +113,9 @@ def get(
 ) -> None:
     """Print what an object holds, or a key of a map or a set.
 
-    Values are printed as JSON: the items of a queue with the next one first, of a lock who holds it
-    and who waits. What was acknowledged before the call is seen. If there is no such object or key,
-    the exit code is 4.
+    Values are printed as JSON: the items of a queue in order, and the holder and waiters of a lock.
+    The output includes all changes acknowledged before the call. If the object or key does not
+    exist, the exit code is 4.
     """
     if key is not None and prefix is not None:
         raise click.UsageError("KEY and --prefix exclude each other")
@@ -205,7 +205,7 @@ def _version(word: str) -> int:
 @objects.command(
     examples="""
     zlog objects put app limits requests 100
-    zlog objects put app owners web '"ann"'           # a text is JSON with its quotes
+    zlog objects put app owners web '"ann"'           # a JSON string has quotes
     zlog objects put app offsets east -- -5
     zlog objects put app limits requests --delete
     zlog objects put app limits requests 200 --if-version 17
@@ -216,14 +216,14 @@ def _version(word: str) -> int:
 @click.argument("name", metavar="OBJECT", type=OBJECT_NAME)
 @click.argument("key", metavar="KEY")
 @click.argument("value", metavar="[VALUE]", required=False, callback=_json)
-@click.option("--delete", is_flag=True, help="Remove the key, if it is there.")
+@click.option("--delete", is_flag=True, help="Remove the key, if it exists.")
 @click.option(
     "--if-version",
     "version",
     metavar="POSITION",
     type=_version,
-    help="Only if the key has this version still, the position of the entry that set it, as `get"
-    " --json` prints it; 'none': only if there is no such key.",
+    help="Change the key only if it still has this version, as printed by `get --json`: the"
+    " position of the entry that set it. 'none' requires that the key does not exist.",
 )
 @space_option
 @pass_session
@@ -239,8 +239,8 @@ def put(
 ) -> None:
     """Set a key of a map to a value, or remove it.
 
-    VALUE is JSON; - reads it from stdin. The space and the map are made if they are not there. With
-    --if-version, the exit code is 11 if the key was changed.
+    VALUE is JSON; - reads it from stdin. The command creates the space and the map if they do not
+    exist. With --if-version, the exit code is 11 if the key was changed.
     """
     if delete is (value is not None):
         raise click.UsageError("give a VALUE, or --delete")
@@ -271,16 +271,16 @@ def put(
 @click.option(
     "--trim",
     is_flag=True,
-    help="Trim the log behind it, as far as no cursor holds it: entries of others, too.",
+    help="Trim all entries before the checkpoint, of this space or not, up to the first cursor.",
 )
 @space_option
 @json_option("Print the position as a JSON object.")
 @pass_session
 def checkpoint(session: Session, log: str, trim: bool, space: str, as_json: bool) -> None:
-    """Write a space's state into the log, where new clients begin.
+    """Write a space's state into the log, so that new clients start there.
 
-    Prints the position below which the space needs nothing any more. `zlog cursor ls` shows what
-    else holds back a trim.
+    The command prints the position below which the space no longer needs entries. `zlog cursor ls`
+    shows the cursors that hold back a trim.
     """
     with open_space(session, log, space) as opened, Output() as out:
         position = opened.checkpoint(trim=trim)

@@ -18,13 +18,13 @@ import click
 
 import zlog
 from zlog.cli.command import Command
+from zlog.cli.commands.objects.spaces import OBJECT_NAME, open_space, space_option
 from zlog.cli.exit_codes import ExitCode, Failure
-from zlog.cli.names import OBJECT_NAME, log_argument
+from zlog.cli.names import log_argument
 from zlog.cli.output import note, say
 from zlog.cli.parameters import or_none, seconds
 from zlog.cli.session import Session, pass_session
 from zlog.cli.signals import terminable
-from zlog.cli.spaces import open_space, space_option
 
 if TYPE_CHECKING:
     from zlog.objects import Held
@@ -51,7 +51,7 @@ def _lease(word: str | float) -> float:
     cls=Command,
     examples=f"""
     zlog objects lock app nightly -- ./backup --full
-    zlog objects lock app nightly --wait 0 -- ./backup     # only if it is free
+    zlog objects lock app nightly --wait 0 -- ./backup     # only if the lock is free
     zlog objects lock app deploy --lease 60 -- sh -c './deploy --token ${_TOKEN_VARIABLE}'
     """,
 )
@@ -72,10 +72,10 @@ def _lease(word: str | float) -> float:
     default=_LEASE_SECONDS,
     show_default=True,
     metavar="SECONDS",
-    help="Others may take the lock when it was not renewed for so long.",
+    help="Let others take the lock if it is not renewed for this long.",
 )
 @click.option(
-    "--owner", metavar="TEXT", help="What others see of the holder.  [default: HOST:PROCESS]"
+    "--owner", metavar="TEXT", help="Name of the holder, shown to others.  [default: HOST:PROCESS]"
 )
 @space_option
 @pass_session
@@ -91,18 +91,17 @@ def lock(
 ) -> int:
     """Run a command while holding a lock.
 
-    Those that wait get the lock in the order in which they asked. It is renewed every third
-    of its lease, and given back when the command ends. The exit code is that of the command.
+    Waiting clients get the lock in the order of their requests. The lock is renewed every third of
+    its lease, and released when the command ends. The exit code is that of the command.
 
-    If the lock is lost, or no renewal got through until a quarter of the lease is left, the command
-    gets SIGTERM, and SIGKILL a quarter of the lease later; the exit code is 10. SIGINT, SIGTERM and
-    SIGHUP are passed on to it. What it has started gets these signals too, unless stdin is a
-    terminal.
+    If the lock is lost, or is not renewed before a quarter of the lease is left, the command gets
+    SIGTERM, and SIGKILL a quarter of the lease later. The exit code is then 10. SIGINT, SIGTERM and
+    SIGHUP are forwarded to the command and, unless stdin is a terminal, to its children.
 
-    A machine that was paused finds out too late that its lock is lost, and if zlog is killed the
-    command goes on. So it has the fencing token in the environment variable ZLOG_LOCK_TOKEN:
-    a number that is higher for each later holder. What the lock protects should refuse a number
-    below one that it has seen.
+    A machine that was suspended may detect the loss of its lock too late, and if zlog is killed,
+    the command keeps running. To prevent damage, the command gets a fencing token in the
+    environment variable ZLOG_LOCK_TOKEN: a number that is higher for each later holder. The
+    resource that the lock protects should refuse a number lower than one it has seen.
     """
     program = shutil.which(words[0])
     if program is None:

@@ -7,7 +7,9 @@ from typing import Any
 import click
 
 prefix_option = click.option(
-    "--prefix", metavar="TEXT", help="Only the keys of a map, or members of a set, that begin so."
+    "--prefix",
+    metavar="TEXT",
+    help="Select keys of a map or members of a set that begin with this text.",
 )
 
 

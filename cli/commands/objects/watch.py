@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from zlog.cli.command import Command
+from zlog.cli.commands.objects.spaces import OBJECT_NAME, open_space, space_option
 from zlog.cli.commands.objects.values import json_of, prefix_option
-from zlog.cli.names import OBJECT_NAME, log_argument
+from zlog.cli.names import log_argument
 from zlog.cli.output import Output, escaped
 from zlog.cli.parameters import POSITION, json_option
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
-from zlog.cli.spaces import open_space, space_option
 
 if TYPE_CHECKING:
     from zlog.objects import Change
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     examples="""
     zlog objects watch app limits
     zlog objects watch app limits --prefix web/ --json
-    zlog objects watch app limits requests --from 18   # what came after position 17
+    zlog objects watch app limits requests --from 18   # changes after position 17
     zlog objects watch app limits requests -c 1        # wait for the next change
     """,
 )
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     "start",
     type=POSITION,
     metavar="POSITION",
-    help="Begin with the changes of this entry; without it, with those that come.",
+    help="Start with the changes of this entry.  [default: the next change]",
 )
 @click.option(
     "-c",
     "--count",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Stop after N changes, and what else their last entry has changed.",
+    help="Stop after N changes, and the other changes of the last entry.",
 )
 @space_option
 @json_option("Print JSON lines.")

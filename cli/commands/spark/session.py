@@ -46,7 +46,9 @@ path of which may be longer than a socket's name can be."""
 def master_options(command: F) -> F:
     """Give a command the options that are Spark's."""
     master = click.option(
-        "--master", metavar="URL", help="Spark's master.  [default: local[*], or spark-submit's]"
+        "--master",
+        metavar="URL",
+        help="Spark's master.  [default: local[*], or the master of spark-submit]",
     )
     conf = click.option(
         "--spark-conf",

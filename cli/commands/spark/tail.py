@@ -48,7 +48,7 @@ def _cursor(word: str) -> str:
     cls=Command,
     examples=r"""
     zlog spark tail orders --to /tables/orders
-    zlog spark tail orders --to /tables/orders --trigger available-now    # as far as the tail
+    zlog spark tail orders --to /tables/orders --trigger available-now    # copy up to the tail
     zlog spark tail nova --to nova --parse '^(?P<time>\S+ \S+) (?P<level>[A-Z]+) (?P<message>.*)'
     zlog spark tail orders --to orders --parse json --schema 'id long, price decimal(9,2)'
     """,
@@ -66,45 +66,47 @@ def _cursor(word: str) -> str:
 @click.option(
     "--checkpoint",
     metavar="PATH",
-    help="Where the query records how far it has come.  [default: beside the table,"
-    " PATH.checkpoint]",
+    help="Directory where the query stores its progress.  [default: PATH.checkpoint, next to the"
+    " table]",
 )
 @click.option(
     "--parse",
     metavar="HOW",
-    help="Make columns of entries: a pattern with named groups, as for Python's re, to be found in"
-    " the line; json; or FILE.py, whose function parse(entries) takes a DataFrame and returns one.",
+    help="Parse entries into columns: a pattern of Python's re with named groups; or json; or"
+    " FILE.py, whose function parse(entries) takes a DataFrame and returns another.",
 )
 @click.option(
     "--schema",
     metavar="COLUMNS",
-    help="Names and types, as SQL declares them: of the fields of JSON, or of those groups of the"
-    " pattern that are not to be strings.",
+    help="Names and types, as in SQL, of the fields of JSON, or of the groups of the pattern that"
+    " are not strings.",
 )
-@click.option("--drop-raw", is_flag=True, help="Leave out the column data, the bytes of the entry.")
+@click.option(
+    "--drop-raw", is_flag=True, help="Omit the column data, which has the bytes of the entry."
+)
 @click.option(
     "--partition-by",
     "partitions",
     metavar="COLUMN,…",
-    help="Columns to partition the table by, or none.  [default: date, the day of the append in"
-    " UTC]",
+    help="Partition the table by these columns, or by none.  [default: date, the UTC day of the"
+    " append]",
 )
 @click.option(
     "--cursor",
     type=_cursor,
     shell_complete=CURSOR_NAME.shell_complete,
     metavar="NAME",
-    help="Cursor of the log that follows the table, so that no trim takes what was not copied; or"
-    " none."
-    f"  [default: {_CURSOR_OF_ITS_OWN}, of the checkpoint's path]",
+    help="Advance this cursor after each batch, so that no trim removes entries that are not yet"
+    " copied. 'none' uses no cursor."
+    f"  [default: {_CURSOR_OF_ITS_OWN}, from the checkpoint's path]",
 )
 @click.option(
     "--from",
     "begin",
     type=ranges.position_spec,
     metavar="POSITION",
-    help="Where a new query starts, as for `zlog read`; one with a checkpoint resumes there."
-    "  [default: earliest]",
+    help="Start a new query at this position, as for `zlog read`. A query with a checkpoint resumes"
+    " there.  [default: earliest]",
 )
 @click.option(
     "--trigger",
@@ -112,8 +114,8 @@ def _cursor(word: str) -> str:
     default="5s",
     show_default=True,
     metavar="SPAN",
-    help="How often to look for new entries, such as 1m; or available-now: copy up to the present"
-    " tail, and end.",
+    help="Copy new entries this often, such as every 1m. 'available-now' copies up to the present"
+    " tail and exits.",
 )
 @click.option(
     "--max-entries",
@@ -122,12 +124,12 @@ def _cursor(word: str) -> str:
     default=_ENTRIES_MAX,
     show_default=True,
     metavar="N",
-    help="Limit of entries in one batch.",
+    help="Limit of entries in a batch.",
 )
 @click.option(
     "--allow-data-loss",
     is_flag=True,
-    help="Continue where entries were trimmed before they were read, or are lost.",
+    help="Continue if entries are lost, or were trimmed before they were copied.",
 )
 @hole_timeout_option
 @master_options
@@ -146,13 +148,13 @@ def tail(
 ) -> None:
     """Copy a log into a table, and follow it.
 
-    As many tasks as the log's widest stripe has objects read it. The table has the columns
-    position, stripe, timestamp and data, those of --parse, and date. Each position is in it once,
-    even if the command is killed and started again. Lines that do not match stay, with null in the
-    parsed columns.
+    Spark reads the log with one task per object of its widest stripe. The table has the columns
+    position, stripe, timestamp, data and date, and the columns of --parse. Each position is in it
+    once, even if the command is killed and started again. A line that does not match the pattern
+    has null in the parsed columns.
 
-    SIGINT and SIGTERM end the command after the batch under way, and a second signal amid it: the
-    next run completes it. The exit code is then 0.
+    After SIGINT or SIGTERM the command completes the current batch and exits with 0. A second
+    signal interrupts the batch, and the next run completes it.
     """
     check_spark()
     if given["format_"] == "delta":

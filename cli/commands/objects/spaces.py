@@ -1,4 +1,4 @@
-"""What the commands of objects share: a space of a log, opened, and its errors in their words."""
+"""Spaces of a log and the names of their objects, as the commands of objects take them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from zlog.cli.exit_codes import ExitCode, Failure
+from zlog.cli.names import Name, log_named
 from zlog.cli.session import Session, usage_errors
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ space_option = click.option(
     metavar="NAME",
     default=SPACE_DEFAULT,
     show_default=True,
-    help="The space of the log that has the objects.",
+    help="The space with the objects.",
 )
 
 
@@ -73,3 +74,11 @@ def open_space(session: Session, log: str, name: str, *, create: bool = False) -
     except objects.LockLost as error:
         hint = "Run it again; its place in the queue is lost."
         raise Failure(str(error), ExitCode.NOT_HELD, hint) from error
+
+
+def _objects(session: Session, ctx: click.Context) -> list[str]:
+    with open_space(session, log_named(ctx), ctx.params.get("space") or SPACE_DEFAULT) as space:
+        return sorted(space.local.objects())
+
+
+OBJECT_NAME = Name("object", str, _objects)
