@@ -204,7 +204,10 @@ def _some_bytes(word: str | int) -> int:
 
 
 def stripe_options(command: F) -> F:
-    """Give a command the options for the size of stripes and for compression."""
+    """Give a command the options of a log that both `create` and `reconfigure` have.
+
+    They have the names of the arguments of :meth:`zlog.Log.create`.
+    """
     compression = click.option(
         "--compression",
         type=click.Choice(COMPRESSIONS),

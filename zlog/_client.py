@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 from zlog._append.append import Appender
 from zlog._append.deliveries import Deliveries
 from zlog._append.reserved import Reserved
-from zlog._audit.check import Checker, Progress
 from zlog._base import instruments
 from zlog._base.codes import FillCode
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.io import Io, deadline_of
+from zlog._base.log_options import LogOptions
 from zlog._base.mac import MAC_BYTES
 from zlog._base.names import check_position, check_range
 from zlog._base.sequencer import LogAddress
-from zlog._base.settings import Budget, Settings
+from zlog._base.settings import Budget, HandleOptions
 from zlog._layout.layout import Layout
-from zlog._lifecycle import NewLog, create_log, find_log, find_or_create_log
+from zlog._lifecycle import create_log, find_log, find_or_create_log
 from zlog._native import core
 from zlog._positions.positions import Positions
 from zlog._read.columns import Columns, column_reader
@@ -29,6 +29,7 @@ from zlog._read.cursors import CursorClient, Cursors
 from zlog._read.holes import HoleTimeout
 from zlog._read.items import no_entry
 from zlog._read.iterate import Follower, Items, RangeReader, range_reader
+from zlog._read.options import ReadOptions
 from zlog._read.prefetch import WINDOW_BYTES
 from zlog._read.read import Reader
 from zlog._read.select import BackwardReader, Match, Wanted, last_entry
@@ -49,20 +50,20 @@ Tags = Iterable[str]
 class LogClient:
     """The parts of one handle on one log, over an Io, and the calls that take several of them."""
 
-    def __init__(self, io: Io, view: View, settings: Settings) -> None:
+    def __init__(self, io: Io, view: View, options: HandleOptions) -> None:
         store = io.store
         address = LogAddress(store.pool, store.namespace, view.log, view.log_id, store.identity)
         self.io = io
-        self.settings = settings
-        self.budget = Budget(io, settings)
+        self.options = options
+        self.budget = Budget(io, options)
         self.deadline = self.budget.deadline
-        self.layout = Layout(io, address, view, settings.sequencer_timeout, settings.key)
+        self.layout = Layout(io, address, view, options.sequencer_timeout, options.key)
         self.positions = Positions(self.layout)
         self.writer = io.token(16)
         """Identifies this handle's appends and fills; no other handle or process has it."""
         self.reader = Reader(self.positions, self.writer)
         self.cursors = Cursors(self.layout)
-        entry_bytes_max = settings.entry_bytes_max
+        entry_bytes_max = options.entry_bytes_max
         if view.mac is not None:
             entry_bytes_max = min(entry_bytes_max, ENTRY_BYTES_MAX - MAC_BYTES)
         self.appender = Appender(self.layout, self.positions, self.writer, entry_bytes_max)
@@ -72,22 +73,22 @@ class LogClient:
             attach(self)
 
     @classmethod
-    async def create(cls, io: Io, name: str, new: NewLog, settings: Settings) -> LogClient:
+    async def create(cls, io: Io, name: str, new: LogOptions, options: HandleOptions) -> LogClient:
         """Make a log and open it; see :meth:`zlog.Log.create`."""
-        deadline = deadline_of(io, settings.timeout)
-        return cls(io, await create_log(io, name, _with_mac(new, settings), deadline), settings)
+        deadline = deadline_of(io, options.timeout)
+        return cls(io, await create_log(io, name, _with_mac(new, options), deadline), options)
 
     @classmethod
     async def open(
-        cls, io: Io, name: str, settings: Settings, new: NewLog | None = None
+        cls, io: Io, name: str, options: HandleOptions, new: LogOptions | None = None
     ) -> LogClient:
         """Open a log, or make it if it is not there and may be made; see :meth:`zlog.Log.open`."""
-        deadline = deadline_of(io, settings.timeout)
+        deadline = deadline_of(io, options.timeout)
         if new is None:
             view = await find_log(io, name, deadline)
         else:
-            view = await find_or_create_log(io, name, _with_mac(new, settings), deadline)
-        return cls(io, view, settings)
+            view = await find_or_create_log(io, name, _with_mac(new, options), deadline)
+        return cls(io, view, options)
 
     async def read(self, position: int, deadline: Deadline) -> Entry:
         """Read one entry as it is now; see :meth:`zlog.Log.read`."""
@@ -111,57 +112,37 @@ class LogClient:
         raise no_entry(slot, self.layout.view.log)
 
     def range_reader(
-        self,
-        start: int,
-        end: int | None,
-        tags: Collection[str] | None,
-        match: Match,
-        reverse: bool,
-        hole_timeout: Timeout,
+        self, start: int, end: int | None, options: ReadOptions
     ) -> RangeReader[Items] | BackwardReader:
         """Return what reads a range; see :meth:`zlog.Log.read_range`."""
-        wanted = None if tags is None else Wanted.of(tags, match)
-        if reverse:
+        wanted, hole_timeout = options.wanted, options.hole_timeout
+        if options.reverse:
             return BackwardReader(self.reader, self.budget, wanted, start, end, hole_timeout)
         return range_reader(self.reader, self.budget, start, end, hole_timeout, wanted)
 
     def columns_reader(
-        self,
-        start: int,
-        end: int | None,
-        indexes: Collection[int] | None,
-        window_bytes: int | None,
-        with_data: bool,
-        with_tags: bool,
-        tags: Collection[str] | None,
-        match: Match,
-        hole_timeout: Timeout,
+        self, start: int, end: int | None, options: ReadOptions
     ) -> RangeReader[list[Columns]]:
         """Return what reads a range as columns; see :meth:`zlog.Log.read_columns`."""
-        if window_bytes is not None and window_bytes < 1:
-            raise ValueError(f"a window takes at least one byte, not {window_bytes}")
-        chosen = None if indexes is None else frozenset(indexes)
-        if chosen is not None and any(index < 0 for index in chosen):
-            raise ValueError("a stripe's objects are numbered from 0")
+        reader = self.reader
+        if not options.with_data:
+            reader = Reader(self.positions, self.writer, with_data=False)
         ordered = column_reader(
-            self.reader if with_data else Reader(self.positions, self.writer, with_data=False),
+            reader,
             self.budget,
             start,
-            hole_timeout,
-            None if tags is None else Wanted.of(tags, match),
-            indexes=chosen,
-            window_bytes=window_bytes or WINDOW_BYTES,
-            with_tags=with_tags,
+            options.hole_timeout,
+            options.wanted,
+            indexes=None if options.indexes is None else frozenset(options.indexes),
+            window_bytes=options.window_bytes or WINDOW_BYTES,
+            with_tags=options.with_tags,
             passes_holes=True,
         )
         return RangeReader(self.positions, self.budget, ordered, end)
 
-    def follower(
-        self, start: int, tags: Collection[str] | None, match: Match, hole_timeout: Timeout
-    ) -> Follower:
+    def follower(self, start: int, options: ReadOptions) -> Follower:
         """Return what follows the log; see :meth:`zlog.Log.follow`."""
-        wanted = None if tags is None else Wanted.of(tags, match)
-        return Follower(self.reader, self.budget, start, hole_timeout, wanted)
+        return Follower(self.reader, self.budget, start, options.hole_timeout, options.wanted)
 
     async def last(self, tags: Collection[str], match: Match, timeout: Timeout) -> Entry | None:
         """Return the newest entry with some tags; see :meth:`zlog.Log.last`."""
@@ -203,58 +184,13 @@ class LogClient:
         last = OPEN_END if end is None else end
         return [stripe async for stripe in self.layout.stripes(start, last, deadline)]
 
-    def check(
-        self,
-        *,
-        orphans: bool,
-        heal: bool,
-        copies: int,
-        rebuild_index: bool,
-        progress: Progress | None,
-    ) -> Checker:
-        """Return what audits the log; see :meth:`zlog.Log.check`."""
-        return Checker(
-            self.reader,
-            self.budget,
-            orphans=orphans,
-            heal=heal,
-            copies=copies,
-            rebuild_index=rebuild_index,
-            progress=progress,
-        )
-
     def cursor(self, name: str) -> CursorClient:
         """Return a handle on a cursor, which is not looked for yet."""
         return CursorClient(self.cursors, self.positions, self.budget, name)
 
 
-def _with_mac(new: NewLog, settings: Settings) -> NewLog:
-    return new if settings.key is None else replace(new, mac=EntryMac(settings.key.id))
-
-
-def new_log(
-    create: bool,
-    width: int | None,
-    unit: int | None,
-    stripe_bytes: int | None,
-    stripe_records: int | None,
-    compression: str | None,
-    options: Mapping[str, str] | None,
-) -> NewLog | None:
-    """Return how ``open`` may make a log; None: it may not.
-
-    Raises:
-        ValueError: something is invalid, or of no use without ``create``.
-    """
-    if create:
-        return NewLog.of(width, unit, stripe_bytes, stripe_records, compression, options)
-    given = (width, unit, stripe_bytes, stripe_records, compression, options)
-    if any(each is not None for each in given):
-        raise ValueError(
-            "width, unit, stripe_bytes, stripe_records, compression and options say how to make a"
-            " log: open it with create=True, or change one that is there with reconfigure()"
-        )
-    return None
+def _with_mac(new: LogOptions, options: HandleOptions) -> LogOptions:
+    return new if options.key is None else replace(new, mac=EntryMac(options.key.id))
 
 
 def new_entry(data: bytes, tags: Tags) -> NewEntry:

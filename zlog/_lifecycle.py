@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io
+from zlog._base.log_options import LogOptions
 from zlog._base.names import head_object, wake_object
-from zlog._base.options import MIRROR_OF, check_options, has_retention, merged_options
+from zlog._base.options import MIRROR_OF, has_retention
 from zlog._base.pool_full import explain
 from zlog._base.sequencer import SHARED_ADDRESS
 from zlog._catalog.directory import Directory
@@ -33,50 +34,10 @@ from zlog.errors import (
 from zlog.limits import UNIT_DEFAULT, WIDTH_DEFAULT
 from zlog.names import check_log_name
 from zlog.store import is_plain
-from zlog.view import OPEN_END, EntryMac, Stripe, View, check_unit, check_width
+from zlog.view import OPEN_END, Stripe, View
 
 _REMOVED_MEANWHILE_MAX = 8
 """How often a head can be there when it is made, and gone when it is read: others remove logs."""
-
-
-@dataclass(frozen=True, slots=True)
-class NewLog:
-    """What a log is made with.
-
-    Attributes:
-        width: of its first stripe.
-        options: that travel with it.
-        unit: of its first stripe; None: see `default_unit`.
-        mac: with what its entries are authenticated.
-
-    Raises:
-        ValueError: one of them is invalid.
-    """
-
-    width: int
-    options: Mapping[str, str]
-    unit: int | None = None
-    mac: EntryMac | None = None
-
-    def __post_init__(self) -> None:
-        check_width(self.width)
-        if self.unit is not None:
-            check_unit(self.unit)
-        check_options(self.options)
-
-    @classmethod
-    def of(
-        cls,
-        width: int | None,
-        unit: int | None,
-        stripe_bytes: int | None,
-        stripe_records: int | None,
-        compression: str | None,
-        options: Mapping[str, str] | None,
-    ) -> NewLog:
-        """Return it as :meth:`zlog.Log.create` is told; None leaves a default."""
-        wanted = merged_options(options, stripe_bytes, stripe_records, compression)
-        return cls(WIDTH_DEFAULT if width is None else width, wanted, unit)
 
 
 def default_unit(io: Io) -> int:
@@ -88,7 +49,7 @@ def default_unit(io: Io) -> int:
     return 1 if is_plain(io.store) else UNIT_DEFAULT
 
 
-async def create_log(io: Io, name: str, new: NewLog, deadline: Deadline) -> View:
+async def create_log(io: Io, name: str, new: LogOptions, deadline: Deadline) -> View:
     """Make a log and return its first view.
 
     The steps: the head object with the log's id, the entry in the directory, the stripe objects,
@@ -109,13 +70,13 @@ async def create_log(io: Io, name: str, new: NewLog, deadline: Deadline) -> View
     except StoreTimeout as error:
         await explain(io, error)
         raise
-    if has_retention(new.options):
+    if has_retention(view.options):
         with suppress(ZlogError):  # a hint, and found again
             await Directory(io).retained.add(name, deadline)
     return view
 
 
-async def _create_log(io: Io, name: str, new: NewLog, deadline: Deadline) -> View:
+async def _create_log(io: Io, name: str, new: LogOptions, deadline: Deadline) -> View:
     head = Head(io, name)
     removed = 0
     while not await head.create(log_id := _new_log_id(io), deadline):
@@ -138,24 +99,26 @@ async def _create_log(io: Io, name: str, new: NewLog, deadline: Deadline) -> Vie
 
 
 async def _first_view(
-    io: Io, head: Head, name: str, log_id: int, new: NewLog, deadline: Deadline
+    io: Io, head: Head, name: str, log_id: int, new: LogOptions, deadline: Deadline
 ) -> View:
+    options = new.applied_to({})
     view = View(
         epoch=0,
         log=name,
         log_id=log_id,
-        sequencer=sequencer_of(io, new.options),
+        sequencer=sequencer_of(io, options),
         stripes=(),
-        options=MappingProxyType(dict(new.options)),
+        options=MappingProxyType(options),
         mac=new.mac,
     )
     tried, above = list[View](), 0
+    width = WIDTH_DEFAULT if new.width is None else new.width
     unit = default_unit(io) if new.unit is None else new.unit
     accepted: bool | None = None
     try:
         while accepted is None:
-            epoch, tail_floor = await head.epoch_next(deadline, width=new.width, above=above)
-            stripe = Stripe(epoch, 0, OPEN_END, new.width, unit)
+            epoch, tail_floor = await head.epoch_next(deadline, width=width, above=above)
+            stripe = Stripe(epoch, 0, OPEN_END, width, unit)
             tried.append(replace(view, epoch=epoch, stripes=(stripe,), tail_floor=tail_floor))
             try:
                 above = await make(io, tried[-1].objects(), epoch, deadline, start=0)
@@ -244,7 +207,7 @@ async def _is_listed(io: Io, name: str, deadline: Deadline) -> bool:
         return False
 
 
-async def find_or_create_log(io: Io, name: str, new: NewLog, deadline: Deadline) -> View:
+async def find_or_create_log(io: Io, name: str, new: LogOptions, deadline: Deadline) -> View:
     """Return the newest view of a log, which is made if it is not there.
 
     Of several clients that find none at the same time one makes it, and the others find it then.
@@ -301,7 +264,7 @@ async def remove_log(io: Io, name: str, deadline: Deadline) -> None:
             raise
         view = None
     if view is None:
-        view = await _create_log(io, name, NewLog(1, {}), deadline)
+        view = await _create_log(io, name, LogOptions(width=1), deadline)
     if not view.removed:
         await check_removal(io, view, deadline)
         view = await _mark_removed(io, name, deadline)

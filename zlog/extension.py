@@ -160,7 +160,7 @@ class LogPort(abc.ABC):
     @property
     def entry_bytes_max(self) -> int:
         """The largest entry that the handle appends, in bytes."""
-        return self._client.settings.entry_bytes_max
+        return self._client.options.entry_bytes_max
 
     async def refresh(self) -> None:
         """Read the newest view from the log's head object."""
@@ -251,7 +251,7 @@ class ThreadPort(LogPort):
         super().__init__(log._client)
         self.lock = Mutex(reentrant=True)
         self.caller = threading.get_ident
-        self.wait_seconds = self._client.settings.timeout
+        self.wait_seconds = self._client.options.timeout
         self._log = log
 
     async def append(self, data: bytes, tags: Sequence[str]) -> int:

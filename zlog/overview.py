@@ -16,7 +16,7 @@ from typing import Any
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
 from zlog._base.options import StripeLimits
-from zlog._base.settings import Settings
+from zlog._base.settings import HandleOptions
 from zlog._catalog.directory import Directory
 from zlog._client import LogClient
 from zlog._io import AsyncioIo
@@ -231,7 +231,8 @@ async def see_log(
 ) -> LogOverview | None:
     """Look at one log of a store that is read-only; None: there is none. See :func:`see_store`."""
     try:
-        return await _see(io, name, content, deadline_of(io, timeout), Settings(timeout=timeout))
+        options = HandleOptions(timeout=timeout)
+        return await _see(io, name, content, deadline_of(io, timeout), options)
     except LogNotFound:
         return None
     except ZlogError as error:
@@ -239,9 +240,9 @@ async def see_log(
 
 
 async def _see(
-    io: Io, name: str, content: bool, deadline: Deadline, settings: Settings
+    io: Io, name: str, content: bool, deadline: Deadline, options: HandleOptions
 ) -> LogOverview:
-    client = await LogClient.open(io, name, settings)
+    client = await LogClient.open(io, name, options)
     tail = await client.positions.tail(deadline)
     view = client.layout.view
     cursors = tuple(

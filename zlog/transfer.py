@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from zlog._audit.check import Progress
 from zlog._base.mac import MacKeySource, key_of
-from zlog._base.settings import Settings
+from zlog._base.settings import HandleOptions
 from zlog._io import BlockingIo, drive
 from zlog._transfer import copy
 from zlog._transfer.copy import Copied, Mirroring
@@ -89,7 +89,7 @@ def import_log(
     """
     io = BlockingIo(store, f"the log {name!r}")
     report = progress or (lambda _: None)
-    settings = Settings(timeout, key=key_of(mac_key))
+    settings = HandleOptions(timeout, key=key_of(mac_key))
     return drive(copy.import_log(io, name, settings, file, width, report, promote=promote))
 
 
@@ -140,7 +140,7 @@ def mirror_log(
             log._client,
             io,
             name or log.name,
-            Settings(timeout, key=key_of(mac_key)),
+            HandleOptions(timeout, key=key_of(mac_key)),
             width,
             follow=follow,
             cursors=cursors,

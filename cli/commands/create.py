@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 import zlog
@@ -37,17 +39,7 @@ from zlog.limits import UNIT_DEFAULT, WIDTH_DEFAULT
 @settings_option()
 @click.option("--exist-ok", is_flag=True, help="Succeed if the log already exists.")
 @pass_session
-def create(
-    session: Session,
-    log: str,
-    width: int,
-    unit: int | None,
-    stripe_bytes: int | None,
-    stripe_records: int | None,
-    compression: str | None,
-    options: dict[str, str],
-    exist_ok: bool,
-) -> None:
+def create(session: Session, /, log: str, exist_ok: bool, **options: Any) -> None:
     """Create a log.
 
     With --mac-key-file, each entry gets a MAC made with this key. This cannot be changed later.
@@ -55,16 +47,7 @@ def create(
     with session.connect(create=True) as store, usage_errors():
         try:
             zlog.Log.create(
-                store,
-                log,
-                width=width,
-                unit=unit,
-                stripe_bytes=stripe_bytes,
-                stripe_records=stripe_records,
-                compression=compression,
-                options=options,
-                timeout=session.timeout,
-                mac_key=session.mac_key,
+                store, log, **options, timeout=session.timeout, mac_key=session.mac_key
             ).close()
         except zlog.LogExists:
             if not exist_ok:

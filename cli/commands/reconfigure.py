@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from zlog.cli.command import Command
@@ -38,40 +40,30 @@ from zlog.cli.session import Session, pass_session, usage_errors
 @pass_session
 def reconfigure(
     session: Session,
+    /,
     log: str,
-    width: int | None,
-    unit: int | None,
     roll: bool,
     rescue: bool,
-    stripe_bytes: int | None,
-    stripe_records: int | None,
-    compression: str | None,
     options: dict[str, str],
     unset: tuple[str, ...],
+    **changes: Any,
 ) -> None:
     """Change a log's width, unit or settings while it is in use.
 
     Appends wait for a few milliseconds, and existing entries do not move. Repeating the command has
     no further effect, except that --roll starts a new stripe each time.
     """
-    changes = {**options, **dict.fromkeys(unset)}
-    given = (width, unit, stripe_bytes, stripe_records, compression)
-    if all(each is None for each in given) and not (changes or roll or rescue):
+    stored = {**options, **dict.fromkeys(unset)}
+    changed = any(each is not None for each in changes.values())
+    if not (changed or stored or roll or rescue):
         raise click.UsageError("nothing to change: see `zlog help reconfigure`")
     with session.open_log(log) as opened, usage_errors():
         before = opened.view
-        view = opened.reconfigure(
-            width=width,
-            unit=unit,
-            stripe_bytes=stripe_bytes,
-            stripe_records=stripe_records,
-            compression=compression,
-            options=changes,
-        )
+        view = opened.reconfigure(options=stored, **changes)
         if rescue or (roll and view.live_stripe == before.live_stripe):
             view = opened.roll(rescue=rescue)
         if view.epoch == before.epoch:
-            stripes = width is not None or unit is not None
+            stripes = changes["width"] is not None or changes["unit"] is not None
             again = "; --roll starts a new stripe anyway" if stripes else ""
             note(f"log {log!r} has these settings already{again}")
         elif view.live_stripe == before.live_stripe:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
 from zlog._base.options import has_retention
-from zlog._base.settings import Settings
+from zlog._base.settings import HandleOptions
 from zlog._catalog.directory import Directory
 from zlog._client import LogClient
 from zlog._layout.reclaim import reclaim
@@ -74,7 +74,7 @@ class Duties:
         self._io = io
         self._status = status or DutyStatus()
         self._directory = Directory(io)
-        self._settings = Settings(timeout=_LOG_SECONDS_MAX)
+        self._settings = HandleOptions(timeout=_LOG_SECONDS_MAX)
         self._reclaimed: dict[tuple[str, int], frozenset[int]] = {}
         self._after = ""  # the last log that had its turn
 

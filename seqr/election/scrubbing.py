@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from zlog._audit.findings import Finding, FindingKind
 from zlog._audit.scrub import Scrub
 from zlog._base.io import Io, deadline_of
-from zlog._base.settings import Settings
+from zlog._base.settings import HandleOptions
 from zlog._catalog.directory import Directory
 from zlog._client import LogClient
 from zlog.errors import LogNotFound, ZlogError
@@ -104,7 +104,7 @@ class Scrubbing:
         self._status.rounds += 1
 
     async def _scrub(self, name: str, directory: Sequence[str]) -> None:
-        client = await LogClient.open(self._io, name, Settings(timeout=_STEP_SECONDS))
+        client = await LogClient.open(self._io, name, HandleOptions(timeout=_STEP_SECONDS))
         other = (self._status.rounds % 2 == 1) != self._other_first
         scrub = Scrub(
             client.layout,

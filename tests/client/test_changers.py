@@ -10,12 +10,13 @@ import pytest
 
 import zlog
 from zlog._base.deadline import Deadline
-from zlog._base.settings import Settings
+from zlog._base.log_options import LogOptions
+from zlog._base.settings import HandleOptions
 from zlog._catalog.head import Head
 from zlog._client import LogClient
 from zlog._layout.reclaim import reclaim
 from zlog._layout.reconfigure import reconfigure
-from zlog._lifecycle import NewLog, create_log
+from zlog._lifecycle import create_log
 from zlog._native.core import MemoryStore
 from zlog._read.iterate import range_reader
 from zlog.testing import run_virtually
@@ -39,8 +40,8 @@ def test_nothing_is_lost_doubled_or_left_behind(
     async def work() -> None:
         io = slow_io(store, seed, *SLOW)
         patient = Deadline(None, io.monotonic)
-        await create_log(io, "orders", NewLog(4, {"stripe_records": "4"}), patient)
-        settings = Settings(timeout=None, hole_timeout=0.5)
+        await create_log(io, "orders", LogOptions(width=4, stripe_records=4), patient)
+        settings = HandleOptions(timeout=None, hole_timeout=0.5)
         clients = [await LogClient.open(io, "orders", settings) for _ in range(9)]
         acknowledged: dict[int, bytes] = {}
 
@@ -58,7 +59,7 @@ def test_nothing_is_lost_doubled_or_left_behind(
                 await io.sleep(io.random())
                 patience = io.random() if dying else None
                 with contextlib.suppress(asyncio.TimeoutError):
-                    changed = reconfigure(client.layout, width, unit, {}, client.deadline())
+                    changed = reconfigure(client.layout, LogOptions(width, unit), client.deadline())
                     await asyncio.wait_for(changed, patience)
 
         async def read(number: int) -> list[zlog.Entry | zlog.Gap]:
@@ -117,8 +118,8 @@ def test_one_of_many_writers_leaves_a_stripe_that_takes_no_more(
     async def work() -> None:
         io = slow_io(FaultyStore(memory, count), seed, 0.001, 0.01)
         patient = Deadline(None, io.monotonic)
-        await create_log(io, "orders", NewLog(4, {}), patient)
-        settings = Settings(timeout=None)
+        await create_log(io, "orders", LogOptions(width=4), patient)
+        settings = HandleOptions(timeout=None)
         clients = [await LogClient.open(io, "orders", settings) for _ in range(30)]
         before = clients[0].layout.view
         nonlocal epochs

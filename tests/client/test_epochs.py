@@ -9,13 +9,14 @@ import pytest
 import zlog
 from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
-from zlog._base.settings import Settings
+from zlog._base.log_options import LogOptions
+from zlog._base.settings import HandleOptions
 from zlog._catalog.head import Head
 from zlog._client import LogClient
 from zlog._io import BlockingIo, drive
 from zlog._layout.stripe_objects import seal
 from zlog._layout.views import Change, backoff, change_view, unless_newer
-from zlog._lifecycle import NewLog, create_log
+from zlog._lifecycle import create_log
 from zlog._native.core import MemoryStore
 from zlog.testing import run_virtually
 
@@ -34,8 +35,8 @@ class Clients:
         self.patient = Deadline(None, self.io.monotonic)
 
     async def open(self, count: int) -> list[LogClient]:
-        await create_log(self.io, "orders", NewLog(8, {}), self.patient)
-        settings = Settings(timeout=None)
+        await create_log(self.io, "orders", LogOptions(width=8), self.patient)
+        settings = HandleOptions(timeout=None)
         return [await LogClient.open(self.io, "orders", settings) for _ in range(count)]
 
     async def assert_settled(self) -> zlog.View:

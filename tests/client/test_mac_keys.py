@@ -47,11 +47,11 @@ def test_a_key_is_shown_nowhere(one: zlog.Log) -> None:
     text = b"not to be seen, whatever happens"
     with zlog.Log.create(one.store, "hidden", mac_key=text) as log:
         client = log._client
-        key, mac = client.settings.key, client.layout.macs.key
+        key, mac = client.options.key, client.layout.macs.key
         assert key is not None
-        shown = [repr(each) for each in (log, key, mac, client.settings, log.view, vars(client))]
+        shown = [repr(each) for each in (log, key, mac, client.options, log.view, vars(client))]
         assert "not to be seen" not in "".join(shown)
-        for secret in (key, mac, client.settings):
+        for secret in (key, mac, client.options):
             with pytest.raises(TypeError, match="pickled"):
                 pickle.dumps(secret)
         assert text not in log.view.encode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from zlog._base.codes import OBJECT_TAIL_MAX
 from zlog.limits import (
@@ -15,8 +15,6 @@ from zlog.limits import (
     STRIPE_BYTES_DEFAULT,
     STRIPE_RECORDS_DEFAULT,
 )
-
-T = TypeVar("T", bound=str | None)
 
 STRIPE_BYTES = "stripe_bytes"
 STRIPE_RECORDS = "stripe_records"
@@ -67,23 +65,6 @@ class StripeLimits(NamedTuple):
         its objects take nothing all the same.
         """
         return max(records / self.records, size / self.bytes, positions / STRIPE_OBJECT_POSITIONS)
-
-
-def merged_options(
-    options: Mapping[str, T] | None,
-    stripe_bytes: int | None,
-    stripe_records: int | None,
-    compression: str | None,
-) -> dict[str, T | str]:
-    """Return options, and those that have names of their own; None leaves one out."""
-    given = {
-        STRIPE_BYTES: stripe_bytes,
-        STRIPE_RECORDS: stripe_records,
-        COMPRESSION: compression,
-    }
-    merged: dict[str, T | str] = {**(options or {})}
-    merged.update((key, str(value)) for key, value in given.items() if value is not None)
-    return merged
 
 
 def compression_of(options: Mapping[str, str]) -> str:

@@ -18,7 +18,7 @@ from zlog.limits import (
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class HandleOptions:
     """How one handle on a log behaves.
 
     Attributes:
@@ -51,7 +51,7 @@ class Settings:
 class Budget:
     """Starts the time budgets of one handle's calls, on the clock of its Io."""
 
-    def __init__(self, io: Io, settings: Settings) -> None:
+    def __init__(self, io: Io, settings: HandleOptions) -> None:
         self._io = io
         self._settings = settings
 

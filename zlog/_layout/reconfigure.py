@@ -3,64 +3,45 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 from zlog._base.deadline import Deadline
-from zlog._base.options import MIRROR_OF, check_options, has_retention
+from zlog._base.log_options import LogOptions
+from zlog._base.options import MIRROR_OF, has_retention
 from zlog._catalog.rights import check_change
 from zlog._layout.layout import Layout
 from zlog._layout.reclaim import reclaim
 from zlog._layout.rescue import end_of_entries
 from zlog._layout.views import Edit, Recount, with_new_stripe
 from zlog.errors import ZlogError
-from zlog.view import View, check_unit, check_width
+from zlog.view import View
 
 
-async def reconfigure(
-    layout: Layout,
-    width: int | None,
-    unit: int | None,
-    options: Mapping[str, str | None],
-    deadline: Deadline,
-) -> View:
+async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -> View:
     """Bring in a view with another width or unit, other options, or all of it.
 
     A width and a unit that the live stripe has already start no new stripe, so that a call whose
-    reply was lost can be made again. Where nothing is to change, nothing is done.
-
-    Args:
-        layout: of the log.
-        width: of a new stripe; None: no other width is wanted.
-        unit: the same of its unit.
-        options: to set, or to take away (None); the others stay.
-        deadline: budget of the call.
+    reply was lost can be made again. If nothing is to change, nothing is done.
 
     Raises:
-        ValueError: an invalid width, unit or option.
+        ValueError: an option is zlog's own.
     """
-    if MIRROR_OF in options:
+    if MIRROR_OF in (changes.options or {}):
         raise ValueError(f"option {MIRROR_OF!r} is zlog's own: `zlog access promote` ends a mirror")
-    if width is not None:
-        check_width(width)
-    if unit is not None:
-        check_unit(unit)
-    check_options({key: value for key, value in options.items() if value is not None})
 
     def edit(view: View) -> View | None:
-        merged = {**view.options, **options}
-        kept = {key: value for key, value in merged.items() if value is not None}
+        options = changes.applied_to(view.options)
         wanted = view
-        if kept != view.options:
-            wanted = replace(view, options=MappingProxyType(kept))
-        changed = with_new_stripe(wanted, width, unit)
+        if options != view.options:
+            wanted = replace(view, options=MappingProxyType(options))
+        changed = with_new_stripe(wanted, changes.width, changes.unit)
         if changed.live_stripe.spacing != view.live_stripe.spacing:
             wanted = changed
         return None if wanted is view else wanted
 
     view = await _change(layout, edit, deadline)
-    if has_retention({key: each for key, each in options.items() if each is not None}):
+    if has_retention(changes.applied_to({})):
         with contextlib.suppress(ZlogError):  # a hint, and found again
             await layout.directory.retained.add(view.log, deadline)
     return view

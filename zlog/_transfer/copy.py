@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from zlog._audit.check import Progress
 from zlog._base.io import Io
+from zlog._base.log_options import LogOptions
 from zlog._base.options import MIRROR_OF, MIRROR_OF_FILE
-from zlog._base.settings import Settings
+from zlog._base.settings import HandleOptions
 from zlog._client import LogClient
 from zlog._layout.views import backoff
-from zlog._lifecycle import NewLog
 from zlog._read.iterate import wait_for_more
 from zlog._transfer.export_file import ExportReader, ExportWriter, Info, Readable, Writable
 from zlog._transfer.pieces import Batch, Mark, Piece, mark_of, part_from, rounds
@@ -63,7 +63,7 @@ async def export_log(
 async def import_log(
     io: Io,
     name: str,
-    settings: Settings,
+    settings: HandleOptions,
     file: Readable,
     width: int | None,
     progress: Callable[[int], object],
@@ -73,7 +73,8 @@ async def import_log(
     """Write a file to a log; see :func:`zlog.import_log`."""
     reader = ExportReader(file)
     info = reader.info
-    new = NewLog(width or info.width, {**info.options, MIRROR_OF: MIRROR_OF_FILE})
+    options = {**info.options, MIRROR_OF: MIRROR_OF_FILE}
+    new = LogOptions(width or info.width, options=options)
     target = await _open_mirror(io, name, settings, new)
     await target.begin_at(info.start)
     start, entries = target.tail, 0
@@ -90,7 +91,7 @@ async def import_log(
     return Copied(start, max(start, reader.position), entries)
 
 
-async def _open_mirror(io: Io, name: str, settings: Settings, new: NewLog) -> Target:
+async def _open_mirror(io: Io, name: str, settings: HandleOptions, new: LogOptions) -> Target:
     """Open a mirror, or make it; one that is there keeps its own mark.
 
     Raises:
@@ -136,7 +137,7 @@ class Mirroring:
         source: LogClient,
         io: Io,
         name: str,
-        settings: Settings,
+        settings: HandleOptions,
         width: int | None,
         *,
         follow: bool,
@@ -155,7 +156,7 @@ class Mirroring:
         view = source.layout.view
         mark = f"{view.log_id:016x}"
         live, options = view.live_stripe, {**view.options, MIRROR_OF: mark}
-        new = NewLog(width or live.width, options, live.unit)
+        new = LogOptions(width or live.width, live.unit, options=options)
         target = await _open_mirror(io, name, settings, new)
         if target.mark not in (mark, MIRROR_OF_FILE) or target.tail > tail:
             raise CopyDiffers(f"{target} is a mirror, but not of log {source.layout}")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from zlog._base.deadline import Deadline
+from zlog._base.log_options import LogOptions
 from zlog._base.options import (
     RETENTION_AGE,
     RETENTION_BYTES,
@@ -138,7 +139,7 @@ async def set_retention(layout: Layout, retention: Retention, deadline: Deadline
     """Set what is kept of a log from now on: a new view, in which only the options differ."""
     if not isinstance(retention, Retention):
         raise TypeError(f"expected a Retention, as in Retention(age=3600), not {retention!r}")
-    await reconfigure(layout, None, None, retention.options(), deadline)
+    await reconfigure(layout, LogOptions(options=retention.options()), deadline)
 
 
 async def enforce(reader: Reader, deadline: Deadline, *, now: bool = True) -> int:

@@ -11,6 +11,7 @@ from zlog._log.handle import LogHandle
 from zlog._positions.positions import PositionSpec
 from zlog._read.columns import Columns
 from zlog._read.cursors import CursorState
+from zlog._read.options import ReadOptions
 from zlog._read.select import Match
 from zlog.aio.cursor import Cursor
 from zlog.entry import Entry, Gap
@@ -53,7 +54,8 @@ class Reading(LogHandle):
             reverse: from the end to the start; what is appended meanwhile does not come.
             hole_timeout: as in :meth:`open`; if not given, the handle's own.
         """
-        return iterate(self._client.range_reader(start, end, tags, match, reverse, hole_timeout))
+        options = ReadOptions(tags, match, hole_timeout, reverse)
+        return iterate(self._client.range_reader(start, end, options))
 
     def read_columns(
         self,
@@ -90,11 +92,16 @@ class Reading(LogHandle):
         Raises:
             ValueError: a negative position or index, or no room for a window.
         """
-        return iterate(
-            self._client.columns_reader(
-                start, end, indexes, window_bytes, with_data, with_tags, tags, match, hole_timeout
-            )
+        options = ReadOptions(
+            tags,
+            match,
+            hole_timeout,
+            indexes=indexes,
+            window_bytes=window_bytes,
+            with_data=with_data,
+            with_tags=with_tags,
         )
+        return iterate(self._client.columns_reader(start, end, options))
 
     def follow(
         self,
@@ -115,7 +122,7 @@ class Reading(LogHandle):
             hole_timeout: as in :meth:`open`; if not given, the handle's own. None makes the reader
                 wait at a hole until another client settles it.
         """
-        return iterate(self._client.follower(start, tags, match, hole_timeout))
+        return iterate(self._client.follower(start, ReadOptions(tags, match, hole_timeout)))
 
     async def last(self, *tags: str, match: Match = "any", timeout: Timeout = ...) -> Entry | None:
         """Return the newest entry that has these tags; without any, the newest entry. None: none.

@@ -22,7 +22,7 @@ class Writing(LogHandle):
     def __init__(self, client: LogClient) -> None:
         """Wrap a client; programs call :meth:`open` or :meth:`create`."""
         super().__init__(client)
-        self._shared = Coalescer(client.appender, client.io, client.settings.timeout)
+        self._shared = Coalescer(client.appender, client.io, client.options.timeout)
         self._append = self._shared.append
 
     def append(

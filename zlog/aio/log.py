@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from zlog._append.place import open_to_all, set_read_only
 from zlog._append.room import Limits
-from zlog._audit.check import Progress
+from zlog._audit.check import Checker, Progress
 from zlog._base.deadline import Timeout
 from zlog._base.io import Io, deadline_of
+from zlog._base.log_options import LogOptions
 from zlog._base.mac import MacKeySource, key_of
-from zlog._base.options import merged_options
-from zlog._base.settings import Settings
-from zlog._client import LogClient, new_log
+from zlog._base.settings import HandleOptions
+from zlog._client import LogClient
 from zlog._io.aio import AsyncioIo, drive
 from zlog._layout.reconfigure import reconfigure, roll
-from zlog._lifecycle import NewLog, list_logs, remove_log
+from zlog._lifecycle import list_logs, remove_log
 from zlog._log.writer import WINDOW_BYTES
 from zlog._native.core import tags_checked
 from zlog._transfer.promote import promote
@@ -103,10 +103,10 @@ class Log(Writing, Reading, Inspection):
             LogExists: there is one of this name.
             ValueError: the name, the width, the unit, an option or a setting is invalid.
         """
+        new = LogOptions(width, unit, stripe_bytes, stripe_records, compression, options)
         key = key_of(mac_key)
-        settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max, key)
-        new = NewLog.of(width, unit, stripe_bytes, stripe_records, compression, options)
-        begin = partial(LogClient.create, name=name, new=new, settings=settings)
+        handle = HandleOptions(timeout, hole_timeout, sequencer_timeout, entry_bytes_max, key)
+        begin = partial(LogClient.create, name=name, new=new, options=handle)
         return Opening(cls._open(store, name, begin), cls.close)
 
     @classmethod
@@ -156,10 +156,10 @@ class Log(Writing, Reading, Inspection):
             MacsMissing: it was made without one, or its store's owner has made it look so.
             ValueError: a setting is invalid, such as a negative time-out.
         """
+        new = LogOptions(width, unit, stripe_bytes, stripe_records, compression, options)
         key = key_of(mac_key)
-        settings = Settings(timeout, hole_timeout, sequencer_timeout, entry_bytes_max, key)
-        new = new_log(create, width, unit, stripe_bytes, stripe_records, compression, options)
-        begin = partial(LogClient.open, name=name, new=new, settings=settings)
+        handle = HandleOptions(timeout, hole_timeout, sequencer_timeout, entry_bytes_max, key)
+        begin = partial(LogClient.open, name=name, new=new.only_if(create), options=handle)
         return Opening(cls._open(store, name, begin), cls.close)
 
     @classmethod
@@ -295,10 +295,8 @@ class Log(Writing, Reading, Inspection):
         Raises:
             ValueError: a width, a unit or an option is invalid.
         """
-        wanted = merged_options(options, stripe_bytes, stripe_records, compression)
-        return await drive(
-            reconfigure(self._client.layout, width, unit, wanted, self._deadline(timeout))
-        )
+        new = LogOptions(width, unit, stripe_bytes, stripe_records, compression, options)
+        return await drive(reconfigure(self._client.layout, new, self._deadline(timeout)))
 
     async def roll(self, *, rescue: bool = False, timeout: Timeout = ...) -> View:
         """End the live stripe, start the next one of the same kind, and return the new view.
@@ -412,7 +410,9 @@ class Log(Writing, Reading, Inspection):
             progress: called now and then with how many positions were looked at, and how many
                 there are.
         """
-        checker = self._client.check(
+        checker = Checker(
+            self._client.reader,
+            self._client.budget,
             orphans=orphans,
             heal=heal,
             copies=copies,

@@ -201,7 +201,7 @@ async def open_writer(
     """Take the log; see :meth:`zlog.aio.Log.writer`."""
     deadline = client.deadline(timeout)
     writer, view, end = await drive(take(client.layout, name, deadline))
-    appends = AsyncioAppends(client.layout, writer, view, end, client.settings.timeout)
+    appends = AsyncioAppends(client.layout, writer, view, end, client.options.timeout)
     room = Room(appends, limits)
     appends.prepare(client.appender, room)
     await drive(room.count(deadline))

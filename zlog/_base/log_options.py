@@ -1,0 +1,66 @@
+"""Options of a log: what it is made with, and what may be changed while it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from zlog._base.options import check_options
+from zlog.view import EntryMac, check_unit, check_width
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """The options of a new log, or changes of them. None leaves the default, or what the log has.
+
+    Attributes:
+        width, unit: of the next stripe.
+        mac: with what the entries are authenticated, for the log's whole life.
+        options: for the log's users; None as a value removes an option.
+
+    All other fields are stored in the log's view, as options of their names.
+
+    Raises:
+        ValueError: one of them is invalid.
+        TypeError: one of them has the wrong type.
+    """
+
+    width: int | None = None
+    unit: int | None = None
+    stripe_bytes: int | None = None
+    stripe_records: int | None = None
+    compression: str | None = None
+    options: Mapping[str, str | None] | None = None
+    mac: EntryMac | None = None
+
+    def __post_init__(self) -> None:
+        if self.width is not None:
+            check_width(self.width)
+        if self.unit is not None:
+            check_unit(self.unit)
+        check_options(self.applied_to({}))
+
+    def applied_to(self, options: Mapping[str, str]) -> dict[str, str]:
+        """Return the options that a view has after these changes."""
+        own = {name: getattr(self, name) for name in _STORED}
+        changes = {name: str(value) for name, value in own.items() if value is not None}
+        merged = {**options, **(self.options or {}), **changes}
+        return {name: value for name, value in merged.items() if value is not None}
+
+    def only_if(self, create: bool) -> LogOptions | None:
+        """Return how ``open`` may make a log; None: it may not.
+
+        Raises:
+            ValueError: it may not, and these options are of no use.
+        """
+        if not create and self != LogOptions():
+            *first, last = (name for name in _NAMES if name != "mac")
+            raise ValueError(
+                f"{', '.join(first)} and {last} say how to make a log: open it with create=True,"
+                " or change an existing one with reconfigure()"
+            )
+        return self if create else None
+
+
+_NAMES = tuple(field.name for field in fields(LogOptions))
+_STORED = tuple(name for name in _NAMES if name not in ("width", "unit", "options", "mac"))
