@@ -73,21 +73,31 @@ class LogClient:
             attach(self)
 
     @classmethod
-    async def create(cls, io: Io, name: str, new: LogOptions, options: HandleOptions) -> LogClient:
-        """Make a log and open it; see :meth:`zlog.Log.create`."""
-        deadline = deadline_of(io, options.timeout)
-        return cls(io, await create_log(io, name, _with_mac(new, options), deadline), options)
-
-    @classmethod
     async def open(
-        cls, io: Io, name: str, options: HandleOptions, new: LogOptions | None = None
+        cls,
+        io: Io,
+        name: str,
+        options: HandleOptions,
+        new: LogOptions | None = None,
+        *,
+        exclusive: bool = False,
     ) -> LogClient:
-        """Open a log, or make it if it is not there and may be made; see :meth:`zlog.Log.open`."""
+        """Open a log; see :meth:`zlog.Log.open`.
+
+        Args:
+            io, name, options: of the handle.
+            new: how to make the log if it does not exist; None: it has to.
+            exclusive: whether it must not exist; see :meth:`zlog.Log.create`.
+        """
         deadline = deadline_of(io, options.timeout)
+        if new is not None and options.key is not None:
+            new = replace(new, mac=EntryMac(options.key.id))
         if new is None:
             view = await find_log(io, name, deadline)
+        elif exclusive:
+            view = await create_log(io, name, new, deadline)
         else:
-            view = await find_or_create_log(io, name, _with_mac(new, options), deadline)
+            view = await find_or_create_log(io, name, new, deadline)
         return cls(io, view, options)
 
     async def read(self, position: int, deadline: Deadline) -> Entry:
@@ -189,8 +199,26 @@ class LogClient:
         return CursorClient(self.cursors, self.positions, self.budget, name)
 
 
-def _with_mac(new: LogOptions, options: HandleOptions) -> LogOptions:
-    return new if options.key is None else replace(new, mac=EntryMac(options.key.id))
+class Recovery:
+    """Reads a log as it was when a writer took it, from the trim point on.
+
+    Args:
+        client: of the log.
+        end: where its entries ended.
+    """
+
+    def __init__(self, client: LogClient, end: int) -> None:
+        self._client = client
+        self._end = end
+        self._reader: RangeReader[Items] | None = None
+
+    async def next(self) -> Items | None:
+        """Return the next items, in order; None at the end."""
+        if self._reader is None:
+            client, end = self._client, self._end
+            start = await client.positions.resolve("earliest", client.deadline())
+            self._reader = range_reader(client.reader, client.budget, min(start, end), end)
+        return await self._reader.next()
 
 
 def new_entry(data: bytes, tags: Tags) -> NewEntry:

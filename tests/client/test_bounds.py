@@ -284,8 +284,8 @@ def unbounded(store: zlog.Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[zl
     """A log with entries, made by a client that does not say where its stripe starts."""
     with monkeypatch.context() as patch:
         patch.setattr("zlog._layout.views.seal", _without_start(seal))
-        for module in ("admin", "views"):
-            patch.setattr(f"zlog._layout.{module}.make", _without_start(make))
+        for module in ("_lifecycle", "_layout.views"):
+            patch.setattr(f"zlog.{module}.make", _without_start(make))
         log = zlog.Log.create(WithoutSequencer(store), "old", width=WIDTH, hole_timeout=0.05)
         log.append_many(ENTRIES)
         yield log

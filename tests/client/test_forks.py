@@ -122,7 +122,7 @@ def transaction(txn: objects.Transaction) -> list[Any]:
 def calls_of(handle: Any) -> Iterator[tuple[str, Call]]:
     """The public methods of a handle, bound, with arguments that they take."""
     for name, found in inspect.getmembers(type(handle), inspect.isfunction):
-        harmless = isinstance(handle, ProcessBound) and name in handle.harmless
+        harmless = isinstance(handle, ProcessBound) and name in handle._harmless
         if harmless or (name.startswith("_") and name not in ("__next__", "__anext__", "__len__")):
             continue
         if isinstance(inspect.getattr_static(handle, name), staticmethod):
@@ -138,7 +138,7 @@ def calls_of(handle: Any) -> Iterator[tuple[str, Call]]:
 def names_in(handle: ProcessBound) -> set[str]:
     """The public methods that are found in a handle only after the fork."""
     found = inspect.getmembers(type(handle), inspect.isfunction)
-    return {name for name, _ in found if not name.startswith("_")} - handle.harmless
+    return {name for name, _ in found if not name.startswith("_")} - handle._harmless
 
 
 def argument(parameter: inspect.Parameter) -> Any:

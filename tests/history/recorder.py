@@ -20,10 +20,10 @@ from tests.history.operations import (
 from tests.history.recorded_writer import RecordedWriter
 from zlog._base.deadline import Timeout
 from zlog._client import Tags
-from zlog._log.writer import WINDOW_BYTES
 from zlog._read.select import Match, Wanted
 from zlog._trim.retention import Retention
 from zlog.aio import Log
+from zlog.aio.writer import WINDOW_BYTES
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import (
     AlreadyWritten,

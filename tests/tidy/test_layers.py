@@ -34,7 +34,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("_audit",),
     ("_client",),
     ("_transfer",),
-    ("_log", "aio", "sync"),
+    ("aio", "sync"),
     ("transfer", "admin", "overview", "metrics"),
     ("zlog",),
     ("extension",),

@@ -28,11 +28,11 @@ class ProcessBound:
     """A handle that only the process that made it can use.
 
     Attributes:
-        harmless: calls that do nothing in a child. Others raise StoreUnavailable there. Plain
+        _harmless: calls that do nothing in a child. Others raise StoreUnavailable there. Plain
             attributes and properties keep their values.
     """
 
-    harmless: ClassVar[frozenset[str]] = frozenset({"close"})
+    _harmless: ClassVar[frozenset[str]] = frozenset({"close"})
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         self = super().__new__(cls)
@@ -53,7 +53,7 @@ class _Inherited:
         inherited = type(self)
         made = inherited.__mro__[2]
         found = getattr(made, name, None)
-        if name in made.harmless:  # type: ignore[attr-defined]
+        if name in made._harmless:  # type: ignore[attr-defined]
             return _nothing_awaited if inspect.iscoroutinefunction(found) else _nothing
         if isinstance(found, property) and not name.startswith("_"):
             self.__class__ = made

@@ -5,8 +5,8 @@ from __future__ import annotations
 from zlog._audit.position_map import PositionMap, map_of
 from zlog._base.deadline import Timeout
 from zlog._io.aio import drive
-from zlog._log.handle import LogHandle
 from zlog._positions.stat import LogStat, stat
+from zlog.aio._handle import LogHandle
 from zlog.view import Stripe, View
 
 

@@ -7,12 +7,12 @@ from datetime import datetime
 
 from zlog._base.deadline import Timeout
 from zlog._io.aio import drive, iterate
-from zlog._log.handle import LogHandle
 from zlog._positions.positions import PositionSpec
 from zlog._read.columns import Columns
 from zlog._read.cursors import CursorState
 from zlog._read.options import ReadOptions
 from zlog._read.select import Match
+from zlog.aio._handle import LogHandle
 from zlog.aio.cursor import Cursor
 from zlog.entry import Entry, Gap
 

@@ -10,7 +10,7 @@ from zlog._append.delivery_records import DeliveryKey, DeliverySource
 from zlog._base.deadline import Timeout
 from zlog._client import LogClient, Tags, entry_stream, new_entries, new_entry
 from zlog._io.aio import drive
-from zlog._log.handle import LogHandle
+from zlog.aio._handle import LogHandle
 
 if TYPE_CHECKING:
     from zlog._native.core import NewEntry

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from zlog._base.deadline import Timeout
+from zlog._base.process import ProcessBound
 from zlog._io.aio import drive
-from zlog._log.handle import CursorHandle
 from zlog._positions.positions import PositionSpec
-from zlog._read.cursors import CursorState
+from zlog._read.cursors import CursorClient, CursorState
 
 
-class Cursor(CursorHandle):
+class Cursor(ProcessBound):
     """A handle on one named cursor of a log.
 
     The position is the next one to read. A reader that commits after it has worked on an entry
@@ -25,6 +25,20 @@ class Cursor(CursorHandle):
     Raises, from every method: CursorNotFound when the cursor was removed, and what every call on
     the log raises.
     """
+
+    def __init__(self, client: CursorClient) -> None:
+        """Wrap a client; programs call ``cursor`` of a log."""
+        self._client = client
+
+    @property
+    def name(self) -> str:
+        """The cursor's name."""
+        return self._client.name
+
+    @property
+    def position(self) -> int:
+        """The next position to read, as this handle found or left it; no request is made."""
+        return self._client.position
 
     async def state(self, *, timeout: Timeout = ...) -> CursorState:
         """Return the cursor as the log keeps it now."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Coroutine, Mapping
-from functools import partial
+from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from zlog._append.place import open_to_all, set_read_only
 from zlog._append.room import Limits
 from zlog._audit.check import Checker, Progress
 from zlog._base.deadline import Timeout
-from zlog._base.io import Io, deadline_of
+from zlog._base.io import deadline_of
 from zlog._base.log_options import LogOptions
 from zlog._base.mac import MacKeySource, key_of
 from zlog._base.settings import HandleOptions
@@ -20,17 +19,14 @@ from zlog._client import LogClient
 from zlog._io.aio import AsyncioIo, drive
 from zlog._layout.reconfigure import reconfigure, roll
 from zlog._lifecycle import list_logs, remove_log
-from zlog._log.writer import WINDOW_BYTES
 from zlog._native.core import tags_checked
 from zlog._transfer.promote import promote
 from zlog._trim.retention import Retention, RetentionReport, enforce, report, set_retention
 from zlog.aio._inspection import Inspection
-from zlog.aio._reading import Reading
-from zlog.aio._writing import Writing
 from zlog.aio.check import Check
 from zlog.aio.opening import Opening
-from zlog.aio.stream import Stream
-from zlog.aio.writer import Writer, open_writer
+from zlog.aio.stream import Stream, Tagged
+from zlog.aio.writer import WINDOW_BYTES, Writer, open_writer
 from zlog.limits import (
     ENTRY_BYTES_MAX_DEFAULT,
     HOLE_TIMEOUT_SECONDS,
@@ -45,7 +41,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Log(Writing, Reading, Inspection):
+class Log(Tagged, Inspection):
     """A handle on one log. Make it with :meth:`create` or :meth:`open`.
 
     It belongs to one event loop. Handles are cheap, and independent of each other; opening one
@@ -58,8 +54,6 @@ class Log(Writing, Reading, Inspection):
     Raises, from every method: LogNotFound when the log was removed, StoreTimeout when the budget
     ran out, and StoreUnavailable or ClassNotLoaded when the store refuses.
     """
-
-    _kind = "zlog.aio.Log"
 
     @classmethod
     def create(
@@ -106,8 +100,7 @@ class Log(Writing, Reading, Inspection):
         new = LogOptions(width, unit, stripe_bytes, stripe_records, compression, options)
         key = key_of(mac_key)
         handle = HandleOptions(timeout, hole_timeout, sequencer_timeout, entry_bytes_max, key)
-        begin = partial(LogClient.create, name=name, new=new, options=handle)
-        return Opening(cls._open(store, name, begin), cls.close)
+        return Opening(cls._open(store, name, handle, new, exclusive=True), cls.close)
 
     @classmethod
     def open(
@@ -159,16 +152,21 @@ class Log(Writing, Reading, Inspection):
         new = LogOptions(width, unit, stripe_bytes, stripe_records, compression, options)
         key = key_of(mac_key)
         handle = HandleOptions(timeout, hole_timeout, sequencer_timeout, entry_bytes_max, key)
-        begin = partial(LogClient.open, name=name, new=new.only_if(create), options=handle)
-        return Opening(cls._open(store, name, begin), cls.close)
+        return Opening(cls._open(store, name, handle, new.only_if(create)), cls.close)
 
     @classmethod
     async def _open(
-        cls, store: Store, name: str, begin: Callable[[Io], Coroutine[Any, Any, LogClient]]
+        cls,
+        store: Store,
+        name: str,
+        options: HandleOptions,
+        new: LogOptions | None,
+        *,
+        exclusive: bool = False,
     ) -> Self:
         io = AsyncioIo(store, f"the log {name!r}")
         try:
-            return cls(await drive(begin(io)))
+            return cls(await drive(LogClient.open(io, name, options, new, exclusive=exclusive)))
         except BaseException:
             await drive(io.close())
             raise
@@ -429,6 +427,9 @@ class Log(Writing, Reading, Inspection):
         """
         await self._shared.drain()
         await drive(self._client.io.close())
+
+    def __repr__(self) -> str:
+        return f"<zlog.aio.Log {self._client.layout}>"
 
     async def __aenter__(self) -> Self:
         return self

@@ -2,43 +2,45 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Collection, Coroutine, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from zlog._base.deadline import Timeout
 from zlog._base.process import ProcessBound
 from zlog._client import Tags
-from zlog._log.stream import cursor_name, with_tag
 from zlog._positions.positions import PositionSpec
+from zlog.aio._reading import Reading
+from zlog.aio._writing import Writing
 from zlog.aio.cursor import Cursor
 from zlog.entry import Entry, Gap
+from zlog.names import check_tags
+
+_ESCAPED = re.compile(r"[^A-Za-z0-9_]")
 
 
-class _Log(Protocol):
-    """What a stream calls of its log."""
+def cursor_name(stream: str, name: str) -> str:
+    """Return what a stream's cursor is called in the log: ``stream.TAG.NAME``.
 
-    @property
-    def name(self) -> str: ...
-    def append(self, data: bytes, *, tags: Tags, timeout: Timeout) -> Coroutine[Any, Any, int]: ...
-    async def append_many(
-        self, entries: Iterable[bytes], *, tags: Tags, timeout: Timeout
-    ) -> list[int]: ...
-    def read_range(
-        self,
-        start: int = 0,
-        end: int | None = None,
-        *,
-        tags: Collection[str],
-        reverse: bool = False,
-        hole_timeout: Timeout = ...,
-    ) -> AsyncIterator[Entry | Gap]: ...
-    def follow(
-        self, start: int, *, tags: Collection[str], hole_timeout: Timeout
-    ) -> AsyncIterator[Entry | Gap]: ...
-    async def last(self, *tags: str, timeout: Timeout) -> Entry | None: ...
-    async def cursor(
-        self, name: str, *, create: PositionSpec | None, timeout: Timeout
-    ) -> Cursor: ...
+    Of the tag, letters, digits and ``_`` stay; each other byte of its UTF-8 becomes ``-`` and two
+    hex digits. So no two streams share a cursor.
+    """
+    escaped = _ESCAPED.sub(lambda found: "".join(f"-{b:02x}" for b in found[0].encode()), stream)
+    return f"stream.{escaped}.{name}"
+
+
+def with_tag(stream: str, tags: Tags) -> Tags:
+    """Return the tags of an entry of a stream that has others beside.
+
+    Raises:
+        TypeError: the others are one str, and no collection.
+        InvalidTag: one of them is invalid.
+    """
+    return (stream, *check_tags(tags))
+
+
+class Tagged(Writing, Reading):
+    """What streams call of their log."""
 
 
 class Stream(ProcessBound):
@@ -50,7 +52,7 @@ class Stream(ProcessBound):
         tag: which.
     """
 
-    def __init__(self, log: _Log, tag: str) -> None:
+    def __init__(self, log: Tagged, tag: str) -> None:
         """Wrap a log; programs call :meth:`zlog.aio.Log.stream`."""
         self._log = log
         self.tag = tag

@@ -9,20 +9,24 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from zlog._append.exclusive_aio import AsyncioAppends
-from zlog._append.place import take
+from zlog._append.place import open_to_all, take
 from zlog._append.room import Limits, Room
 from zlog._base.deadline import Timeout
-from zlog._client import LogClient, Tags, new_entries, new_entry
+from zlog._base.process import ProcessBound
+from zlog._client import LogClient, Recovery, Tags, new_entries, new_entry
 from zlog._io.aio import drive, iterate
-from zlog._log.writer import Recovery, WriterHandle
 from zlog.entry import Entry, Gap
-from zlog.errors import ZlogError
+from zlog.errors import Fenced, ZlogError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Writer(WriterHandle):
+WINDOW_BYTES = 64 << 20
+"""Data that may be handed in and not confirmed, unless a writer is told otherwise."""
+
+
+class Writer(ProcessBound):
     """The only client that appends to a log, made by :meth:`zlog.aio.Log.writer`.
 
     It belongs to one event loop.
@@ -39,7 +43,46 @@ class Writer(WriterHandle):
     comes behind one that is missing without its sender's knowing.
     """
 
-    _appends: AsyncioAppends
+    _harmless = frozenset()  # closing one says that what was handed in is confirmed, or has failed
+
+    def __init__(self, client: LogClient, appends: AsyncioAppends, room: Room) -> None:
+        """Wrap its parts; programs call ``writer`` of a log."""
+        self._client = client
+        self._deadline = client.deadline
+        self._appends = appends
+        self._room = room
+        self.start = appends.confirmed
+        """Where the log's entries ended when this writer took it: the first position it wrote."""
+
+    @property
+    def id(self) -> str:
+        """The id, 32 hex digits, that this writer's appends carry, and no other's."""
+        return self._appends.writer.id
+
+    @property
+    def name(self) -> str:
+        """What it calls itself, for those that find the log taken."""
+        return self._appends.writer.name
+
+    @property
+    def confirmed(self) -> int:
+        """Where the confirmed entries end: readers see all below this position."""
+        return self._appends.confirmed
+
+    @property
+    def unconfirmed_bytes(self) -> int:
+        """Bytes of data that were handed in and are not confirmed yet."""
+        return self._appends.unconfirmed_bytes
+
+    @property
+    def held_bytes(self) -> int | None:
+        """Bytes of data that the log holds, as far as this writer knows; None: no capacity set."""
+        return None if self._room.capacity is None else self._room.held
+
+    @property
+    def fenced(self) -> Fenced | None:
+        """Why this writer is not the log's any more, as far as it has noticed; None: it is."""
+        return self._appends.fenced
 
     def append(
         self, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
@@ -158,7 +201,10 @@ class Writer(WriterHandle):
             BeyondTail: the log is not confirmed so far.
             HeldByCursor: a reader with a cursor has not come so far.
         """
-        await drive(self._trim(position, timeout))
+        deadline = self._deadline(timeout)
+        await drive(self._client.trim_to(position, deadline, past_cursors=False))
+        await drive(self._room.count(deadline))
+        self._appends.freed()
 
     async def reset(self, *, timeout: Timeout = ...) -> int:
         """Trim all that is confirmed, and return where the log begins then."""
@@ -172,11 +218,15 @@ class Writer(WriterHandle):
         A log that is not this writer's any more is left alone. Safe to repeat.
         """
         await self.flush(timeout=timeout)
-        await drive(self._give_back(timeout))
+        writer, deadline = self._appends.writer, self._deadline(timeout)
+        await drive(open_to_all(self._client.layout, deadline, writer=writer))
 
     async def close(self) -> None:
         """Wait for what is under way. The log stays this writer's; see :meth:`release`."""
         await self._appends.close(self._deadline())
+
+    def __repr__(self) -> str:
+        return f"<zlog.aio.Writer {self.name!r} of {self._client.layout}>"
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""Handles on logs and cursors, of either kind: what needs no request."""
+"""What a handle on a log answers without a request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import NoReturn
 
 from zlog._base.process import ProcessBound
 from zlog._client import LogClient
-from zlog._read.cursors import CursorClient
 from zlog._trim.retention import Retention
 from zlog.store import Store
 from zlog.view import View
@@ -15,8 +14,6 @@ from zlog.view import View
 
 class LogHandle(ProcessBound):
     """What handles on logs have in common."""
-
-    _kind = "zlog.Log"
 
     def __init__(self, client: LogClient) -> None:
         """Wrap a client; programs call :meth:`open` or :meth:`create`."""
@@ -57,28 +54,7 @@ class LogHandle(ProcessBound):
         """What is kept of the log, as this handle's newest :attr:`view` has it."""
         return Retention.of(self.view.options)
 
-    def __repr__(self) -> str:
-        return f"<{self._kind} {self._client.layout}>"
-
     def __reduce__(self) -> NoReturn:
         raise TypeError(
             f"a log can't be pickled or copied: open {self.name!r} in the other process"
         )
-
-
-class CursorHandle(ProcessBound):
-    """What handles on cursors have in common."""
-
-    def __init__(self, client: CursorClient) -> None:
-        """Wrap a client; programs call ``cursor`` of a log."""
-        self._client = client
-
-    @property
-    def name(self) -> str:
-        """The cursor's name."""
-        return self._client.name
-
-    @property
-    def position(self) -> int:
-        """The next position to read, as this handle found or left it; no request is made."""
-        return self._client.position
