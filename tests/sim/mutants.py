@@ -171,7 +171,7 @@ async def _read_unsettled(self, positions, deadline):  # type: ignore[no-untyped
     found = await self._reader.read_some(positions, deadline, bytes_max=1 << 20, writers=writers)
     for position, slot in found.items():
         if isinstance(slot, Entry) and writers[position] == self._writer:
-            self._written[deliveries._digest(slot.data)] += 1
+            self._written[deliveries.digest_of(slot.data, slot.tags)] += 1
 
 
 def _confirm_all_written(self):  # type: ignore[no-untyped-def]
