@@ -101,5 +101,5 @@ def sequencer(plain: zlog.Store) -> Iterator[LocalSequencer]:
 @pytest.fixture
 def small_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Deliveries in rounds of seven entries, and windows of five positions."""
-    monkeypatch.setattr("zlog._append.deliveries.GRANT_ENTRIES_MAX", 7)
+    monkeypatch.setattr("zlog._append.deliveries.APPEND_ENTRIES_MAX", 7)
     monkeypatch.setattr("zlog._append.deliveries._WINDOW_POSITIONS", 5)

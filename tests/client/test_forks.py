@@ -24,13 +24,24 @@ from zlog import aio, objects
 from zlog._base.process import ProcessBound
 from zlog.objects import aio as aio_objects
 
-from ..native.test_public import MADE_BY_CALLS
 from ..support.waiting import wait_until
 from .faulty import FaultyStore
 
 Call = Callable[[], Any]
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork")  # of a process with threads
+
+MADE_BY_CALLS = (
+    *(zlog.Check, zlog.Cursor, zlog.Log, zlog.Stream, zlog.Writer),
+    *(aio.Check, aio.Cursor, aio.Log, aio.Stream, aio.Writer),
+    *(
+        getattr(module, name)
+        for module in (objects, aio_objects)
+        for name in module.__all__
+        if name not in ("Replicated", "aio") and not name.isupper()
+    ),
+)
+"""Classes that programs get from a call."""
 
 ARGUMENTS: dict[str, Any] = {
     "bytes": b"x",

@@ -354,9 +354,9 @@ def test_copying_stops_where_promotion_begins(source: zlog.Log, target: zlog.Sto
 
 def test_its_mark_is_not_to_be_set_by_hand(source: zlog.Log, target: zlog.Store) -> None:
     mirrored(source, target, "copy")
-    with pytest.raises(ValueError, match="`promote` ends a mirror"):
+    with pytest.raises(ValueError, match="`zlog access promote` ends a mirror"):
         zlog.Log.open(target, "copy").reconfigure(options={MIRROR_OF: None})
-    with pytest.raises(ValueError, match="`promote` ends a mirror"):
+    with pytest.raises(ValueError, match="`zlog access promote` ends a mirror"):
         source.reconfigure(options={MIRROR_OF: "file"})
 
 

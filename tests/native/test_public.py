@@ -15,6 +15,7 @@ import pytest
 
 import zlog
 import zlog.aio
+import zlog.extension
 import zlog.objects
 import zlog.objects.aio
 import zlog.store
@@ -24,7 +25,7 @@ from tests.support.programs import REPOSITORY
 
 MODULES: list[ModuleType] = [
     *(zlog, zlog.aio, zlog.objects, zlog.objects.aio),
-    *(zlog.store, zlog.testing, zlog.transfer),
+    *(zlog.extension, zlog.store, zlog.testing, zlog.transfer),
 ]
 with contextlib.suppress(ImportError):  # where there is no Spark
     MODULES.append(importlib.import_module("zlog.spark"))

@@ -24,7 +24,7 @@ OLD_KEPT = 6
 @contextmanager
 def small_rounds() -> Iterator[None]:
     """Rounds of five entries, and windows of four positions: so that a part takes several."""
-    limits = {"GRANT_ENTRIES_MAX": 5, "_WINDOW_POSITIONS": 4}
+    limits = {"APPEND_ENTRIES_MAX": 5, "_WINDOW_POSITIONS": 4}
     with mock.patch.multiple("zlog._append.deliveries", **limits):
         yield
 

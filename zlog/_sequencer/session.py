@@ -62,7 +62,7 @@ _MEANING = {
 
 
 class Session:
-    """A sequencer client over TCP: see :class:`zlog._sequencer.SequencerClient`.
+    """A sequencer client over TCP: see :class:`zlog._base.sequencer.SequencerClient`.
 
     Args:
         address: of the sequencer.
