@@ -33,6 +33,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def reentrant_call():
+    """Return the error of a call that would wait for another call of its own thread."""
     return ReentrantCall("this thread is in another call, which this one would wait for")
 
 

@@ -119,6 +119,7 @@ def tagged(entries, tags):
 
 
 def tagged_each(entries, tags):
+    """Return entries with the tags of each. Raises ValueError if the numbers differ."""
     if len(entries) != len(tags):
         raise ValueError(f"tags_each has tags for {len(tags)} entries, and there are {len(entries)}")
     return [new_tagged(data, checked_tags(own)) for data, own in zip(entries, tags)]
