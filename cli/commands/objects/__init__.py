@@ -277,7 +277,7 @@ def put(
 @json_option("Print the position as a JSON object.")
 @pass_session
 def checkpoint(session: Session, log: str, trim: bool, space: str, as_json: bool) -> None:
-    """Write a space's state into the log, so that new clients start there.
+    """Write a space's state into the log for new clients.
 
     The command prints the position below which the space no longer needs entries. `zlog cursor ls`
     shows the cursors that hold back a trim.
