@@ -35,6 +35,7 @@ from zlog._read.columns import Columns, column_reader
 from zlog._read.items import no_entry
 from zlog._read.iterate import range_reader
 from zlog._read.select import BackwardReader, Wanted
+from zlog._read.times import as_time
 from zlog.entry import Entry, Gap
 from zlog.errors import CursorAhead
 from zlog.sync.log import Log
@@ -52,6 +53,7 @@ __all__ = [
     "ProcessBound",
     "ThreadPort",
     "Timeout",
+    "as_time",
     "drive",
     "drive_aio",
     "no_entry",

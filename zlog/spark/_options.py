@@ -11,10 +11,11 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Literal, TypeVar
 
 from zlog import Match
+from zlog.extension import as_time
 from zlog.limits import HOLE_TIMEOUT_SECONDS
 from zlog.names import check_cursor_name, check_log_name, check_source_name, check_tags
 from zlog.store import STORE_VARIABLE, default_url
@@ -315,16 +316,13 @@ def _position(text: str) -> Place:
 def _time(text: str) -> datetime:
     try:
         if text.isdecimal():
-            return datetime.fromtimestamp(int(text) / 1000, timezone.utc)
+            return as_time(int(text) / 1000)
         when = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except (ValueError, OverflowError, OSError):
+    except (ValueError, OverflowError):
         raise ValueError("a time is milliseconds since 1970, or as 2026-01-31T12:00:00Z") from None
     if when.tzinfo is None:
         raise ValueError("it has no time zone: append Z for UTC, or an offset such as +01:00")
-    try:
-        return when.astimezone(timezone.utc)
-    except OverflowError:
-        raise ValueError("it is before the year 1 or after 9999 in UTC") from None
+    return as_time(when)
 
 
 def _count(text: str) -> int:
