@@ -81,7 +81,6 @@ class SharedAppends:
 
     def _send(self, gathering: SharedRound) -> None:
         entries = gathering.close()
-        nothing = (None,) * len(entries)
         joined, began = self._rounds.joined, self._io.monotonic()
         try:
             round_deadline = deadline_of(self._io, self._timeout)
@@ -89,9 +88,9 @@ class SharedAppends:
             appended = drive(work)
             gathering.outcomes = appended.outcomes() if isinstance(appended, Failed) else appended
         except Exception as error:  # noqa: BLE001 - all whose entries were sent are told
-            gathering.outcomes = Failed(error, nothing).outcomes()
+            gathering.outcomes = Failed(error, (None,) * len(entries)).outcomes()
         except BaseException:  # a signal's handler ended the leader's call, and not those of others
-            gathering.outcomes = Failed(_interrupted(), nothing).outcomes()
+            gathering.outcomes = Failed(_interrupted(), (None,) * len(entries)).outcomes()
             raise
         finally:
             self._patience = min(self._io.monotonic() - began, _WAIT_SECONDS_MAX)
