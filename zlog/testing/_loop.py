@@ -129,7 +129,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Close the loop, and abandon what still runs on it, as a process ends.
 
         None of the tasks runs again, and no other task is notified. The ``finally`` blocks of their
-        coroutines run up to the first await, so this loop is the running one for them.
+        coroutines do run, without what they await, so this loop is the running one for them.
         """
         if self.is_closed():
             return
