@@ -46,8 +46,8 @@ $(shell mkdir -p build; find zlog seqr cli pyspark_zlog zlog_command -name '*.py
 	cmp -s $(MODULES).new $(MODULES) || cp $(MODULES).new $(MODULES))
 # The API for threads, which git ignores.
 SYNC := build/sync
-NATIVE := CMakeLists.txt $(shell find cls_zlog zlog seqr bench \
-	-name '*.cc' -o -name '*.h' -o -name '*.py[xd]' -o -name '*.pxi' -o -name CMakeLists.txt)
+NATIVE := CMakeLists.txt tools/messages_cython.py tools/stubs.py $(shell find cls_zlog zlog seqr bench \
+	-name '*.cc' -o -name '*.h' -o -name '*.py[xd]' -o -name CMakeLists.txt)
 
 .PHONY: help
 help: ## say what can be made
@@ -198,7 +198,7 @@ lint: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package $(DONE)/ceph $(SYNC) ## ru
 	$(BIN)/mypy bench ceph-dev/ceph_dev tests/support tests/spark/torture.py
 
 .PHONY: messages
-messages: $(DONE)/dev-tools ## write what follows from the messages of the object class (after a change of them)
+messages: $(DONE)/dev-tools $(DONE)/package ## write what follows from the messages of the object class (after a change of them)
 	$(BIN)/python -m tools.messages
 
 .PHONY: docs-check

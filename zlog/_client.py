@@ -22,7 +22,7 @@ from zlog._base.sequencer import LogAddress
 from zlog._base.settings import Budget, HandleOptions
 from zlog._layout.layout import Layout
 from zlog._lifecycle import create_log, find_log, find_or_create_log
-from zlog._native import core
+from zlog._native.new_entries import tagged, tagged_each, tags_checked, with_tags
 from zlog._positions.positions import Positions
 from zlog._read.columns import Columns, column_reader
 from zlog._read.cursors import CursorClient, Cursors
@@ -41,7 +41,7 @@ from zlog.limits import ENTRY_BYTES_MAX
 from zlog.view import OPEN_END, EntryMac, Stripe, View
 
 if TYPE_CHECKING:
-    from zlog._native.core import NewEntry
+    from zlog._native.new_entries import NewEntry
 
 Tags = Iterable[str]
 """The tags of an entry: a collection of text, each of 1 to 128 bytes in UTF-8, up to 64 of them."""
@@ -228,7 +228,7 @@ def new_entry(data: bytes, tags: Tags) -> NewEntry:
         InvalidTag: there are too many, or one is empty or too long.
         TypeError: they are no collection of text.
     """
-    return core.with_tags(data, tags)
+    return with_tags(data, tags)
 
 
 def new_entries(
@@ -244,9 +244,9 @@ def new_entries(
     entries = _entries(entries, "append_many")
     found = entries if isinstance(entries, Sequence) else [*entries]
     if tags_each is None:
-        return core.tagged(found, tags)
+        return tagged(found, tags)
     _check_tags(tags, tags_each)
-    return core.tagged_each(found, [*tags_each])
+    return tagged_each(found, [*tags_each])
 
 
 def entry_stream(
@@ -262,14 +262,14 @@ def entry_stream(
         _check_tags(tags, tags_each)
         pairs = zip(entries, tags_each, strict=True)
         return (new_entry(data, own) for data, own in pairs)
-    checked = core.tags_checked(tags)
+    checked = tags_checked(tags)
     return (new_entry(data, checked) for data in entries) if checked else entries
 
 
 def _check_tags(tags: Tags, tags_each: Iterable[Tags]) -> None:
     if isinstance(tags_each, (str, bytes)):
         raise TypeError("tags_each has a collection of tags for each entry, and is no text")
-    if core.tags_checked(tags):
+    if tags_checked(tags):
         raise ValueError("tags are those of all entries, tags_each those of each: give one of them")
 
 

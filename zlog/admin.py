@@ -23,7 +23,8 @@ from zlog._catalog.directory import Directory
 from zlog._catalog.head import Head
 from zlog._io import BlockingIo, drive
 from zlog._layout.views import release
-from zlog._native import core, messages
+from zlog._native import local, messages
+from zlog._native.local import EmbeddedStore
 from zlog._sequencer import BlockingSequencer, Credentials
 from zlog._sequencer.link import LinkLost
 from zlog._trim.retention import DOUBT_HINT
@@ -219,7 +220,7 @@ def room_inside(store: Store) -> int:
 
     Other stores have no such file: 0.
     """
-    return store.room_inside() if isinstance(store, core.EmbeddedStore) else 0
+    return store.room_inside() if isinstance(store, EmbeddedStore) else 0
 
 
 def unfinished_removals(
@@ -366,7 +367,7 @@ def _check_gone(address: str, url: str, timeout: float | None) -> None:
 
 def extension_file() -> str:
     """Return where the compiled part of this package with the embedded store is."""
-    return core.__file__
+    return local.__file__
 
 
 def librados_file() -> str:

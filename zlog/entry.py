@@ -6,7 +6,7 @@ import enum
 from datetime import datetime
 from typing import NamedTuple
 
-from zlog._native.core import Entry
+from zlog._native.entry import Entry
 
 __all__ = ["Entry", "Fill", "FillReason", "Gap", "GapKind", "Loss", "LossReason"]
 

@@ -30,7 +30,8 @@ from zlog._client import LogClient, new_entries
 from zlog._io import drive
 from zlog._io.aio import drive as drive_aio
 from zlog._layout.views import backoff
-from zlog._native.core import EntryColumn, Mutex, Tagged, reentrant_call, tagged_each
+from zlog._native.mutex import Mutex, reentrant_call
+from zlog._native.new_entries import EntryColumn, Tagged, tagged_each
 from zlog._read.columns import Columns, column_reader
 from zlog._read.items import no_entry
 from zlog._read.iterate import range_reader

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from zlog._native import core
+from zlog._native.new_entries import tags_checked
 from zlog.limits import NAME_BYTES_MAX
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
@@ -58,7 +58,7 @@ def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
         InvalidTag: they are more than 64, or one has not 1 to 128 bytes in UTF-8.
         TypeError: one is no str, or all of them together are one.
     """
-    return core.tags_checked(tags)
+    return tags_checked(tags)
 
 
 def _check_name(name: str, what: str, most: int = NAME_BYTES_MAX) -> str:

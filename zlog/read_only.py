@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from zlog._base.codes import READING_METHODS
 from zlog._base.refusals import from_errno
-from zlog._native.core import CompletionQueue, UnderWay
+from zlog._native.completions import CompletionQueue
+from zlog._native.stores import UnderWay
 from zlog.store import RequestPayload, Store
 
 if TYPE_CHECKING:

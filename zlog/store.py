@@ -18,8 +18,11 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, unquote_to_byte
 import platformdirs
 
 from zlog._base.sequencer import CREDENTIAL_OPTIONS
-from zlog._native import core
-from zlog._native.core import CompletionQueue, Request, SharedSequencer, UnderWay
+from zlog._native import local
+from zlog._native.completions import CompletionQueue
+from zlog._native.local import EmbeddedStore, MemoryStore, SharedSequencer
+from zlog._native.stores import UnderWay
+from zlog._native.writes import Request
 from zlog.errors import StoreUnavailable
 from zlog.limits import CONNECT_TIMEOUT_SECONDS
 
@@ -307,7 +310,7 @@ def connect(
     if target is None:
         target = default_url()
     if isinstance(target, os.PathLike):
-        return core.EmbeddedStore(os.fspath(target), create=create)
+        return EmbeddedStore(os.fspath(target), create=create)
     if not isinstance(target, str):
         return _from_ioctx(target, object_class)
     parts = urlsplit(target)
@@ -316,14 +319,14 @@ def connect(
             raise ValueError(
                 f"a store in memory has no name or settings, as in {target!r}: use mem://"
             )
-        return core.MemoryStore()
+        return MemoryStore()
     if parts.scheme == "file":
         path = _directory_of(target, parts)
-        return core.EmbeddedStore(path, create=create, read_only=bool(parts.query))
+        return EmbeddedStore(path, create=create, read_only=bool(parts.query))
     if parts.scheme == "ceph":
         return _open_ceph(target, unquote(parts.netloc), unquote(parts.path), parts.query)
     if not parts.scheme and ("/" in target or target in (".", "..")):
-        return core.EmbeddedStore(target, create=create)
+        return EmbeddedStore(target, create=create)
     if not parts.scheme and target:  # not a directory: it may be a pool, or `mem` for mem://
         raise ValueError(
             f"{target!r} is no store URL: write file:///ABSOLUTE/PATH or ./{target} for a"
@@ -366,7 +369,7 @@ def restore(
         raise StoreUnavailable(
             f"there is no {file}", hint="Name a directory or file with a backup.", retryable=False
         )
-    core.restore(target, file)
+    local.restore(target, file)
 
 
 def _directory_of(url: str, parts: SplitResult) -> str:

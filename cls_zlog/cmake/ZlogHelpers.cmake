@@ -29,21 +29,24 @@ function(zlog_find_library name header library packages)
   endif()
 endfunction()
 
-# Adds the Python extension ${package}.${name} made of ${name}.pyx in this folder.
+# Adds the Python extension ${package}.${name} made of ${name}.pyx in this folder, which may include
+# files that the build writes: further arguments.
 function(zlog_add_extension package name)
   set(source ${CMAKE_CURRENT_SOURCE_DIR}/${name}.pyx)
   set(generated ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
   add_custom_command(
     OUTPUT ${generated}
     COMMAND ${Python_EXECUTABLE} -m cython -3 --cplus --depfile --module-name ${package}.${name}
-            -I ${CMAKE_SOURCE_DIR} -o ${generated} ${source}
-    DEPENDS ${source}
+            -I ${CMAKE_SOURCE_DIR} -I ${CMAKE_CURRENT_BINARY_DIR} -o ${generated} ${source}
+    DEPENDS ${source} ${ARGN}
     DEPFILE ${generated}.dep
     COMMENT "Cython: ${name}"
     VERBATIM)
   python_add_library(${name} MODULE WITH_SOABI ${generated})
   # Cython's own output is not ours to warn about.
   target_compile_options(${name} PRIVATE -w)
+  # Of the libraries that it is linked with, only those that it uses are loaded with it.
+  target_link_options(${name} PRIVATE LINKER:--as-needed)
   string(REPLACE . / folder ${package})
   install(TARGETS ${name} DESTINATION ${folder} COMPONENT python)
 endfunction()

@@ -19,7 +19,7 @@ from zlog._base.deadline import Deadline
 from zlog._catalog.directory import Directory
 from zlog._io import BlockingIo, drive
 from zlog._layout.views import take_over
-from zlog._native.core import CompletionQueue
+from zlog._native.completions import CompletionQueue
 from zlog._sequencer.credentials import Credentials
 from zlog.cli.ceph import Target, new_client
 from zlog.cli.commands.doctor import credentials, directory, installation, pool, service

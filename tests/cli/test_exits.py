@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import zlog
-from zlog._native import core
+from zlog._native import local
 from zlog.cli.exit_codes import ExitCode, exit_code_of
 
 from ..support.logs import leave_hole
@@ -88,13 +88,13 @@ def test_what_the_library_warns_of_is_told_as_all_else() -> None:
 
 
 def test_a_machine_without_liblmdb_is_told_what_to_install(tmp_path: Path) -> None:
-    module = tmp_path / "core.so"
-    module.write_bytes(Path(core.__file__).read_bytes().replace(b"liblmdb.so.0", b"liblmdb.so.X"))
+    module = tmp_path / "local.so"
+    module.write_bytes(Path(local.__file__).read_bytes().replace(b"liblmdb.so.0", b"liblmdb.so.X"))
     program = (
         "import sys, importlib.util as util\n"
         "class Finder:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'zlog._native.core':\n"
+        "        if name == 'zlog._native.local':\n"
         f"            return util.spec_from_file_location(name, {str(module)!r})\n"
         "sys.meta_path.insert(0, Finder())\n"
         "import zlog_command\n"

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import zlog
 from zlog._base.names import stripe_object
-from zlog._native import core, messages
+from zlog._native import messages
+from zlog._native.local import EmbeddedStore
+from zlog._native.replies import decode_read
+from zlog._native.writes import encode_write
 from zlog.view import ObjectRef
 
 from ..conformance.stored import Content, door_to
@@ -16,7 +19,7 @@ from ..conformance.stored import Content, door_to
 def flip(store: zlog.Store, name: str, old: bytes, new: bytes) -> None:
     """Change stored bytes of an object, of the same number, as a disk does that fails."""
     assert len(old) == len(new)
-    if isinstance(store, core.EmbeddedStore):
+    if isinstance(store, EmbeddedStore):
         _flip_in_file(Path(store.path) / "data.mdb", old, new)
         return
     with door_to(store) as door:
@@ -85,7 +88,7 @@ def entry(
 ) -> bytes:
     """Return the request that writes an entry to an object."""
     epoch = log.view.epoch
-    return core.encode_write(epoch, 1, writer, ref.spacing.packed, [position], [number], [data])
+    return encode_write(epoch, 1, writer, ref.spacing.packed, [position], [number], [data])
 
 
 def append_at(log: zlog.Log, position: int) -> tuple[bytes, int]:
@@ -94,5 +97,5 @@ def append_at(log: zlog.Log, position: int) -> tuple[bytes, int]:
     request = messages.read(log.view.epoch, True, 1 << 20, ref.spacing.packed, [position])
     code, reply = log.store.execute(ref.name, "read", request)
     assert code == 0
-    found = core.decode_read(reply, [position], None)
+    found = decode_read(reply, [position], None)
     return found.writer(0), found.number(0)

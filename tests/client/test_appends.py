@@ -10,7 +10,9 @@ import zlog
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import Grant, LogAddress
 from zlog._io import drive
-from zlog._native import core, messages
+from zlog._native import messages
+from zlog._native.completions import CompletionQueue
+from zlog._native.replies import decode_read
 
 from ..support.local_sequencer import LocalSequencer
 from ..support.logs import after_first_grant, data_of, new_epoch
@@ -26,7 +28,7 @@ def append_ids(log: zlog.Log) -> dict[int, tuple[bytes, int]]:
         request = messages.read(view.epoch, True, 1 << 20, ref.spacing.packed, positions)
         code, reply = log.store.execute(ref.name, "read", request)
         assert code == 0
-        read = core.decode_read(reply, positions, None)
+        read = decode_read(reply, positions, None)
         for i in range(read.count):
             if read.state(i) == 0:
                 found[positions[i]] = (read.writer(i), read.number(i))
@@ -130,7 +132,7 @@ class LayoutChanges(FaultyStore):
         super().__init__(store, fault)
 
     def submit(
-        self, queue: core.CompletionQueue, token: int, calls: Sequence[tuple[str, str, bytes]]
+        self, queue: CompletionQueue, token: int, calls: Sequence[tuple[str, str, bytes]]
     ) -> None:
         for number, call in reversed([*enumerate(calls, token)]):
             super().submit(queue, number, [call])

@@ -17,7 +17,7 @@ from zlog._client import LogClient
 from zlog._layout.reclaim import reclaim
 from zlog._layout.reconfigure import reconfigure
 from zlog._lifecycle import create_log
-from zlog._native.core import MemoryStore
+from zlog._native.local import MemoryStore
 from zlog._read.iterate import range_reader
 from zlog.testing import run_virtually
 from zlog.view import objects_of

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 import zlog
 from zlog import Columns, Gap, GapKind, Loss, LossReason, aio
-from zlog._native import core
+from zlog._native.columns import ColumnWindow
+from zlog._native.local import MemoryStore
+from zlog._native.writes import encode_write
 
 from ..native.support import reply_to
 from ..support.logs import leave_hole
@@ -178,7 +180,7 @@ def test_an_entry_that_comes_while_its_hole_is_waited_for_is_in_the_columns(
     log.append(b"c")
     [ref] = log.view.objects()
     spacing = ref.spacing.packed
-    late = core.encode_write(log.view.epoch, 5, bytes(16), spacing, [1], [77], [b"late"])
+    late = encode_write(log.view.epoch, 5, bytes(16), spacing, [1], [77], [b"late"])
     timer = threading.Timer(0.05, log.store.execute, (ref.name, "write", late))
     timer.start()
     _, columns = log.read_columns(hole_timeout=30)
@@ -219,7 +221,7 @@ def test_columns_are_cut_where_the_data_would_be_too_much(data: list[bytes], mos
     log = zlog.Log.create(zlog.connect("mem://"), "orders", width=3)
     log.append_many(data)
     spacing = log.view.live_stripe.spacing
-    window = core.ColumnWindow(spacing.packed, None)
+    window = ColumnWindow(spacing.packed, None)
     for part in spacing.parts(0, len(data)):
         window.add(reply_to(log, spacing.number(part.start), part), part.start, len(data))
     at: int | None = 0
@@ -236,7 +238,7 @@ def test_columns_are_cut_where_the_data_would_be_too_much(data: list[bytes], mos
 def test_a_reply_about_others_is_lost_and_a_malformed_one_an_error() -> None:
     log = zlog.Log.create(zlog.connect("mem://"), "orders", width=2, unit=1)
     log.append_many([b"data"] * 8)
-    window = core.ColumnWindow(2, None)
+    window = ColumnWindow(2, None)
     window.add(reply_to(log, 0, range(4, 8, 2)), 0, 4)
     window.add(reply_to(log, 1, range(1, 8, 2)), 1, 8)
     assert window.open() == [0, 2]
@@ -247,7 +249,7 @@ def test_a_reply_about_others_is_lost_and_a_malformed_one_an_error() -> None:
     assert gaps == [[lost[0]], [lost[2]]]
     for malformed in (b"", b"\x01", b"\x02" + bytes(20), bytes(64)):
         with pytest.raises(zlog.CorruptEntry):
-            core.ColumnWindow(2, None).add(malformed, 0, 4)
+            ColumnWindow(2, None).add(malformed, 0, 4)
 
 
 def test_lost_bytes_inside_a_reply_are_left_out() -> None:
@@ -256,7 +258,7 @@ def test_lost_bytes_inside_a_reply_are_left_out() -> None:
     log.append_many([b"%d" % i * 3_000 for i in range(3)])
     [ref] = log.view.objects()
     store = log.store
-    assert isinstance(store, core.MemoryStore)
+    assert isinstance(store, MemoryStore)
     content = store.peek(ref.name)
     assert content is not None
     attrs, omap, stream = content
@@ -270,7 +272,7 @@ def test_lost_bytes_inside_a_reply_are_left_out() -> None:
 
 @pytest.mark.parametrize("asked", [(4, 4), (0, 9), (1, 9), (3, 9), (2, 131_075)])
 def test_positions_that_one_stripe_can_not_have_are_refused(asked: tuple[int, int]) -> None:
-    window = core.ColumnWindow(2, None)
+    window = ColumnWindow(2, None)
     window.add(None, 1, 9)
     with pytest.raises(ValueError, match="object"):
         window.add(None, *asked)

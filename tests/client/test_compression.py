@@ -16,7 +16,9 @@ from zlog import transfer
 from zlog._base.codes import Code, State
 from zlog._base.io import Reply
 from zlog._io import BlockingIo
-from zlog._native import core, messages
+from zlog._native import messages, replies
+from zlog._native.replies import decode_read
+from zlog._native.writes import encode_write
 
 from ..conformance import zstd
 from ..conformance.messages import encode
@@ -26,7 +28,7 @@ from .faulty import Died, FaultyStore, dies_in
 from .transfers import mirrored
 
 LINES = [b"%06d nova[%d]: GET /v2/servers/detail status: 200" % (i, i * 7) for i in range(3000)]
-NOISE = b"".join(core.crc32c(b"%d" % i).to_bytes(4, "little") for i in range(40_000))
+NOISE = b"".join(replies.crc32c(b"%d" % i).to_bytes(4, "little") for i in range(40_000))
 ALGORITHMS = pytest.mark.parametrize("compression", ["zstd", "lz4"])
 
 
@@ -164,9 +166,9 @@ def test_a_block_that_is_not_what_it_says_is_lost(block: bytes, plain_bytes: int
     reply = read_reply(b"sound", block, plain_bytes=plain_bytes)
     if not block:  # it would be the block before
         with pytest.raises(zlog.CorruptEntry):
-            core.decode_read(reply, [0], None)
+            decode_read(reply, [0], None)
         return
-    found = core.decode_read(reply, [0], None)
+    found = decode_read(reply, [0], None)
     sound = block == zstd.pack(b"sound") and plain_bytes == 5
     assert found.state(0) == (State.WRITTEN if sound else State.LOST)
     assert found.data(0) == (b"sound" if sound else b"")
@@ -180,7 +182,7 @@ def test_no_more_is_decompressed_than_a_reply_may_hold() -> None:
     fields = u8(0) + u64(0) + u32(3) + u8(0) + columns + u32(3) + b"".join(rows)
     reply = frame(fields, version=2, compat=2) + block * 3
     with pytest.raises(zlog.CorruptEntry):
-        core.decode_read(reply, [0, 1, 2], None)
+        decode_read(reply, [0, 1, 2], None)
 
 
 def test_no_more_is_made_of_one_block_than_a_reply_may_hold() -> None:
@@ -194,10 +196,10 @@ def test_no_more_is_made_of_one_block_than_a_reply_may_hold() -> None:
         fields = u8(0) + u64(0) + u32(count) + u8(0) + columns + u32(count) + b"".join(rows)
         reply = frame(fields, version=2, compat=2) + block
         if count == 2:
-            assert core.decode_read(reply, [0, 1], None).count == 2
+            assert decode_read(reply, [0, 1], None).count == 2
             continue
         with pytest.raises(zlog.CorruptEntry):
-            core.decode_read(reply, [0, 1, 2], None)
+            decode_read(reply, [0, 1, 2], None)
 
 
 def forged(position: int, entry: bytes) -> bytes:
@@ -226,7 +228,7 @@ def test_damaged_replies_never_give_wrong_data(compression: str, data: st.DataOb
     entries = LINES[:40]
     with zlog.connect("mem://") as store:
         store.execute("object", "seal", messages.seal(1, 1, 0, True))
-        first = core.encode_write(1, 1, b"w" * 16, 1, range(40), range(40), entries, compression)
+        first = encode_write(1, 1, b"w" * 16, 1, range(40), range(40), entries, compression)
         assert store.execute("object", "write", first)[0] == Code.OK
         store.execute("object", "trim", messages.trim(1, 1, [7, 20]))
         asked = range(3, 40)
@@ -236,7 +238,7 @@ def test_damaged_replies_never_give_wrong_data(compression: str, data: st.DataOb
     for _ in range(data.draw(st.integers(0, 3))):
         reply[data.draw(st.integers(0, len(reply) - 1))] = data.draw(st.integers(0, 255))
     try:
-        found = core.decode_read(bytes(reply), asked, None)
+        found = decode_read(bytes(reply), asked, None)
     except (zlog.CorruptEntry, zlog.UnsupportedVersion):
         assert reply != payload
         return
@@ -292,7 +294,7 @@ def test_an_append_that_can_not_be_compared_ends(
         writer, number = log._client.appender._writer, log._client.appender._number
         position = log.tail()
         head = (log.view.epoch, 0, writer, log.view.live_stripe.spacing.packed)
-        request = core.encode_write(*head, [position], [number], [entry], "zstd")
+        request = encode_write(*head, [position], [number], [entry], "zstd")
         assert store.execute(log.view.object_of(position).name, "write", request, 30)[0] == Code.OK
         execute = log._client.io.execute
 
@@ -375,5 +377,5 @@ def test_a_reader_without_blocks_sees_gaps_and_no_wrong_data(store: zlog.Store) 
         log.append_many(LINES[:100])
         request = messages.read(log.view.epoch, False, 1 << 20, 1, [0, 1])
         _, reply = store.execute(log.view.object_of(0).name, "read", request, 30)
-        found = core.decode_read(reply, [0, 1], None)
+        found = decode_read(reply, [0, 1], None)
         assert [found.state(i) for i in range(2)] == [State.UNREADABLE] * 2

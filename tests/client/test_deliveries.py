@@ -17,7 +17,7 @@ from zlog import DeliveryDiffers, DeliverySuperseded, aio, testing
 from zlog._append.deliveries import _writer_id
 from zlog._append.delivery_records import DeliveryKey
 from zlog._base.codes import Code
-from zlog._native import core
+from zlog._native.new_entries import EntryColumn
 from zlog.testing import AT_ONCE, Fate, StoreCall
 
 from ..conformance import wire
@@ -67,7 +67,7 @@ def test_with_a_sequencer_it_is_the_same(sequenced: zlog.Log) -> None:
 
 
 def test_columns_are_delivered_in_rounds(log: zlog.Log) -> None:
-    column = core.EntryColumn(array("i", range(21)), bytes(range(20)))
+    column = EntryColumn(array("i", range(21)), bytes(range(20)))
     entries = [b"first", *column, b"last"]
     given = cast("list[bytes]", [b"first", column, b"last"])
     assert log.deliver(entries[3:9], source="copy", batch=0) == 6

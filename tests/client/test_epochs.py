@@ -17,7 +17,7 @@ from zlog._io import BlockingIo, drive
 from zlog._layout.stripe_objects import seal
 from zlog._layout.views import Change, backoff, change_view, unless_newer
 from zlog._lifecycle import create_log
-from zlog._native.core import MemoryStore
+from zlog._native.local import MemoryStore
 from zlog.testing import run_virtually
 
 from ..support.logs import new_epoch

@@ -11,7 +11,7 @@ import pytest
 
 import zlog
 from zlog import aio
-from zlog._native import core
+from zlog._native.writes import encode_write
 from zlog.view import ObjectRef
 
 from .faulty import Died, FaultyStore, WithoutSequencer
@@ -33,7 +33,7 @@ def plant(log: zlog.Log, position: int, entry: bytes) -> ObjectRef:
     assert view.writer is not None
     ref = view.object_of(position)
     writer = bytes.fromhex(view.writer.id)
-    request = core.encode_write(
+    request = encode_write(
         view.epoch, 1, writer, ref.spacing.packed, [position], [position], [entry]
     )
     call(log.store, ref.name, "write", request)

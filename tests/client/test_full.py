@@ -10,7 +10,7 @@ import pytest
 import zlog
 import zlog.aio
 from zlog._base.pool_full import full_pool
-from zlog._native.core import CompletionQueue
+from zlog._native.completions import CompletionQueue
 
 from .faulty import FaultyStore
 

@@ -10,7 +10,8 @@ import pytest
 from zlog._base.deadline import Deadline
 from zlog._base.io import TIMED_OUT, Call, Reply
 from zlog._io import AsyncioIo, BlockingIo, drive
-from zlog._native.core import CompletionQueue, MemoryStore
+from zlog._native.completions import CompletionQueue
+from zlog._native.local import MemoryStore
 
 CALLS = [Call(name, "stat", b"") for name in ("answered", "silent")]
 

@@ -61,7 +61,7 @@ def test_a_machine_without_openssl_is_told(monkeypatch: pytest.MonkeyPatch) -> N
     def missing(_: bytes) -> None:
         raise RuntimeError("there is no libcrypto.so.3 of OpenSSL")
 
-    monkeypatch.setattr("zlog._base.mac.core.MacKey", missing)
+    monkeypatch.setattr("zlog._base.mac.MacKey", missing)
     with pytest.raises(zlog.ZlogError, match="libcrypto") as failure:
         Key(os.urandom(32)).of_log("orders", 1)
     assert "OpenSSL" in failure.value.hint

@@ -17,7 +17,9 @@ from zlog._base.codes import State
 from zlog._base.io import deadline_of
 from zlog._base.mac import Key
 from zlog._io import drive
-from zlog._native import core, messages
+from zlog._native import messages, replies
+from zlog._native.replies import MacKey, decode_read
+from zlog._native.writes import encode_write
 
 from ..support.logs import after_first_grant, data_of, fill_at, new_epoch
 from . import planted
@@ -51,7 +53,7 @@ def stored(log: zlog.Log, position: int) -> bytes:
     )
     code, reply = log.store.execute(ref.name, "read", request)
     assert code == 0
-    return core.decode_read(reply, [position], None).data(0)
+    return decode_read(reply, [position], None).data(0)
 
 
 def put_instead(log: zlog.Log, changed: dict[int, bytes]) -> None:
@@ -235,7 +237,7 @@ def test_without_the_key_data_is_withheld_below_the_calls_that_ask_for_it(one: z
         assert isinstance(found, zlog.Entry)
         assert found.data == b""
         with pytest.raises(ValueError, match="key"):
-            core.encode_write(1, 1, b"w" * 16, 1, [0], [0], [b"x"], mac=client.layout.macs.key)
+            encode_write(1, 1, b"w" * 16, 1, [0], [0], [b"x"], mac=client.layout.macs.key)
 
 
 FORGERIES = ("altered", "mac altered", "cut", "moved", "of another log", "without", "made up")
@@ -398,8 +400,8 @@ def test_the_states_of_single_positions(one: zlog.Log) -> None:
     request = messages.read(one.view.epoch, True, 1 << 20, ref.spacing.packed, [0, 1])
     _, reply = one.store.execute(ref.name, "read", request)
     mac = one._client.layout.macs.key
-    told = core.decode_read(reply, [0, 1], mac)
-    assert [told.state(i) for i in range(2)] == [State.WRITTEN, core.FORGED]
+    told = decode_read(reply, [0, 1], mac)
+    assert [told.state(i) for i in range(2)] == [State.WRITTEN, replies.FORGED]
     assert [told.data(i) for i in range(2)] == [b"a", b""]
-    keyless = core.decode_read(reply, [0, 1], core.MacKey(None))
+    keyless = decode_read(reply, [0, 1], MacKey(None))
     assert [(keyless.state(i), keyless.data(i)) for i in range(2)] == [(State.WRITTEN, b"")] * 2

@@ -13,7 +13,7 @@ from zlog import Entry, Gap, GapKind, aio
 from zlog._base.io import deadline_of
 from zlog._catalog.head import Head
 from zlog._io import BlockingIo, drive
-from zlog._native.core import from_timestamp
+from zlog._native.entry import from_timestamp
 
 from ..support.logs import leave_hole, raise_tail
 from .faulty import FaultyStore, WithoutSequencer

@@ -8,7 +8,7 @@ import zlog
 from zlog._base.io import deadline_of
 from zlog._catalog.head import Head
 from zlog._io import BlockingIo, drive
-from zlog._native.core import MemoryStore
+from zlog._native.local import MemoryStore
 from zlog.view import objects_of
 
 from ..support.logs import data_of, new_epoch

@@ -14,7 +14,10 @@ from zlog import aio
 from zlog._base.codes import TAG_NAMES_BYTES_MAX, Code
 from zlog._base.io import Reply
 from zlog._io import BlockingIo
-from zlog._native import core, messages
+from zlog._native import messages
+from zlog._native.new_entries import Tagged, tagged, tags_bytes
+from zlog._native.replies import crc32c
+from zlog._native.writes import encode_write
 from zlog._transfer.export_file import MAGIC, ExportReader
 
 from ..conformance.wire import frame, u64
@@ -159,7 +162,7 @@ def test_tags_of_each_are_as_many_as_entries(log: zlog.Log) -> None:
 def test_rounds_have_as_many_tags_as_a_write_takes(store: zlog.Store, log: zlog.Log) -> None:
     """All entries of a round may go to one object: its unit is larger than the round."""
     log.reconfigure(width=1, unit=4096)
-    assert core.tags_bytes([core.Tagged(b"", tags) for tags in FULL]) > 2 * TAG_NAMES_BYTES_MAX
+    assert tags_bytes([Tagged(b"", tags) for tags in FULL]) > 2 * TAG_NAMES_BYTES_MAX
     start = log.tail()
     entries = [b"%d" % i for i in range(len(FULL))]
     log.append_many(entries, tags_each=FULL)
@@ -196,8 +199,8 @@ def test_a_round_that_is_sent_again_is_the_same_with_its_tags_only(log: zlog.Log
     head = (log.view.epoch, 0, writer, log.view.live_stripe.spacing.packed, [0], [number])
     name = log.view.object_of(0).name
     for tags, expected in (({"a"}, Code.OK), ({"b"}, Code.READ_ONLY), (set(), Code.READ_ONLY)):
-        (entry,) = core.tagged([b"x"], tags)
-        assert log.store.execute(name, "write", core.encode_write(*head, [entry]))[0] == expected
+        (entry,) = tagged([b"x"], tags)
+        assert log.store.execute(name, "write", encode_write(*head, [entry]))[0] == expected
 
 
 @pytest.mark.parametrize("tags", [("a",), ("b",), ()])
@@ -207,8 +210,8 @@ def test_an_append_is_compared_with_its_tags(store: zlog.Store, tags: tuple[str,
     with zlog.Log.create(store, "log", width=1) as log:
         writer, number = log._client.appender._writer, log._client.appender._number
         head = (log.view.epoch, 0, writer, log.view.live_stripe.spacing.packed)
-        sent = core.tagged([entry], tags)
-        request = core.encode_write(*head, [0], [number], sent, "zstd")
+        sent = tagged([entry], tags)
+        request = encode_write(*head, [0], [number], sent, "zstd")
         assert store.execute(log.view.object_of(0).name, "write", request)[0] == Code.OK
         assert log.append(entry, tags=("a",)) == (0 if tags == ("a",) else 1)
 
@@ -299,7 +302,7 @@ def test_a_damaged_export_gives_no_wrong_tags(log: zlog.Log) -> None:
     for wrong in (b"\2\0\0\0\1b", b"\1\0\0\0\1a", b"\2\0\0\0\0\1b", b"\xff\xff\xff\xff\1b"):
         other = body.replace(b"\2\0\0\0\1a", wrong)
         assert other != body
-        crc = core.crc32c(b"\x07" + len(other).to_bytes(4, "little") + other)
+        crc = crc32c(b"\x07" + len(other).to_bytes(4, "little") + other)
         sizes = len(other).to_bytes(4, "little") + crc.to_bytes(4, "little")
         with pytest.raises(zlog.ExportDamaged):
             assert [*ExportReader(io.BytesIO(head + sizes + other)).pieces()]

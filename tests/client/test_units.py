@@ -11,7 +11,7 @@ from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._io import BlockingIo
-from zlog._native.core import MemoryStore
+from zlog._native.local import MemoryStore
 from zlog.limits import UNIT_DEFAULT, UNIT_MAX
 
 from ..conformance.wire import frame, u64

@@ -12,7 +12,7 @@ from zlog._append.append import Appender
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply, deadline_of
 from zlog._io import BlockingIo, drive
-from zlog._native.core import MemoryStore
+from zlog._native.local import MemoryStore
 from zlog.view import View
 
 from ..conformance import wire

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 import zlog
-from zlog._native import core
+from zlog._native.local import MemoryStore
 
 from . import wire
 
@@ -54,9 +54,9 @@ class Door(Protocol):
 
 
 class MemoryDoor:
-    """To objects of a `zlog._native.core.MemoryStore`."""
+    """To objects of a `zlog._native.local.MemoryStore`."""
 
-    def __init__(self, store: core.MemoryStore) -> None:
+    def __init__(self, store: MemoryStore) -> None:
         self._store = store
 
     def load(self, name: str) -> Content:
@@ -106,7 +106,7 @@ class CephDoor:
 @contextmanager
 def door_to(store: zlog.Store) -> Iterator[Door]:
     """The door to a store's objects; the embedded store has none."""
-    if isinstance(store, core.MemoryStore):
+    if isinstance(store, MemoryStore):
         yield MemoryDoor(store)
         return
     import rados

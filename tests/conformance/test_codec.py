@@ -12,8 +12,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import zlog
-from zlog._native import core
 from zlog._native import messages as native
+from zlog._native.new_entries import Tagged
+from zlog._native.replies import decode_read, fullest
+from zlog._native.writes import encode_write
 
 from . import golden, hostile, replies, requests, wire
 from .messages import METHODS, STRUCTS, request
@@ -173,17 +175,15 @@ def test_writes(
         Entry(p, base + n, d, tuple(tag.encode() for tag in own))
         for p, n, d, own in zip(positions, numbers, contents, tags, strict=True)
     ]
-    sent = [core.Tagged(d, own) if own else d for d, own in zip(contents, tags, strict=True)]
-    found = core.encode_write(
-        epoch, time, writer, spacing, positions, [e.number for e in entries], sent
-    )
+    sent = [Tagged(d, own) if own else d for d, own in zip(contents, tags, strict=True)]
+    found = encode_write(epoch, time, writer, spacing, positions, [e.number for e in entries], sent)
     assert found == requests.write(epoch, time, writer, spacing, entries)
 
 
 @pytest.mark.parametrize("length", [(32 << 10) - 1, 32 << 10, 40_000, 1 << 20])
 def test_the_data_of_a_large_write_begins_with_a_page(length: int) -> None:
     content = bytes(range(256)) * (length // 256) + bytes(length % 256)
-    found = core.encode_write(1, 2, b"w" * 16, 4, [1, 9], [5, 6], [content[:100], content[100:]])
+    found = encode_write(1, 2, b"w" * 16, 4, [1, 9], [5, 6], [content[:100], content[100:]])
     entries = [Entry(1, 5, content[:100]), Entry(9, 6, content[100:])]
     assert found == requests.write(1, 2, b"w" * 16, 4, entries)
     assert found.endswith(content)
@@ -205,7 +205,7 @@ def test_unsound_spacings_are_refused(spacing: int) -> None:
     with pytest.raises(ValueError, match="no valid spacing"):
         native.trim(1, spacing, [0])
     with pytest.raises(ValueError, match="no valid spacing"):
-        core.encode_write(1, 1, b"w" * 16, spacing, [0], [0], [b""])
+        encode_write(1, 1, b"w" * 16, spacing, [0], [0], [b""])
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_unsound_writes_are_refused(
     positions: list[int], numbers: list[int], data: list[bytes]
 ) -> None:
     with pytest.raises((ValueError, OverflowError)):
-        core.encode_write(1, 1, b"w" * 16, 1, positions, numbers, data)
+        encode_write(1, 1, b"w" * 16, 1, positions, numbers, data)
 
 
 @pytest.mark.parametrize("length", [0, 15, 17])
@@ -233,7 +233,7 @@ def test_a_writer_has_16_bytes(length: int) -> None:
     with pytest.raises(ValueError, match=r"."):
         native.fill(1, 1, b"w" * length, 0, 1, [0])
     with pytest.raises(ValueError, match=r"."):
-        core.encode_write(1, 1, b"w" * length, 1, [0], [0], [b""])
+        encode_write(1, 1, b"w" * length, 1, [0], [0], [b""])
 
 
 READS = [e for e in golden.exchanges() if (e.method, e.code) == ("read", "OK")]
@@ -301,7 +301,7 @@ def test_read_replies(store: Store, prefix: str) -> None:
             asked = request("read", 1, with_ids, bytes_max, (4, positions))
             code, payload = store.execute(prefix, "read", asked)
             ours = replies.parse_read(code, payload, positions, with_ids).value
-            assert slots(core.decode_read(payload, positions, None), with_ids) == ours.slots
+            assert slots(decode_read(payload, positions, None), with_ids) == ours.slots
 
 
 DECODERS = {
@@ -339,10 +339,10 @@ def test_replies_of_later_versions_are_read_as_far_as_they_are_known(name: str) 
 def test_a_reply_of_a_write_that_cannot_be_read_tells_nothing() -> None:
     fields = golden.bytes_of("02000000 0600000000000000")
     sound, too_new = wire.frame(fields), wire.frame(fields, version=2, compat=2)
-    assert core.fullest([(0, sound)]) == (2, 6)
+    assert fullest([(0, sound)]) == (2, 6)
     for wrong in (sound[:-1], sound + b"\0", b"", too_new):
-        assert core.fullest([(0, wrong), (0, sound), (0, wrong)]) == (2, 6)
-        assert core.fullest([(0, wrong)]) == (0, 0)
+        assert fullest([(0, wrong), (0, sound), (0, wrong)]) == (2, 6)
+        assert fullest([(0, wrong)]) == (0, 0)
 
 
 @settings(max_examples=300, deadline=None)
@@ -367,7 +367,7 @@ def test_damaged_read_replies_never_give_wrong_data(data: st.DataObject, with_id
     for _ in range(data.draw(st.integers(1, 3))):
         reply[data.draw(st.integers(0, len(reply) - 1))] = data.draw(st.integers(0, 255))
     try:
-        found = core.decode_read(bytes(reply), positions, None)
+        found = decode_read(bytes(reply), positions, None)
     except ERRORS:
         return
     for i in range(found.count):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import zlog
 from zlog._base.mac import MAC_BYTES, Key
-from zlog._native import core
+from zlog._native import writes
 from zlog.objects._machine import Frozen, Machine
 from zlog.objects._pieces import cut
 from zlog.objects._records import (
@@ -123,7 +123,7 @@ def macs() -> Iterator[Example]:
     """An entry's data as a client stores it."""
     key = Key(b"0123456789abcdef")
     mac = key.of_log("orders", LOG_ID)
-    write = core.encode_write(1, TIME, WRITER, 4, [2], [41], [b"hello"], mac=mac)
+    write = writes.encode_write(1, TIME, WRITER, 4, [2], [41], [b"hello"], mac=mac)
     yield "mac-stored", write[-len(b"hello") - MAC_BYTES :]
     yield "mac-key-id", bytes.fromhex(key.id)
 

@@ -1,6 +1,6 @@
 """At the limits: the largest entries, more records than a page, a full bytestream, freed space.
 
-Requests come from `zlog._native.core` where they are too large for the suite's own slow codec.
+Requests come from `zlog._native.writes` where they are too large for the suite's own slow codec.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
-from zlog._native import core, messages
+from zlog._native import messages
+from zlog._native.completions import CompletionQueue
+from zlog._native.replies import ReadReply, crc32c, decode_read
+from zlog._native.writes import encode_write
 
 from . import hostile, wire
 from .head_model import CURSORS_MAX, GRANTS_MAX, PARTS_MAX, PARTS_REMOVED_MAX, SOURCES_MAX
@@ -30,23 +33,23 @@ RECORDS = 1200  # more than an OSD gives in one listing (1024), and than several
 def write_large(stripe: Stripe, entries: dict[int, bytes]) -> Answer:
     """A write by the native codec, whose checksums take no time."""
     positions = list(entries)
-    request = core.encode_write(
+    request = encode_write(
         1, TIME, WRITER, stripe.stride, positions, positions, list(entries.values())
     )
     return stripe.send("write", request)
 
 
-def read_large(stripe: Stripe, positions: list[int], bytes_max: int) -> core.ReadReply:
+def read_large(stripe: Stripe, positions: list[int], bytes_max: int) -> ReadReply:
     """A read by the native codec."""
     request = messages.read(1, False, bytes_max, stripe.stride, positions)
     code, reply = stripe.store.execute(stripe.name, "read", request)
     assert code == Code.OK
-    return core.decode_read(reply, positions, None)
+    return decode_read(reply, positions, None)
 
 
 def together(head: Head, calls: Iterable[tuple[Any, ...]]) -> list[Answer]:
     """Run methods, each with its request's values, which are submitted together and in order."""
-    queue, calls = core.CompletionQueue(), [*calls]
+    queue, calls = CompletionQueue(), [*calls]
     requests = [(head.name, method, request(method, *values)) for method, *values in calls]
     head.store.submit(queue, 0, requests)
     found: dict[int, Answer] = {}
@@ -81,7 +84,7 @@ def test_an_entry_above_the_limit_is_refused(stripe: Stripe) -> None:
     with pytest.raises(ValueError, match=r"."):
         write_large(stripe, {0: data})
     one = wire.u32(1) + wire.u32(1) + wire.u64(0) + wire.u32(1)
-    columns = wire.u32(len(data)) + wire.u32(core.crc32c(wire.u64(0) + data)) + wire.u32(0)
+    columns = wire.u32(len(data)) + wire.u32(crc32c(wire.u64(0) + data)) + wire.u32(0)
     head = wire.u8(1) + wire.u64(1) + wire.u64(1) + WRITER + wire.u64(0)
     code, _ = stripe.store.execute(stripe.name, "write", head + one + columns + data)
     assert code == -errno.EINVAL
@@ -90,7 +93,7 @@ def test_an_entry_above_the_limit_is_refused(stripe: Stripe) -> None:
 
 def test_padding_before_the_data_of_a_write(stripe: Stripe) -> None:
     """Up to 4,095 bytes, all of them zero."""
-    write = core.encode_write(1, 1, WRITER, 1, [0], [0], [b"entry"])
+    write = encode_write(1, 1, WRITER, 1, [0], [0], [b"entry"])
     head = write.removesuffix(b"entry")
 
     def written(padding: bytes) -> int:

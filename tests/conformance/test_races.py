@@ -10,7 +10,7 @@ from itertools import chain
 from random import Random
 
 from zlog import Store
-from zlog._native import core
+from zlog._native.completions import CompletionQueue
 
 from ..support.threads import at_once
 from . import messages, replies, requests
@@ -118,7 +118,7 @@ def test_submitted_operations_take_effect_one_by_one(store: Store, prefix: str) 
     """Many at once, some refused: each sees those before it, and a refused one leaves nothing."""
     stripe = Stripe(store, prefix)
     stripe.seal(2)
-    queue = core.CompletionQueue()
+    queue = CompletionQueue()
 
     def write(epoch: int, positions: list[int], letter: str) -> bytes:
         entries = [Entry(p, p, letter.encode()) for p in positions]

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from zlog._native.core import MemoryStore
+from zlog._native.local import MemoryStore
 
 from .damage import flip
 from .model import POSITION_MAX, StripeModel

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 import zlog
-from zlog._native import core
+from zlog._native.replies import NewestOfTags
 
 from . import requests, wire
 from .damage import flip
@@ -141,7 +141,7 @@ def test_names_that_rows_of_entries_share_are_listed_once(stripe: Stripe) -> Non
     names = tuple(b"%c" % (65 + i) * 128 for i in range(32))
     count = 1_200
     stripe.write(1, [Entry(p, p, b"", names if p % 2 else ()) for p in range(count)])
-    assert core.NewestOfTags().note(stripe.tags_list_bytes(1)[1]) == EVERYTHING
+    assert NewestOfTags().note(stripe.tags_list_bytes(1)[1]) == EVERYTHING
     listed = stripe.tags_list(1).value
     assert listed.tags == tuple((p, frozenset(names)) for p in range(1, count, 2))
 

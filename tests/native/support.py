@@ -8,7 +8,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 import zlog
-from zlog._native import core, messages
+from zlog._native import messages
+from zlog._native.replies import decode_read
+from zlog._native.writes import Request, encode_write, encode_writes
 from zlog.store import Store
 
 OBJECT = "object"
@@ -28,9 +30,7 @@ def seal(store: Store, epoch: int = 1) -> None:
 
 def write_request(positions: Sequence[int], data: bytes = b"data", epoch: int = 1) -> bytes:
     """Encode a write of the same data at every position."""
-    return core.encode_write(
-        epoch, 1, WRITER, 1, positions, list(positions), [data] * len(positions)
-    )
+    return encode_write(epoch, 1, WRITER, 1, positions, list(positions), [data] * len(positions))
 
 
 def reply_to(log: zlog.Log, index: int, positions: Sequence[int]) -> bytes:
@@ -42,10 +42,10 @@ def reply_to(log: zlog.Log, index: int, positions: Sequence[int]) -> bytes:
     return reply
 
 
-def requests(entries: Sequence[bytes]) -> Iterator[core.Request]:
+def requests(entries: Sequence[bytes]) -> Iterator[Request]:
     """Encode writes of one entry each, from position 0 on, in memory that stores share."""
     for position in range(len(entries)):
-        ((_, request),) = core.encode_writes(
+        ((_, request),) = encode_writes(
             1, 1, WRITER, 1, position, position, entries, position, position + 1
         )
         yield request
@@ -61,7 +61,7 @@ def read(store: Store, positions: Sequence[int]) -> list[bytes | None]:
     request = messages.read(1, False, 1 << 25, 1, positions)
     code, reply = store.execute(OBJECT, "read", request, SECONDS)
     assert code == 0
-    entries = core.decode_read(reply, positions, None)
+    entries = decode_read(reply, positions, None)
     assert len(entries) == len(positions)
     return [entries.data(i) if entries.state(i) == 0 else None for i in range(len(entries))]
 

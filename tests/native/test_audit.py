@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import zlog
 from zlog._base.striping import Spacing
-from zlog._native import core
+from zlog._native.audit import AppendId, Audit
 
 from ..conformance import wire
 from ..conformance.replies import State
@@ -45,10 +45,10 @@ def reply_about(cells: Sequence[Cell]) -> bytes:
 
 
 def feed(
-    audit: core.Audit, purpose: str, cells: Sequence[Cell], spacing: Spacing, window: int, part: int
-) -> list[tuple[core.AppendId, int]]:
+    audit: Audit, purpose: str, cells: Sequence[Cell], spacing: Spacing, window: int, part: int
+) -> list[tuple[AppendId, int]]:
     """Walk over a log as a checker does, some positions of an object at a time."""
-    found: list[tuple[core.AppendId, int]] = []
+    found: list[tuple[AppendId, int]] = []
     for start in range(0, len(cells), window):
         end = min(start + window, len(cells))
         audit.begin(purpose, start, end, spacing.packed)
@@ -62,7 +62,7 @@ def feed(
     return found
 
 
-def doubled(cells: Sequence[Cell]) -> list[tuple[core.AppendId, int]]:
+def doubled(cells: Sequence[Cell]) -> list[tuple[AppendId, int]]:
     """Appends that stand further down too."""
     seen, again = set(), []
     for position, (state, writer, number, _) in enumerate(cells):
@@ -85,7 +85,7 @@ def doubled(cells: Sequence[Cell]) -> list[tuple[core.AppendId, int]]:
 def test_appends_that_stand_twice_are_found_whatever_there_is_room_for(
     cells: list[Cell], spacing: Spacing, window: int, part: int, intervals_max: int
 ) -> None:
-    audit = core.Audit(intervals_max)
+    audit = Audit(intervals_max)
     found = feed(audit, "all", cells, spacing, window, part)
     while audit.next_part():
         found += feed(audit, "appends", cells, spacing, window, part)
@@ -109,7 +109,7 @@ def test_appends_that_stand_twice_are_found_whatever_there_is_room_for(
 def test_positions_are_counted_and_put_into_rows(
     cells: list[Cell], spacing: Spacing, part: int
 ) -> None:
-    audit = core.Audit()
+    audit = Audit()
     feed(audit, "all", cells, spacing, len(cells), part)
     states = [state for state, *_ in cells]
     counts = audit.counts
@@ -132,7 +132,7 @@ def test_positions_are_counted_and_put_into_rows(
 
 
 def test_what_nobody_told_is_unknown() -> None:
-    audit = core.Audit()
+    audit = Audit()
     audit.begin("all", 10, 20, 4)
     audit.add(reply_about([(State.WRITTEN, 1, 1, 5)] * 2), 10)
     audit.rest(11, "trimmed")
@@ -144,7 +144,7 @@ def test_what_nobody_told_is_unknown() -> None:
 
 
 def test_a_malformed_reply_is_refused() -> None:
-    audit = core.Audit()
+    audit = Audit()
     audit.begin("all", 0, 4, 2)
     sound = reply_about([(State.WRITTEN, 1, 1, 5)] * 2)
     longer = reply_about([(State.WRITTEN, 1, 1, 5)] * 3)  # about more than there is
@@ -158,7 +158,7 @@ def test_a_malformed_reply_is_refused() -> None:
 
 def test_a_writer_takes_an_interval_for_all_its_appends() -> None:
     """One that reads a log in order never needs a second pass for it."""
-    audit = core.Audit(intervals_max=2)
+    audit = Audit(intervals_max=2)
     cells = [(State.WRITTEN, 1, number, 0) for number in range(100)]
     assert feed(audit, "all", cells, Spacing(8), 32, 4) == []
     assert not audit.next_part()

@@ -14,7 +14,11 @@ from hypothesis import strategies as st
 import zlog
 from zlog._base.codes import State
 from zlog._base.striping import Spacing
-from zlog._native import core
+from zlog._native.completions import CompletionQueue
+from zlog._native.entry import from_timestamp
+from zlog._native.new_entries import EntryColumn, entries_check, entries_cut, entries_owned
+from zlog._native.window import Window
+from zlog._native.writes import Request, encode_write, encode_writes
 
 from ..support.logs import data_of
 from .support import OBJECT, read, reply_to, requests, seal, write_request
@@ -31,15 +35,13 @@ def test_writes_are_those_of_each_object_alone(
     start = min(start, len(entries))
     number, count = 7, len(entries) - start
     found = dict(
-        core.encode_writes(
-            3, 99, WRITER, spacing.packed, position, number, entries, start, len(entries)
-        )
+        encode_writes(3, 99, WRITER, spacing.packed, position, number, entries, start, len(entries))
     )
     expected = {}
     for index in range(spacing.width):
         mine = [i for i in range(count) if spacing.number(position + i) == index]
         if mine:
-            expected[index] = core.encode_write(
+            expected[index] = encode_write(
                 3,
                 99,
                 WRITER,
@@ -66,11 +68,11 @@ def test_a_request_is_sent_as_often_as_one_likes() -> None:
 
 def test_a_store_that_gains_nothing_by_waiting_starts_a_call_before_it_takes_the_next() -> None:
     seen = []
-    queue = core.CompletionQueue()
+    queue = CompletionQueue()
     with zlog.connect("mem://") as store:
         seal(store)
 
-        def calls() -> Iterator[tuple[str, str, core.Request]]:
+        def calls() -> Iterator[tuple[str, str, Request]]:
             for request in requests([b"a", b"b", b"c"]):
                 seen.append(read(store, [0, 1, 2]))
                 yield OBJECT, "write", request
@@ -83,7 +85,7 @@ def test_a_store_that_gains_nothing_by_waiting_starts_a_call_before_it_takes_the
 def test_entries_stay_as_they_were_until_they_are_encoded() -> None:
     data = bytearray(b"before")
     entries = [data]
-    ((_, request),) = core.encode_writes(1, 1, WRITER, 1, 0, 0, entries, 0, 1)
+    ((_, request),) = encode_writes(1, 1, WRITER, 1, 0, 0, entries, 0, 1)
     data[:] = b"after!"
     entries[0] = bytearray(b"other")
     with zlog.connect("mem://") as store:
@@ -101,7 +103,7 @@ def test_a_payload_is_bytes_or_a_request() -> None:
 def test_a_cut_keeps_both_limits(entries: list[bytes], count_max: int, bytes_max: int) -> None:
     start, parts = 0, []
     while start < len(entries):
-        end = core.entries_cut(entries, start, count_max, bytes_max)
+        end = entries_cut(entries, start, count_max, bytes_max)
         part = entries[start:end]
         assert 1 <= len(part) <= count_max
         assert len(part) == 1 or sum(map(len, part)) <= bytes_max
@@ -112,25 +114,25 @@ def test_a_cut_keeps_both_limits(entries: list[bytes], count_max: int, bytes_max
 
 def test_entries_that_could_change_are_copied() -> None:
     own = [b"a", b"b"]
-    assert core.entries_owned(own) is own
+    assert entries_owned(own) is own
     buffer = bytearray(b"b")
-    copies = core.entries_owned([b"a", buffer])
+    copies = entries_owned([b"a", buffer])
     buffer[:] = b"c"
     assert copies == [b"a", b"b"]
     with pytest.raises(TypeError, match="encode"):
-        core.entries_owned([b"a", "text"])  # type: ignore[list-item]
+        entries_owned([b"a", "text"])  # type: ignore[list-item]
 
 
 def test_what_is_too_large_or_no_bytes_is_found() -> None:
-    assert core.entries_check([b"abc", bytearray(4), memoryview(b"12345")], 5) is None
-    assert core.entries_check([b"abc", memoryview(b"12345")], 4) == (1, 5)
+    assert entries_check([b"abc", bytearray(4), memoryview(b"12345")], 5) is None
+    assert entries_check([b"abc", memoryview(b"12345")], 4) == (1, 5)
     with pytest.raises(TypeError, match="encode"):
-        core.entries_check([b"abc", "text"], 5)  # type: ignore[list-item]
+        entries_check([b"abc", "text"], 5)  # type: ignore[list-item]
 
 
-def column_of(entries: list[bytes], before: bytes = b"") -> core.EntryColumn:
+def column_of(entries: list[bytes], before: bytes = b"") -> EntryColumn:
     offsets = accumulate(map(len, entries), initial=len(before))
-    return core.EntryColumn(array("i", offsets), before + b"".join(entries))
+    return EntryColumn(array("i", offsets), before + b"".join(entries))
 
 
 @given(ENTRIES, st.binary(max_size=9), st.integers(0, 50), st.integers(0, 50), st.integers(1, 99))
@@ -138,12 +140,12 @@ def test_a_column_is_as_good_as_a_list(
     entries: list[bytes], before: bytes, start: int, end: int, limit: int
 ) -> None:
     column = column_of(entries, before)
-    assert core.entries_owned(column) is column
+    assert entries_owned(column) is column
     part, same = column[start:end], entries[start:end]
     assert [*part] == same
     assert len(part) == len(same)
-    assert core.entries_check(part, limit) == core.entries_check(same, limit)
-    assert core.entries_cut(part, 0, limit, limit) == core.entries_cut(same, 0, limit, limit)
+    assert entries_check(part, limit) == entries_check(same, limit)
+    assert entries_cut(part, 0, limit, limit) == entries_cut(same, 0, limit, limit)
     with zlog.connect("mem://") as store, zlog.Log.create(store, "orders", width=2, unit=2) as log:
         assert log.append_many(part) == [*range(len(same))]
         assert data_of(log.read_range()) == same
@@ -152,7 +154,7 @@ def test_a_column_is_as_good_as_a_list(
 @pytest.mark.parametrize("offsets", [[], [0, 4], [-1, 2], [2, 1], [0, 3, 2, 3]])
 def test_a_column_lies_in_its_data(offsets: list[int]) -> None:
     with pytest.raises(ValueError, match="a column"):
-        core.EntryColumn(array("i", offsets), b"abc")
+        EntryColumn(array("i", offsets), b"abc")
     with pytest.raises(IndexError):
         column_of([b"a"])[1]
 
@@ -169,7 +171,7 @@ def test_a_window_is_put_together_from_replies(unit: int) -> None:
     spacing = Spacing(3, unit)
     log = written(b"data", spacing)
     log.trim(4)
-    window = core.Window(2, 12, None)
+    window = Window(2, 12, None)
     for part in spacing.parts(2, 12):
         reply = reply_to(log, spacing.number(part.start), part)
         assert window.add(reply, part.start, spacing.packed) == len(part)
@@ -183,7 +185,7 @@ def test_a_window_is_put_together_from_replies(unit: int) -> None:
 
 def test_a_window_knows_what_nobody_answered() -> None:
     log = written(b"data", Spacing(2))
-    window = core.Window(0, 4, None)
+    window = Window(0, 4, None)
     window.add(reply_to(log, 1, range(1, 4, 2)), 1, 2)
     assert window.unanswered == 2
     assert window.found() == {1: log.read(1), 3: log.read(3)}
@@ -192,11 +194,11 @@ def test_a_window_knows_what_nobody_answered() -> None:
 def test_a_reply_to_other_positions_is_lost_and_never_wrong() -> None:
     """The checksum covers the position: an answer about others can't be taken for this one's."""
     log = written(b"data", Spacing(2))
-    window = core.Window(0, 4, None)
+    window = Window(0, 4, None)
     window.add(reply_to(log, 0, range(4, 8, 2)), 0, 2)
     assert [*window] == [State.LOST, None, State.LOST, None]
     log = written(b"data", Spacing(2, 2))
-    window = core.Window(0, 8, None)
+    window = Window(0, 8, None)
     window.add(reply_to(log, 1, [3, 6, 7]), 2, Spacing(2, 2).packed)
     assert [*window] == [None, None, State.LOST, State.LOST, None, None, State.LOST, None]
 
@@ -204,7 +206,7 @@ def test_a_reply_to_other_positions_is_lost_and_never_wrong() -> None:
 @pytest.mark.parametrize("reply", [b"", b"\x01", b"\x02" + bytes(20), bytes(64)])
 def test_a_malformed_reply_is_an_error(reply: bytes) -> None:
     with pytest.raises(zlog.CorruptEntry):
-        core.Window(0, 4, None).add(reply, 0, 2)
+        Window(0, 4, None).add(reply, 0, 2)
 
 
 @given(st.integers(0, 2**64 - 1))
@@ -214,4 +216,4 @@ def test_times_are_exact_and_the_last_one_is_the_last(us: int) -> None:
         expected = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=us)
     except OverflowError:
         expected = last
-    assert core.from_timestamp(us) == expected
+    assert from_timestamp(us) == expected

@@ -21,9 +21,7 @@ import pytest
 import zlog
 from zlog import StoreTimeout, StoreUnavailable
 from zlog._native import messages
-from zlog._native.core import (
-    CompletionQueue,
-)
+from zlog._native.completions import CompletionQueue
 
 from ..support.ceph import CephCluster
 from ..support.waiting import wait_until
@@ -223,7 +221,7 @@ def test_dropping_a_store_closes_it(url: str) -> None:
     code = """
         import gc, sys, zlog
         from zlog._native import messages
-        from zlog._native.core import CompletionQueue
+        from zlog._native.completions import CompletionQueue
         queue, store = CompletionQueue(), zlog.connect(sys.argv[1])
         for token in range(200):
             store.submit(queue, token, [("object", "stat", messages.stat(1))])

@@ -18,7 +18,7 @@ import pytest
 
 import zlog
 from zlog import StoreReadOnly, StoreUnavailable, ZlogError
-from zlog._native.core import EmbeddedStore
+from zlog._native.local import EmbeddedStore
 
 from .support import FILES, SECONDS, finish, read, seal, start, write
 from .test_embedded import trim_to
@@ -118,8 +118,8 @@ def test_others_in_the_process_go_on(folder: Path) -> None:
 
 HAVE_OPEN = """
     import sys
-    from zlog._native import core
-    store = core.EmbeddedStore(sys.argv[1], read_only=sys.argv[2] == "ro")
+    from zlog._native.local import EmbeddedStore
+    store = EmbeddedStore(sys.argv[1], read_only=sys.argv[2] == "ro")
     print("open", flush=True)
     sys.stdin.read()
 """
@@ -265,8 +265,8 @@ CALL(int, close, (int fd), fd)
 
 COMPACT_AND_DIE = """
     import ctypes, sys
-    from zlog._native import core
-    store = core.EmbeddedStore(sys.argv[1])
+    from zlog._native.local import EmbeddedStore
+    store = EmbeddedStore(sys.argv[1])
     ctypes.CDLL(None).die_before(int(sys.argv[2]))
     store.compact()
     ctypes.CDLL(None).die_before(1 << 30)

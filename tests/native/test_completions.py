@@ -11,7 +11,9 @@ import pytest
 
 import zlog
 from zlog._native import messages
-from zlog._native.core import CompletionQueue, MemoryStore, Payload, decode_read
+from zlog._native.completions import CompletionQueue, Payload
+from zlog._native.local import MemoryStore
+from zlog._native.replies import decode_read
 
 from .support import OBJECT, SECONDS, read, run, seal, write_request
 
@@ -126,7 +128,7 @@ def test_a_queue_is_refused_in_a_forked_child() -> None:
     code = """
         import os
         from zlog import StoreUnavailable
-        from zlog._native.core import CompletionQueue
+        from zlog._native.completions import CompletionQueue
         queue = CompletionQueue()
         if os.fork() == 0:
             try:

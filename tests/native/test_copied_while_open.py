@@ -67,7 +67,7 @@ def test_copying_ends_no_snapshot(tmp_path: Path) -> None:
     """A process that has copied the files stays listed as a reader, and not as a dead one."""
     code = """
         import fcntl, os, shutil, struct, sys
-        from zlog._native.core import EmbeddedStore
+        from zlog._native.local import EmbeddedStore
         with EmbeddedStore(sys.argv[1]):
             shutil.copytree(sys.argv[1], sys.argv[2])
             print(os.getpid(), flush=True)

@@ -14,10 +14,8 @@ import pytest
 
 from zlog import StoreUnavailable
 from zlog._native import messages
-from zlog._native.core import (
-    CompletionQueue,
-    EmbeddedStore,
-)
+from zlog._native.completions import CompletionQueue
+from zlog._native.local import EmbeddedStore
 
 from ..support.threads import at_once
 from .support import FILES, OBJECT, SECONDS, read, run, seal, start, write, write_request
@@ -26,12 +24,14 @@ from .support import FILES, OBJECT, SECONDS, read, run, seal, start, write, writ
 # one that was acknowledged.
 APPEND = """
     import itertools, sys
-    from zlog._native import core, messages
-    store = core.EmbeddedStore(sys.argv[1])
+    from zlog._native import messages
+    from zlog._native.local import EmbeddedStore
+    from zlog._native.writes import encode_write
+    store = EmbeddedStore(sys.argv[1])
     first, step, count = (int(word) for word in sys.argv[2:])
     for i in range(count) if count else itertools.count():
         position = first + i * step
-        request = core.encode_write(
+        request = encode_write(
             1, 1, b"0123456789abcdef", 1, [position], [position], [b"%d" % position])
         code, _ = store.execute("object", "write", request, 30.0)
         assert code == 0, code
@@ -69,9 +69,10 @@ def trim_to(store: EmbeddedStore, position: int) -> int:
 def test_new_files_honour_the_umask(tmp_path: Path, umask: int) -> None:
     code = """
         import os, sys
-        from zlog._native import core, messages
+        from zlog._native import messages
+        from zlog._native.local import EmbeddedStore
         os.umask(int(sys.argv[2]))
-        core.EmbeddedStore(sys.argv[1]).sequencer()
+        EmbeddedStore(sys.argv[1]).sequencer()
     """
     folder = tmp_path / "store"
     run(code, folder, umask)
@@ -84,9 +85,10 @@ def test_new_files_honour_the_umask(tmp_path: Path, umask: int) -> None:
 def test_a_sequencer_that_is_made_anew_is_open_to_the_users_of_the_database(tmp_path: Path) -> None:
     code = """
         import os, sys
-        from zlog._native import core, messages
+        from zlog._native import messages
+        from zlog._native.local import EmbeddedStore
         os.umask(0o077)
-        core.EmbeddedStore(sys.argv[1]).sequencer()
+        EmbeddedStore(sys.argv[1]).sequencer()
     """
     EmbeddedStore(tmp_path).close()
     (tmp_path / "sequencer").unlink()
@@ -178,8 +180,9 @@ def test_less_is_mapped_where_address_space_is_limited(tmp_path: Path) -> None:
     code = """
         import resource, sys
         resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
-        from zlog._native import core, messages
-        store = core.EmbeddedStore(sys.argv[1])
+        from zlog._native import messages
+        from zlog._native.local import EmbeddedStore
+        store = EmbeddedStore(sys.argv[1])
         print(store.execute("object", "seal", messages.seal(1, 1, 0, True), 30.0)[0])
     """
     assert run(code, tmp_path).strip() == "0"
@@ -190,9 +193,11 @@ def test_what_others_wrote_beyond_the_own_map_can_be_read(tmp_path: Path) -> Non
         seal(small)
         code = """
             import sys
-            from zlog._native import core, messages
-            store = core.EmbeddedStore(sys.argv[1])
-            request = core.encode_write(1, 1, b"0" * 16, 1, [0], [0], [bytes(8 << 20)])
+            from zlog._native import messages
+            from zlog._native.local import EmbeddedStore
+            from zlog._native.writes import encode_write
+            store = EmbeddedStore(sys.argv[1])
+            request = encode_write(1, 1, b"0" * 16, 1, [0], [0], [bytes(8 << 20)])
             print(store.execute("object", "write", request, 30.0)[0])
         """
         assert run(code, tmp_path).strip() == "0"
@@ -216,9 +221,11 @@ def test_a_forked_child_is_told_to_open_its_own(tmp_path: Path) -> None:
     code = """
         import gc, os, sys
         from zlog import StoreUnavailable
-        from zlog._native import core, messages
-        store = core.EmbeddedStore(sys.argv[1])
-        request = lambda n: core.encode_write(1, 1, b"0" * 16, 1, [n], [n], [b"x"])
+        from zlog._native import messages
+        from zlog._native.local import EmbeddedStore
+        from zlog._native.writes import encode_write
+        store = EmbeddedStore(sys.argv[1])
+        request = lambda n: encode_write(1, 1, b"0" * 16, 1, [n], [n], [b"x"])
         store.execute("object", "seal", messages.seal(1, 1, 0, True))
         store.execute("object", "write", request(0))
         if os.fork() == 0:
@@ -229,7 +236,7 @@ def test_a_forked_child_is_told_to_open_its_own(tmp_path: Path) -> None:
             store.close()
             del store
             gc.collect()
-            with core.EmbeddedStore(sys.argv[1]) as own:
+            with EmbeddedStore(sys.argv[1]) as own:
                 print(own.execute("object", "write", request(2))[0], flush=True)
             sys.exit()
         assert os.waitstatus_to_exitcode(os.wait()[1]) == 0

@@ -8,7 +8,7 @@ import struct
 from pathlib import Path
 
 from zlog._native import messages
-from zlog._native.core import EmbeddedStore
+from zlog._native.local import EmbeddedStore
 
 from ..support.programs import REPOSITORY
 from .support import SECONDS, run

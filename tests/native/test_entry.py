@@ -12,7 +12,7 @@ import pytest
 
 import zlog
 from zlog import Entry, Gap, GapKind
-from zlog._native import core
+from zlog._native.window import Items, Window
 
 TIME = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc)
 ENTRY = Entry(7, b"data", TIME)
@@ -91,7 +91,7 @@ def test_an_entry_lives_on_without_its_log() -> None:
 def test_items_come_from_one_batch_after_the_other() -> None:
     gap = Gap(0, 4, GapKind.FILLED)
     batches: list[Sequence[Entry | Gap] | None] = [[gap], [], [ENTRY, gap], None]
-    items = core.Items(lambda: batches.pop(0))
+    items = Items(lambda: batches.pop(0))
     assert [*items] == [gap, ENTRY, gap]
     assert [*items] == []
 
@@ -100,7 +100,7 @@ def test_an_error_ends_the_items() -> None:
     def fail() -> None:
         raise zlog.StoreTimeout("too slow")
 
-    items = core.Items(fail)
+    items = Items(fail)
     with pytest.raises(zlog.StoreTimeout):
         next(items)
     assert [*items] == []
@@ -110,13 +110,13 @@ def test_items_are_not_taken_by_two_at_once() -> None:
     def twice() -> None:
         next(items)
 
-    items = core.Items(twice)
+    items = Items(twice)
     with pytest.raises(ValueError, match="in use"):
         next(items)
 
 
 def test_a_window_that_is_not_full_gives_states_and_no_entries() -> None:
     """As a batch it would be a mistake, but not one that reads where nothing is."""
-    window = core.Window(0, 3, None)
+    window = Window(0, 3, None)
     batches = [window, None]
-    assert [*core.Items(lambda: batches.pop(0))] == [None, None, None]  # type: ignore[comparison-overlap, return-value, arg-type]
+    assert [*Items(lambda: batches.pop(0))] == [None, None, None]  # type: ignore[comparison-overlap, return-value, arg-type]

@@ -9,7 +9,7 @@ from .support import run
 EXHAUSTED = """
     import contextlib, os, resource, sys, threading
     import zlog
-    from zlog._native.core import CompletionQueue
+    from zlog._native.completions import CompletionQueue
 
     @contextlib.contextmanager
     def no_descriptors():

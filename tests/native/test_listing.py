@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 import zlog
-from zlog._native import core, messages
+from zlog._native import messages
+from zlog._native.completions import CompletionQueue
 
 from ..support.ceph import CephCluster
 from ..support.stores import listed
@@ -35,7 +36,7 @@ def test_an_empty_store(store: zlog.Store) -> None:
 
 
 def test_pages(store: zlog.Store, host: str) -> None:
-    queue = core.CompletionQueue()
+    queue = CompletionQueue()
     names = [f"many.{number:05}" for number in range(OBJECTS)]
     seal = messages.seal(1, 1, 0, True)
     store.submit(queue, 0, [(name, "seal", seal) for name in names])
@@ -53,7 +54,7 @@ def test_pages(store: zlog.Store, host: str) -> None:
 
 def test_listing_beside_other_operations(store: zlog.Store) -> None:
     make(store, "one")
-    queue = core.CompletionQueue()
+    queue = CompletionQueue()
     stat = messages.stat(1)
     store.submit(queue, 7, [("one", "stat", stat)])
     store.list_objects(queue, 8, "on")
@@ -86,28 +87,28 @@ def test_more_objects_than_a_page_has_in_one_place(ceph_cluster: CephCluster) ->
 @pytest.mark.parametrize("after", [b"nonsense", b"-1", b"4294967296", b"99999999999999999999"])
 def test_a_place_that_is_none_is_refused(ceph_cluster: CephCluster, after: bytes) -> None:
     with zlog.connect(ceph_cluster.url("nowhere")) as store:
-        queue = core.CompletionQueue()
+        queue = CompletionQueue()
         store.list_objects(queue, 0, "", after)
         assert queue.wait(30)
         ((_, code, _),) = queue.drain()
         assert code < 0
 
 
-def ask(store: zlog.Store, queue: core.CompletionQueue, token: int) -> None:
+def ask(store: zlog.Store, queue: CompletionQueue, token: int) -> None:
     store.ask_monitor(queue, token, '{"prefix": "health"}')
 
 
-def list_all(store: zlog.Store, queue: core.CompletionQueue, token: int) -> None:
+def list_all(store: zlog.Store, queue: CompletionQueue, token: int) -> None:
     store.list_objects(queue, token, "")
 
 
 @pytest.mark.parametrize("begin", [ask, list_all])
 def test_a_store_is_closed_while_a_thread_of_it_is_at_work(
     ceph_cluster: CephCluster,
-    begin: Callable[[zlog.Store, core.CompletionQueue, int], None],
+    begin: Callable[[zlog.Store, CompletionQueue, int], None],
 ) -> None:
     """The last one lets go of the cluster, in any order."""
-    queue = core.CompletionQueue()
+    queue = CompletionQueue()
     for token in range(20):
         with zlog.connect(ceph_cluster.url("closed")) as store:
             begin(store, queue, token)

@@ -18,7 +18,8 @@ import zlog
 from zlog import CorruptEntry, StoreTimeout
 from zlog._base.deadline import Deadline
 from zlog._io import BlockingIo, drive
-from zlog._native import core, messages
+from zlog._native import messages
+from zlog._native.completions import CompletionQueue
 from zlog.seqr.election.lock import (
     Holder,
     RadosLock,
@@ -229,7 +230,7 @@ def test_a_lock_on_an_osd_that_does_not_answer(
 
 def test_no_other_method_of_another_class(store: zlog.Store) -> None:
     for method in ("assert_locked", ""):
-        queue = core.CompletionQueue()
+        queue = CompletionQueue()
         store.lock(queue, 0, "zlog.directory", method, b"")
         assert queue.drain() == [(0, -errno.EOPNOTSUPP, b"")], method
     for method in ("lock.lock", "version.read", "objects.list", "mon.health"):

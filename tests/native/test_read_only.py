@@ -18,7 +18,8 @@ import pytest
 
 import zlog
 from zlog import StoreUnavailable
-from zlog._native.core import CompletionQueue, EmbeddedStore
+from zlog._native.completions import CompletionQueue
+from zlog._native.local import EmbeddedStore
 
 from .support import OBJECT, SECONDS, finish, read, seal, start, write, write_request
 
@@ -27,17 +28,19 @@ NOBODY = 65534
 
 READ = """
     import os, sys, zlog
-    from zlog._native import core, messages
+    from zlog._native import messages
+    from zlog._native.local import EmbeddedStore
+    from zlog._native.replies import decode_read
     user = int(sys.argv[2])
     os.setgroups([])
     os.setgid(user)
     os.setuid(user)
     try:
-        store = core.EmbeddedStore(sys.argv[1], read_only=True)
+        store = EmbeddedStore(sys.argv[1], read_only=True)
     except zlog.StoreUnavailable as error:
         sys.exit(f"{error} {error.hint}")
     code, reply = store.execute("object", "read", messages.read(1, False, 100, 1, [0]), 30.0)
-    print(code, core.decode_read(reply, [0], None).data(0).decode() if code == 0 else "")
+    print(code, decode_read(reply, [0], None).data(0).decode() if code == 0 else "")
 """
 
 
@@ -215,11 +218,13 @@ def test_a_listed_reader_sees_whole_transactions_beside_a_writer(folder: Path) -
     """Each transaction writes a pair: no reader sees half of one, however long it takes."""
     code = """
         import sys
-        from zlog._native import core, messages
-        store = core.EmbeddedStore(sys.argv[1])
+        from zlog._native import messages
+        from zlog._native.local import EmbeddedStore
+        from zlog._native.writes import encode_write
+        store = EmbeddedStore(sys.argv[1])
         for number in range(1, 400, 2):
             pair = [number, number + 1]
-            request = core.encode_write(
+            request = encode_write(
                 1, 1, b"0123456789abcdef", 1, pair, pair, [b"%d" % number * 1000] * 2)
             assert store.execute("object", "write", request, 30.0)[0] == 0
             if number > 20:

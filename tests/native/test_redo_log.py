@@ -10,7 +10,7 @@ import pytest
 
 from zlog import StoreUnavailable
 from zlog._native import messages
-from zlog._native.core import EmbeddedStore
+from zlog._native.local import EmbeddedStore
 from zlog.store import restore
 
 from .support import OBJECT, SECONDS, read, run, seal, write
@@ -173,10 +173,11 @@ __attribute__((destructor)) static void tell(void) { printf("%d\\n", count); }
 
 APPEND = """
     import sys
-    from zlog._native import core
-    store = core.EmbeddedStore(sys.argv[1])
+    from zlog._native.local import EmbeddedStore
+    from zlog._native.writes import encode_write
+    store = EmbeddedStore(sys.argv[1])
     for position in range(100):
-        request = core.encode_write(1, 1, bytes(16), 1, [position], [position], [b"x" * 100])
+        request = encode_write(1, 1, bytes(16), 1, [position], [position], [b"x" * 100])
         assert store.execute("object", "write", request, 30.0)[0] == 0
 """
 

@@ -10,7 +10,7 @@ import pytest
 
 import zlog
 from zlog import StoreUnavailable
-from zlog._native.core import EmbeddedStore
+from zlog._native.local import EmbeddedStore
 
 from .support import run, seal, write
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from zlog import LogExhausted, SequencerUnavailable
-from zlog._native.core import SharedSequencer
+from zlog._native.local import SharedSequencer
 
 from .support import SECONDS, finish, run, start
 
@@ -98,7 +98,7 @@ def test_a_signal_interrupts_wait() -> None:
 
 GRANT = f"""
     import sys
-    from zlog._native.core import SharedSequencer
+    from zlog._native.local import SharedSequencer
     shared = SharedSequencer(sys.argv[1])
     input()
     print(*(shared.next({LOG}, {EPOCH}, 1) for _ in range(int(sys.argv[2]))))
@@ -120,7 +120,7 @@ def test_processes_get_different_positions(tmp_path: Path) -> None:
 def test_processes_that_open_at_once_share_one(tmp_path: Path) -> None:
     code = f"""
         import sys
-        from zlog._native.core import SharedSequencer
+        from zlog._native.local import SharedSequencer
         shared = SharedSequencer(sys.argv[1])
         shared.activate({LOG}, {EPOCH}, 0)
         print(shared.next({LOG}, {EPOCH}, 1))
@@ -187,7 +187,7 @@ def test_a_file_of_no_use_is_replaced(tmp_path: Path, damage: str) -> None:
 def test_it_works_across_a_fork(tmp_path: Path) -> None:
     code = f"""
         import os, sys
-        from zlog._native.core import SharedSequencer
+        from zlog._native.local import SharedSequencer
         shared = SharedSequencer(sys.argv[1])
         shared.activate({LOG}, {EPOCH}, 0)
         if os.fork() == 0:

@@ -9,7 +9,7 @@ import pytest
 
 import zlog
 from zlog._native import messages
-from zlog._native.core import EmbeddedStore
+from zlog._native.local import EmbeddedStore
 
 from .support import OBJECT, SECONDS, read, run, seal, write
 
@@ -19,7 +19,7 @@ ENTRY = bytes(20_000)
 OPEN = """
     import sys, zlog
     try:
-        zlog._native.core.EmbeddedStore(sys.argv[1])
+        zlog._native.local.EmbeddedStore(sys.argv[1])
     except zlog.StoreUnavailable as error:
         print(error, error.hint, error.retryable)
 """

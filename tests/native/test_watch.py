@@ -12,7 +12,7 @@ import pytest
 
 import zlog
 from zlog._base.names import wake_object
-from zlog._native.core import CompletionQueue
+from zlog._native.completions import CompletionQueue
 
 from ..support.ceph import CephCluster, ClusterSpec, ceph
 from ..support.stores import listed

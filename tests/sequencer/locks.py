@@ -7,7 +7,7 @@ import errno
 import struct
 from typing import NamedTuple
 
-from zlog._native.core import CompletionQueue
+from zlog._native.completions import CompletionQueue
 
 
 class _Held(NamedTuple):

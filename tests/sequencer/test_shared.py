@@ -10,7 +10,7 @@ import pytest
 
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import Grant
-from zlog._native.core import SharedSequencer
+from zlog._native.local import SharedSequencer
 from zlog._sequencer import AsyncioSharedSequencer, SharedSequencerClient
 from zlog.errors import SequencerUnavailable, StaleEpoch
 

@@ -7,8 +7,9 @@ import contextlib
 import errno
 from collections.abc import Callable
 
-from zlog._native import core, messages
-from zlog._native.core import CompletionQueue
+from zlog._native import messages
+from zlog._native.completions import CompletionQueue
+from zlog._native.local import MemoryStore
 from zlog.seqr.limits import Limits
 from zlog.seqr.security import Security
 from zlog.seqr.service import serve
@@ -40,7 +41,7 @@ Execute = Callable[[str, str, RequestPayload], tuple[int, bytes]]
 """What the objects do: object, method, payload → code, reply."""
 
 
-def end_chunks(memory: core.MemoryStore, object: str) -> None:
+def end_chunks(memory: MemoryStore, object: str) -> None:
     """Have the next write that may make a chunk of the index of tags do so, if it is of some size.
 
     The header's last field says how many records it would be of.
@@ -60,7 +61,7 @@ class Objects:
     """What all processes share: the objects, in memory, and Ceph's locks on them."""
 
     def __init__(self) -> None:
-        self.memory = core.MemoryStore()
+        self.memory = MemoryStore()
         self.locks = LockStore()
         self.stalled: dict[str, float] = {}
         self.cut_off: set[str] = set()
@@ -255,7 +256,7 @@ class Cluster:
 
 def stripe_objects(objects: Objects, log: str) -> list[str]:
     """Return the names of a log's stripe objects."""
-    queue = core.CompletionQueue()
+    queue = CompletionQueue()
     objects.memory.list_objects(queue, 0, f"zlog.{log}.")
     ((_, _, page),) = queue.drain()
     names = bytes(page).decode().split("\0")[1:]

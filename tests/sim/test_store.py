@@ -13,7 +13,8 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Call
 from zlog._catalog.head import Head
 from zlog._io import AsyncioIo
-from zlog._native import core, messages
+from zlog._native import messages
+from zlog._native.completions import CompletionQueue
 from zlog.testing import AT_ONCE, Fate, FaultyStore, Process, StoreCall, run_virtually
 
 HEAD = "zlog.orders.head"
@@ -105,5 +106,5 @@ def test_a_plan_is_told_which_operation_it_is(memory: zlog.Store) -> None:
 
     store = FaultyStore(memory, plan)
     store.execute(*NEXT)
-    store.submit(core.CompletionQueue(), 0, [NEXT])
+    store.submit(CompletionQueue(), 0, [NEXT])
     assert calls == [StoreCall(0, HEAD, "epoch_next"), StoreCall(1, HEAD, "epoch_next")]

@@ -10,7 +10,8 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
 from zlog._base.names import head_object
 from zlog._io import drive
-from zlog._native import core, messages
+from zlog._native import messages
+from zlog._native.writes import encode_write
 
 UNITS = (1, 2, 8)
 """Of logs whose few entries are to lie in several objects."""
@@ -59,7 +60,7 @@ def fill_at(log: zlog.Log, positions: Sequence[int]) -> int:
 def write_at(log: zlog.Log, position: int) -> int:
     """Write to a position, whether it was handed out or not; returns the code."""
     ref = log.view.object_of(position)
-    request = core.encode_write(
+    request = encode_write(
         log.view.epoch, 0, _STRANGER, ref.spacing.packed, [position], [0], [b"far"]
     )
     return log.store.execute(ref.name, "write", request)[0]

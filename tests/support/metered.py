@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import zlog
 from zlog import testing
-from zlog._native.core import CompletionQueue
+from zlog._native.completions import CompletionQueue
 from zlog.store import RequestPayload
 
 _READS = ("read", "select")

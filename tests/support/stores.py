@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 import zlog
-from zlog._native import core
+from zlog._native.completions import CompletionQueue
 
 from .ceph import Clusters, ClusterSpec
 
@@ -30,7 +30,7 @@ def url_of(request: pytest.FixtureRequest, folder: Path) -> str:
 
 def listed(store: zlog.Store, prefix: str) -> tuple[list[str], int]:
     """All names of objects that begin so, and how many pages they took."""
-    queue = core.CompletionQueue()
+    queue = CompletionQueue()
     names: list[str] = []
     after, pages = b"", 0
     while True:

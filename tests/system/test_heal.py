@@ -11,7 +11,7 @@ import pytest
 import zlog
 from zlog import FindingKind
 from zlog._native import messages
-from zlog._native.core import CompletionQueue
+from zlog._native.completions import CompletionQueue
 
 from ..support.ceph import CephCluster, ClusterSpec
 from ..support.copies import LOOKS, is_clean, opened_disk, placement

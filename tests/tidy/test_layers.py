@@ -62,7 +62,7 @@ def modules() -> dict[str, Path]:
     """All modules of the package, by their names when it is installed."""
     found = {}
     for file in (
-        *tracked(".py", ".pyx", ".pxi", below=("zlog", "seqr", "cli")),
+        *tracked(".py", ".pyx", below=("zlog", "seqr", "cli")),
         *sync_facade.generated(),
     ):
         parts = file.relative_to(ROOT).with_suffix("").parts

@@ -38,7 +38,9 @@ from zlog._base.io import Call, Reply
 from zlog._base.pool_full import explain
 from zlog._base.refusals import from_code
 from zlog._layout.layout import Layout
-from zlog._native import core
+from zlog._native.mutex import Mutex
+from zlog._native.new_entries import entries_check, entries_cut, entries_owned
+from zlog._native.writes import encode_write, encode_writes
 from zlog._positions.positions import refusal
 from zlog._replica.repair import answers
 from zlog.errors import (
@@ -52,7 +54,7 @@ from zlog.limits import APPEND_BYTES_MAX, APPEND_ENTRIES_MAX
 from zlog.view import ObjectRef, View
 
 if TYPE_CHECKING:
-    from zlog._native.core import NewEntry
+    from zlog._native.new_entries import NewEntry
 
 _BUMPS_MAX = 8
 """How often in a row an entry may find the position taken that a sequencer has handed out. Readers
@@ -94,7 +96,7 @@ class Appender:
         self._number = number
         self._rolls = RollWatch(layout)
         self.compression = Compression()
-        self._lock = core.Mutex()
+        self._lock = Mutex()
 
     async def append(self, entries: Sequence[NewEntry], deadline: Deadline) -> list[int]:
         """Append entries; returns their positions, in the entries' order.
@@ -108,11 +110,11 @@ class Appender:
                 acknowledged, and for a StoreTimeout possibly in the log all the same).
         """
         self.check(entries)
-        entries = core.entries_owned(entries)
+        entries = entries_owned(entries)
         positions: list[int] = []
         start = 0
         while start < len(entries):
-            end = core.entries_cut(entries, start, APPEND_ENTRIES_MAX, APPEND_BYTES_MAX)
+            end = entries_cut(entries, start, APPEND_ENTRIES_MAX, APPEND_BYTES_MAX)
             appended = await self.append_round(entries, start, end, deadline)
             if isinstance(appended, Failed):
                 raise appended.error_of_all(positions, len(entries) - end)
@@ -144,7 +146,7 @@ class Appender:
 
     def check(self, entries: Sequence[NewEntry]) -> None:
         """Raise EntryTooLarge, or TypeError for what is no bytes, before anything is sent."""
-        found = core.entries_check(entries, self.entry_bytes_max)
+        found = entries_check(entries, self.entry_bytes_max)
         if found is not None:
             raise EntryTooLarge(
                 f"entry {found[0]} has {found[1]} bytes; log {self._layout.view.log!r} takes up to"
@@ -278,7 +280,7 @@ class _Round:
     def _all_at_once(self, view: View, first: int, count: int) -> tuple[list[Call], list[int]]:
         stripe = view.live_stripe
         self._sent = self._compression.of(view)
-        requests = core.encode_writes(
+        requests = encode_writes(
             view.epoch,
             self._timestamp,
             self._writer,
@@ -300,7 +302,7 @@ class _Round:
             Call(
                 ref.name,
                 "write",
-                core.encode_write(
+                encode_write(
                     view.epoch,
                     self._timestamp,
                     self._writer,

@@ -14,7 +14,7 @@ from zlog._append.append import Appender
 from zlog._append.outcomes import Failed, not_sent
 from zlog._append.rounds import ROUND_BYTES_MAX, RoundPolicy
 from zlog._base.io import Io, deadline_of
-from zlog._native.core import Append, Gathering
+from zlog._native.gather import Append, Gathering
 from zlog.environment import world_of
 
 _WAITING_BYTES_MAX = 64 << 20

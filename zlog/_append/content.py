@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from zlog._native.core import Tagged
+from zlog._native.new_entries import Tagged
 
 if TYPE_CHECKING:
-    from zlog._native.core import NewEntry
+    from zlog._native.new_entries import NewEntry
 
 
 def digest(entry: NewEntry, person: bytes = b"", prefix: bytes = b"") -> bytes:

@@ -31,7 +31,7 @@ from zlog._append.delivery_records import DeliveryKey, DeliveryRecords
 from zlog._base.codes import FillCode
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.settings import Budget
-from zlog._native import core
+from zlog._native.new_entries import EntryColumn, entries_cut, entries_owned
 from zlog._read.read import READ_BYTES_MAX, Reader
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import CorruptEntry, DeliveryDiffers, StoreUnavailable, ZlogError
@@ -39,7 +39,7 @@ from zlog.limits import APPEND_BYTES_MAX, APPEND_ENTRIES_MAX
 from zlog.view import View
 
 if TYPE_CHECKING:
-    from zlog._native.core import NewEntry
+    from zlog._native.new_entries import NewEntry
 
 _UNKNOWN = (GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
 """Where it can't be told what an attempt has written."""
@@ -68,7 +68,7 @@ class Deliveries:
         self._entry_bytes_max = entry_bytes_max
 
     async def deliver(
-        self, entries: Iterable[NewEntry | core.EntryColumn], key: DeliveryKey, timeout: Timeout
+        self, entries: Iterable[NewEntry | EntryColumn], key: DeliveryKey, timeout: Timeout
     ) -> int:
         """Append what is not there yet; see :meth:`zlog.Log.deliver`."""
         key.check()
@@ -217,7 +217,7 @@ class _Attempt:
                 await self._reader.fill(unused, FillCode.WRITER_GAVE_UP, deadline)
 
 
-def _rounds(entries: Iterable[NewEntry | core.EntryColumn]) -> Iterator[Sequence[NewEntry]]:
+def _rounds(entries: Iterable[NewEntry | EntryColumn]) -> Iterator[Sequence[NewEntry]]:
     """Cut entries, or columns of them, into what is appended in one go.
 
     Each is bytes of its own from here on: the caller may use one buffer for all. Columns stay what
@@ -226,13 +226,13 @@ def _rounds(entries: Iterable[NewEntry | core.EntryColumn]) -> Iterator[Sequence
     some: list[NewEntry] = []
     size = 0
     for item in entries:
-        if isinstance(item, core.EntryColumn):
+        if isinstance(item, EntryColumn):
             if some:
                 yield some
                 some, size = [], 0
             yield from _parts(item)
             continue
-        entry = item if type(item) is bytes else core.entries_owned((item,))[0]
+        entry = item if type(item) is bytes else entries_owned((item,))[0]
         if len(some) == APPEND_ENTRIES_MAX or (some and size + len(entry) > APPEND_BYTES_MAX):
             yield some
             some, size = [], 0
@@ -242,10 +242,10 @@ def _rounds(entries: Iterable[NewEntry | core.EntryColumn]) -> Iterator[Sequence
         yield some
 
 
-def _parts(column: core.EntryColumn) -> Iterator[core.EntryColumn]:
+def _parts(column: EntryColumn) -> Iterator[EntryColumn]:
     start = 0
     while start < len(column):
-        end = core.entries_cut(column, start, APPEND_ENTRIES_MAX, APPEND_BYTES_MAX)
+        end = entries_cut(column, start, APPEND_ENTRIES_MAX, APPEND_BYTES_MAX)
         yield column[start:end]
         start = end
 

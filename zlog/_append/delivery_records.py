@@ -10,7 +10,8 @@ from zlog._base.codes import ATTEMPTS_MAX, GRANTS_MAX, PARTS_MAX, SOURCES_MAX, C
 from zlog._base.deadline import Deadline
 from zlog._base.io import Reply
 from zlog._layout.layout import Layout
-from zlog._native import core, messages
+from zlog._native import messages
+from zlog._native.entry import from_timestamp
 from zlog.errors import DeliverySuperseded, LimitReached, LogExhausted
 from zlog.names import check_source_name
 from zlog.view import View
@@ -206,7 +207,7 @@ class DeliveryRecords:
             reply = await self._call("delivery_list", request, deadline)
             more, page = messages.delivery_list_reply(reply.payload)
             for name, batch, parts, *times in page:
-                created, updated = map(core.from_timestamp, times)
+                created, updated = map(from_timestamp, times)
                 found.append(DeliverySource(name, batch, parts, created, updated))
         return found
 

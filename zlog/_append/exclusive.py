@@ -36,7 +36,9 @@ from zlog._base.io import Call, Reply, deadline_of
 from zlog._base.pool_full import explain
 from zlog._base.refusals import from_code
 from zlog._layout.layout import Layout
-from zlog._native import core
+from zlog._native.mutex import Mutex
+from zlog._native.new_entries import entries_cut
+from zlog._native.writes import encode_writes
 from zlog._replica.repair import answers
 from zlog.errors import CorruptEntry, Fenced, StoreTimeout, ZlogError
 from zlog.view import ExclusiveWriter, View
@@ -83,7 +85,7 @@ class Exclusive(ABC):
         self._timeout = timeout
         self._compression = Compression()
         self._policy = RoundPolicy(layout.io.store)
-        self._mutex = core.Mutex()  # guards all of what follows
+        self._mutex = Mutex()  # guards all of what follows
         self._view = view
         self._next = end
         self._waiting: deque[Handed] = deque()
@@ -220,7 +222,7 @@ class Exclusive(ABC):
                 break
             begin, whole = handed.taken, len(handed.entries)
             left = ROUND_ENTRIES_MAX - len(made.entries)
-            end = core.entries_cut(handed.entries, begin, left, ROUND_BYTES_MAX - size)
+            end = entries_cut(handed.entries, begin, left, ROUND_BYTES_MAX - size)
             if end < whole and made.entries and whole <= ROUND_ENTRIES_MAX:
                 break  # rather leave together
             if begin == 0:
@@ -262,7 +264,7 @@ class Exclusive(ABC):
         taken: dict[int, Reply] = {}
         while True:
             compression = self._compression.of(view)
-            requests = core.encode_writes(
+            requests = encode_writes(
                 view.epoch,
                 now,
                 self._id,

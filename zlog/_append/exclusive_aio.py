@@ -12,13 +12,13 @@ from zlog._append.outcomes import again, not_confirmed, not_sent
 from zlog._append.room import RECOUNT_SECONDS, Room
 from zlog._append.rounds import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX, Handed
 from zlog._base.deadline import Deadline
-from zlog._native import core
-from zlog._native.core import Append, Gathering
+from zlog._native.gather import Append, Gathering
+from zlog._native.new_entries import entries_owned
 from zlog.environment import world_of
 from zlog.errors import ZlogError
 
 if TYPE_CHECKING:
-    from zlog._native.core import NewEntry
+    from zlog._native.new_entries import NewEntry
 
 
 class _Gathered:
@@ -158,7 +158,7 @@ class AsyncioAppends(Exclusive):
         self._appender.check(entries)
         room = self._room
         outcome: asyncio.Future[Any] = self._loop.create_future()
-        handed = Handed(core.entries_owned(entries), outcome, awaited=awaited, many=many)
+        handed = Handed(entries_owned(entries), outcome, awaited=awaited, many=many)
         while not room.has(handed.size):
             await room.recount(handed.size, deadline)
             if not room.has(handed.size):

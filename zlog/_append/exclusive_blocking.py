@@ -16,10 +16,11 @@ from zlog._append.rounds import Handed
 from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
 from zlog._io import drive
-from zlog._native import core
+from zlog._native.mutex import Mutex, begin_call, reentrant_call
+from zlog._native.new_entries import entries_owned
 
 if TYPE_CHECKING:
-    from zlog._native.core import NewEntry
+    from zlog._native.new_entries import NewEntry
 
 _THREADS = 2
 
@@ -31,7 +32,7 @@ class BlockingAppends(Exclusive):
         """Get ready; no request is made."""
         self._appender = appender
         self._room = room
-        self._changed = threading.Condition(core.Mutex())  # type: ignore[arg-type]
+        self._changed = threading.Condition(Mutex())  # type: ignore[arg-type]
         self._threads: concurrent.futures.ThreadPoolExecutor | None = None
         self._runners: set[int] = set()  # threads
 
@@ -54,9 +55,9 @@ class BlockingAppends(Exclusive):
 
     def check_caller(self) -> None:
         """Raise ReentrantCall if what the caller would wait for is done by its own thread."""
-        core.begin_call()
+        begin_call()
         if threading.get_ident() in self._runners:
-            raise core.reentrant_call()
+            raise reentrant_call()
 
     def spawn(self) -> None:
         with self._changed:
@@ -129,7 +130,7 @@ class BlockingAppends(Exclusive):
         self._appender.check(entries)
         future: concurrent.futures.Future[Any] = concurrent.futures.Future()
         future.set_running_or_notify_cancel()
-        handed = Handed(core.entries_owned(entries), future, awaited=awaited, many=many)
+        handed = Handed(entries_owned(entries), future, awaited=awaited, many=many)
         room = self._room
         while not room.has(handed.size):
             self.check_caller()

@@ -21,7 +21,8 @@ from zlog._base.deadline import Deadline
 from zlog._base.pool_full import explain
 from zlog._base.refusals import refused_call
 from zlog._layout.object_calls import change_positions
-from zlog._native import core
+from zlog._native.new_entries import entries_owned, with_tags
+from zlog._native.writes import encode_write
 from zlog._positions.positions import refusal
 from zlog._read.items import no_entry
 from zlog._read.read import Reader
@@ -31,7 +32,7 @@ from zlog.limits import GRANT_COUNT_MAX
 from zlog.view import ObjectRef, View
 
 if TYPE_CHECKING:
-    from zlog._native.core import NewEntry
+    from zlog._native.new_entries import NewEntry
 
 
 class Reserved:
@@ -65,7 +66,7 @@ class Reserved:
         layout.macs.check_key()
         self._appender.check([data])
         await self._reader.positions.check_handed_out("write at", position, deadline)
-        (entry,) = core.entries_owned([data])
+        (entry,) = entries_owned([data])
         now = layout.io.wall_clock_us()
         writer = digest(entry, b"zlog write", b"%d %d " % (layout.address.log_id, position))
 
@@ -78,7 +79,7 @@ class Reserved:
                 raise refused
             sent_in, sent = view, compression.of(view)
             head = (view.epoch, now, writer, ref.spacing.packed)
-            return core.encode_write(*head, group, [0], [entry], sent, layout.macs.key)
+            return encode_write(*head, group, [0], [entry], sent, layout.macs.key)
 
         refusals = (Code.READ_ONLY, Code.ALIKE, Code.REQUEST_TOO_NEW)
         try:
@@ -105,7 +106,7 @@ class Reserved:
     async def _refuse(self, position: int, deadline: Deadline, own: NewEntry | None) -> None:
         log = self._reader.layout.view.log
         found = (await self._reader.read([position], deadline))[position]
-        if isinstance(found, Entry) and core.with_tags(found.data, found.tags) == own:
+        if isinstance(found, Entry) and with_tags(found.data, found.tags) == own:
             return
         if isinstance(found, Entry):
             raise AlreadyWritten(f"position {position} of log {log!r} holds another entry")

@@ -9,7 +9,7 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Reply
 from zlog._base.options import StripeLimits
 from zlog._layout.layout import Layout
-from zlog._native import core
+from zlog._native.replies import fullest
 from zlog.errors import ZlogError
 from zlog.view import Stripe, View
 
@@ -31,7 +31,7 @@ def fullness_of(view: View, replies: Sequence[Reply], end: int) -> float:
         replies: of its objects, to writes; all OK.
         end: one past the last position that was written.
     """
-    records, size = core.fullest(replies)
+    records, size = fullest(replies)
     live = view.live_stripe
     positions = (end - live.start) / live.width
     return StripeLimits.of(view.options).fullness(records, size, positions)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from zlog._native import core
+from zlog._native.new_entries import tags_bytes
 from zlog.store import Store
 
 if TYPE_CHECKING:
-    from zlog._native.core import NewEntry
+    from zlog._native.new_entries import NewEntry
 
 ROUND_ENTRIES_MAX = 4096
 ROUND_BYTES_MAX = 4 << 20
@@ -97,7 +97,7 @@ class Handed:
         self.entries = entries
         self.outcome = outcome
         self.size = sum(map(len, entries))
-        self.tags_bytes = core.tags_bytes(entries)
+        self.tags_bytes = tags_bytes(entries)
         self.taken = 0
         self.left = len(entries)
         self.first = 0

@@ -16,11 +16,12 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Call
 from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
-from zlog._native import core, messages
+from zlog._native import messages
+from zlog._native.replies import FORGED, decode_read
 from zlog.view import ObjectRef, View
 
 if TYPE_CHECKING:
-    from zlog._native.core import NewEntry
+    from zlog._native.new_entries import NewEntry
 
 _BYTES_MAX = 4 << 20
 
@@ -66,12 +67,12 @@ async def compare(
             break  # it was removed meanwhile, as the next write tells
         if reply.code != Code.OK:
             raise refused_call(reply.code, "read", ref.name)
-        told = core.decode_read(reply.payload, asked, layout.macs.key)
+        told = decode_read(reply.payload, asked, layout.macs.key)
         for i, position in enumerate(asked[: told.count]):
             if told.state(i) == State.WRITTEN:
                 own = AppendId(told.writer(i), told.number(i), told.entry(i))
                 found[position] = own == wanted[position]
-            elif told.state(i) == core.FORGED:  # whose MAC is not the one that was sent
+            elif told.state(i) == FORGED:  # whose MAC is not the one that was sent
                 found[position] = False
             elif told.state(i) in (State.LOST, State.UNREADABLE):
                 found[position] = None

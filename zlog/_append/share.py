@@ -14,7 +14,8 @@ from zlog._append.outcomes import Failed, not_confirmed, not_sent
 from zlog._append.rounds import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX
 from zlog._base.io import Io, deadline_of
 from zlog._io import drive
-from zlog._native.core import Mutex, SharedRound, SharedRounds
+from zlog._native.mutex import Mutex
+from zlog._native.share import SharedRound, SharedRounds
 from zlog.errors import StoreTimeout
 
 _GAP_SECONDS = 0.0001

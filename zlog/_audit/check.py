@@ -15,7 +15,7 @@ from zlog._audit.verify import Verifier
 from zlog._base.deadline import Deadline
 from zlog._base.names import head_object
 from zlog._base.settings import Budget
-from zlog._native import core
+from zlog._native.audit import Audit
 from zlog._read.read import Reader
 from zlog.errors import CorruptEntry
 from zlog.limits import HOLE_TIMEOUT_SECONDS
@@ -71,7 +71,7 @@ class Checker:
         self._lost_detail = "stored bytes are damaged or gone"
         if self._io.store.pool:
             self._lost_detail = "damaged in the primary copy; `--heal` looks for it in the others"
-        self._audit = core.Audit()
+        self._audit = Audit()
         self._macs = None if layout.macs.missing else MacCheck(reader, self._deadline)
         self._end = 0
         self._verifier = Verifier(layout, self._deadline)
@@ -192,7 +192,7 @@ class Checker:
         if not holes:
             return []
         await self._wait_since(holes.seen)
-        audit = core.Audit()
+        audit = Audit()
         again = Holes()
         for window in holes.drain(_WINDOW_POSITIONS):
             await self._verifier.look_at([(window, audit)])

@@ -11,7 +11,7 @@ from zlog._audit.verify import Verifier
 from zlog._base.deadline import Deadline
 from zlog._base.names import check_range
 from zlog._layout.layout import Layout
-from zlog._native import core
+from zlog._native.audit import Audit, AuditCount
 from zlog._positions.positions import Positions
 from zlog.view import Stripe
 
@@ -87,9 +87,9 @@ async def map_of(
     start = min(start, end)
     step = max(1, -(-(end - start) // cells))
     bounds = [(at, min(at + step, end)) for at in range(start, end, step)]
-    windows: list[tuple[Window, core.Audit]] = []
+    windows: list[tuple[Window, Audit]] = []
     missing: list[int] = []  # positions of each cell of which no object is known
-    audits: list[list[core.Audit]] = []  # one for each stripe that a cell has positions of
+    audits: list[list[Audit]] = []  # one for each stripe that a cell has positions of
     stripes: dict[int, Stripe] = {}
     for first, last in bounds:
         audits.append([])
@@ -100,7 +100,7 @@ async def map_of(
                 continue
             stripe, begin, stop = part
             stripes[stripe.id] = stripe
-            audits[-1].append(core.Audit(intervals_max=1))
+            audits[-1].append(Audit(intervals_max=1))
             windows.append((Window(layout.objects(view, stripe), begin, stop), audits[-1][-1]))
     await Verifier(layout, lambda: deadline, keys_only=True).look_at(windows)
     made = [
@@ -133,7 +133,7 @@ async def _parts(
             yield stripe, max(stripe.start, begin), min(stripe.end, end)
 
 
-def _cell(start: int, end: int, counts: Sequence[core.AuditCount], missing: int) -> PositionCell:
+def _cell(start: int, end: int, counts: Sequence[AuditCount], missing: int) -> PositionCell:
     first, last = _looked(start, end)
     told = sum(sum(each) - each.bytes for each in counts) + missing
     return PositionCell(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from zlog._audit.findings import Finding, FindingKind, at
 from zlog._base.striping import Spacing
-from zlog._native.core import AppendId
+from zlog._native.audit import AppendId
 from zlog.view import ObjectRef
 
 _HOLES_MAX = 1 << 16

@@ -14,7 +14,8 @@ from zlog._base.monitor import placement
 from zlog._base.names import head_object
 from zlog._base.striping import Places, Spacing
 from zlog._layout.layout import Layout
-from zlog._native import core, messages
+from zlog._native import messages
+from zlog._native.audit import Audit
 from zlog._replica.repair import damaged, heal_record, heal_values, look
 from zlog._replica.replicas import Copies
 from zlog.errors import ClassNotLoaded, StoreUnavailable
@@ -211,7 +212,7 @@ def _taken(reply: Reply, positions: Places) -> _Look:
     if reply.code != Code.OK:
         return _NOTHING
     positions = positions[:_LOOK_POSITIONS]
-    audit = core.Audit()
+    audit = Audit()
     audit.begin("all", 0, len(positions), 1)  # counted from the first one, without the others'
     count = audit.add(reply.payload, 0)
     audit.finish()

@@ -12,7 +12,8 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
-from zlog._native import core, messages
+from zlog._native import messages
+from zlog._native.audit import Audit
 from zlog.view import ObjectRef
 
 _CALL_POSITIONS = 1 << 16
@@ -43,11 +44,9 @@ class Verifier:
         self._deadline = deadline
         self._keys_only = keys_only
 
-    async def look_at(
-        self, windows: Sequence[tuple[Window, core.Audit]], purpose: str = "all"
-    ) -> None:
+    async def look_at(self, windows: Sequence[tuple[Window, Audit]], purpose: str = "all") -> None:
         """Have each window's audit take in what its objects say of it."""
-        parts: list[tuple[Window, core.Audit, ObjectRef, int]] = []
+        parts: list[tuple[Window, Audit, ObjectRef, int]] = []
         for window, audit in windows:
             audit.begin(purpose, window.start, window.end, window.spacing.packed)
             parts += [(window, audit, ref, first) for ref, first in window.parts()]
@@ -69,9 +68,7 @@ class Verifier:
         request = messages.verify(ANY_EPOCH, _CALL_BYTES, packed, positions, self._keys_only)
         return Call(ref.name, "verify", request)
 
-    async def _take(
-        self, audit: core.Audit, ref: ObjectRef, first: int, reply: Reply
-    ) -> int | None:
+    async def _take(self, audit: Audit, ref: ObjectRef, first: int, reply: Reply) -> int | None:
         """Take in what an object said of its positions from ``first`` on.
 
         Returns of how many it has told; None when that was all it ever will.

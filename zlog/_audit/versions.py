@@ -10,7 +10,8 @@ from zlog._base.codes import Code
 from zlog._base.io import Call, Io, Reply, deadline_of
 from zlog._base.monitor import ask, placement
 from zlog._base.names import head_object
-from zlog._native import core, messages
+from zlog._native import messages
+from zlog._native.local import MemoryStore
 from zlog.view import View
 
 _NAMES_MAX = 256
@@ -61,7 +62,7 @@ class Format(NamedTuple):
 
 def own_version() -> ClassVersion:
     """Return what this package has, for where it runs methods itself."""
-    with core.MemoryStore() as store:
+    with MemoryStore() as store:
         store.execute("any", "seal", messages.seal(1, 1, 0, True))
         return _told(store.execute("any", "version", messages.version())[1])
 

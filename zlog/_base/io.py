@@ -23,7 +23,7 @@ from zlog.environment import SteadyTime
 from zlog.store import RequestPayload, Start, Store
 
 if TYPE_CHECKING:
-    from zlog._native.core import ReplyBytes
+    from zlog._native.completions import ReplyBytes
 
 
 class Call(NamedTuple):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from zlog._base.codes import MAC_KEY_ID_BYTES
-from zlog._native import core
+from zlog._native.replies import MacKey
 from zlog.errors import ZlogError
 from zlog.limits import MAC_KEY_BYTES_MAX, MAC_KEY_BYTES_MIN
 
@@ -40,7 +40,7 @@ class Key:
         self._key = key
         self.id = self._derived(b"zlog key id 1")[:MAC_KEY_ID_BYTES].hex()
 
-    def of_log(self, name: str, log_id: int) -> core.MacKey:
+    def of_log(self, name: str, log_id: int) -> MacKey:
         """Return the key of one log's MACs: no entry of another log fits it.
 
         Raises:
@@ -48,7 +48,7 @@ class Key:
         """
         derived = self._derived(b"zlog log key 1" + log_id.to_bytes(8, "little") + name.encode())
         try:
-            return core.MacKey(derived)
+            return MacKey(derived)
         except RuntimeError as error:
             raise ZlogError(
                 f"the key of log {name!r} is of no use: {error}",

@@ -11,7 +11,8 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply, Started
 from zlog._base.process import ProcessBound
 from zlog._base.sequencer import SHARED_ADDRESS, SequencerClient, is_remote
-from zlog._native.core import Mutex, SharedSequencer
+from zlog._native.local import SharedSequencer
+from zlog._native.mutex import Mutex
 from zlog._sequencer import Credentials
 from zlog.environment import REAL, SteadyTime, World
 from zlog.errors import SequencerUnavailable, StoreUnavailable

@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 from zlog._base.deadline import Deadline
 from zlog._base.io import TIMED_OUT, Call, Reply, Started
 from zlog._io.base import Batches, Driver
-from zlog._native.core import CompletionQueue, Items, begin_call
+from zlog._native.completions import CompletionQueue
+from zlog._native.mutex import begin_call
+from zlog._native.window import Items
 from zlog._sequencer import BlockingSequencer, SharedSequencerClient
 from zlog.store import Start, Store
 

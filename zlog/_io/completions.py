@@ -7,7 +7,8 @@ import itertools
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import TIMED_OUT, Reply
-from zlog._native.core import CompletionQueue, UnderWay
+from zlog._native.completions import CompletionQueue
+from zlog._native.stores import UnderWay
 from zlog.environment import World
 from zlog.store import Start
 

@@ -25,7 +25,7 @@ from zlog._layout.views import (
     unless_newer,
     with_new_stripe,
 )
-from zlog._native.core import Mutex
+from zlog._native.mutex import Mutex
 from zlog._replica.repair import answers
 from zlog.errors import (
     CorruptEntry,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zlog._base.mac import MAC_BYTES, MAC_HMAC_SHA256, Key
-from zlog._native import core
+from zlog._native.replies import MacKey
 from zlog.errors import KeyNeeded, MacsMissing, UnsupportedVersion, WrongKey
 from zlog.view import View
 
@@ -33,9 +33,9 @@ class Macs:
         self.check(view)
         self.missing = view.mac is not None and key is None
         self.bytes = 0 if view.mac is None else MAC_BYTES
-        self.key: core.MacKey | None = None
+        self.key: MacKey | None = None
         if view.mac is not None:
-            missing = core.MacKey(None)
+            missing = MacKey(None)
             self.key = missing if key is None else key.of_log(view.log, view.log_id)
 
     def check_key(self) -> None:

@@ -10,7 +10,8 @@ from zlog._base.codes import ENTRIES_MAX, OBJECT_TAIL_MAX, POSITION_MAX
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io
 from zlog._base.striping import Places
-from zlog._native import core, messages
+from zlog._native import messages
+from zlog._native.replies import decode_read
 from zlog.view import ObjectRef, View
 
 _GAP = 1 << 20
@@ -42,7 +43,7 @@ async def end_of_entries(io: Io, view: View, tail: int, deadline: Deadline) -> i
         replies = await io.execute(calls, deadline)
         for (ref, first), reply in zip([*at.items()], replies, strict=True):
             reply.check_call("read", ref.name)
-            found = core.decode_read(reply.payload, _asked(ref, first), None)  # for its states
+            found = decode_read(reply.payload, _asked(ref, first), None)  # for its states
             if taken := found.taken_end():
                 end = max(end, ref.spacing.after(first, taken - 1) + 1)
             at[ref] = ref.spacing.after(first, found.count)

@@ -1,4 +1,5 @@
-"""The compiled part: ``core`` over LMDB and memory, ``rados`` over librados.
+"""The compiled part: encoding, decoding, windows of entries, and stores.
 
-The stubs (``core.pyi``, ``rados.pyi``) are their documentation.
+Each module has one subject, and names are imported from the module that defines them. ``local``
+uses LMDB, ``rados`` uses librados. The build writes the stub of each (``.pyi``) next to its code.
 """

@@ -1,130 +1,145 @@
-# cython: language_level=3, binding=True, embedsignature=False
-"""Requests and replies of the class methods, as the C++ messages declare them (messages.h).
+# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
+"""Requests and replies of the class methods (docs/formats/wire.md).
 
-``messages.pyi``, which is generated, documents the functions and classes that this makes.
+A function that is named like a method encodes its request, and raises ValueError (OverflowError)
+for values that no valid request holds. The function with ``_reply`` decodes the reply, and raises
+`zlog.CorruptEntry` for bytes that are not such a reply, `zlog.UnsupportedVersion` for a reply of a
+later version. Positions are those of one object, ascending; its spacing is a packed
+:class:`zlog._base.striping.Spacing`. A field of a later version may be left out.
+
+The build makes these functions of the C++ declarations (tools/messages_cython.py). The messages
+that carry entries are encoded and decoded elsewhere, many entries at once.
 """
 
-include "positions.pxi"
-
-from cpython.ref cimport PyObject
+from cpython.number cimport PyNumber_Index
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeUTF8
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libcpp cimport bool as cbool
 from libcpp.map cimport map as cpp_map
+from libcpp.optional cimport optional
 from libcpp.string cimport string
 from libcpp.string_view cimport string_view
+from libcpp.vector cimport vector
 
-from inspect import Parameter, Signature
+from zlog._native.completions cimport reply_view, well_formed
+from zlog._native.host cimport bytes_of, view_of
+from zlog._native.spacing cimport Spacing, positions_of, spacing_of
 
-from zlog.errors import CorruptEntry, UnsupportedVersion
+from collections import namedtuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
+from zlog._base.striping import Places
+from zlog.errors import CorruptEntry
 
-cdef extern from "zlog/_native/messages.h" namespace "zlog::python":
-    ctypedef int (*TakeRuns)(uint32_t spacing, object positions, Runs* out) except -1
-    ctypedef object (*Encode)(const char* what, object values)
-    ctypedef object (*Decode)(string_view bytes, int* how)
+if TYPE_CHECKING:
+    from typing import NamedTuple
 
-    cdef cppclass Names:
-        vector[string] found
-        size_t required
-
-    cdef cppclass CppEncoder "zlog::python::Encoder":
-        string name
-        Names parameters
-        Encode call
-
-    cdef cppclass CppDecoder "zlog::python::Decoder":
-        string name
-        string what
-        Decode call
-
-    cdef cppclass Functions:
-        Functions(TakeRuns take_runs) except +
-        vector[CppEncoder] encoders
-        vector[CppDecoder] decoders
-
-    cpp_map[string, PyObject*] tuple_classes
+    from zlog._native.completions import ReplyBytes
 
 
-cdef int take_runs(uint32_t spacing, object positions, Runs* out) except -1:
-    out[0] = runs_of(spacing, positions)
+cdef extern from "<string>" namespace "std" nogil:
+    string_view as_view "std::string_view"(const string& text)
+
+cdef extern from "cls_zlog/wire/runs.h" namespace "zlog" nogil:
+    cdef cppclass Runs:
+        @staticmethod
+        cbool of(const Spacing& spacing, const vector[uint64_t]& positions, Runs* out) except +
+        @staticmethod
+        cbool row(const Spacing& spacing, uint64_t first, uint32_t count, Runs* out) except +
+
+cdef extern from "cls_zlog/wire/frame.h" namespace "zlog::wire" nogil:
+    ctypedef int Decoded "zlog::wire::Decoded"
+    Decoded decode_message "zlog::wire::decode"[T](string_view bytes, T* out) except +
+    cbool encode_message "zlog::wire::encode"[T](const T& message, string* out) except +
+
+    cdef cppclass Further:
+        uint8_t version
+        uint8_t compat
+        string fields
+
+
+# Python's values as fields. Views are valid as long as their object is.
+
+cdef string_view text_view(str text) except *:
+    cdef Py_ssize_t size
+    cdef const char* data = PyUnicode_AsUTF8AndSize(text, &size)
+    return string_view(data, <size_t> size)
+
+
+cdef string_view bytes_view(bytes data) except *:
+    if data is None:
+        raise TypeError("expected bytes, not None")
+    return view_of(data)
+
+
+cdef optional[uint64_t] optional_of(value) except *:
+    cdef optional[uint64_t] out
+    if value is not None:
+        out = <uint64_t> PyNumber_Index(value)
+    return out
+
+
+cdef cpp_map[string, string] map_of(texts) except *:
+    cdef cpp_map[string, string] out
+    for key, text in texts.items():
+        out[string(text_view(key))] = string(text_view(text))
+    return out
+
+
+cdef Runs runs_of(uint32_t spacing, positions) except *:
+    cdef Runs runs
+    cdef bint made
+    if isinstance(positions, Places):
+        made = Runs.row(spacing_of(spacing), positions.start, len(positions), &runs)
+    else:
+        made = Runs.of(spacing_of(spacing), positions_of(positions), &runs)
+    if not made:
+        raise ValueError("positions must ascend, be of one object, and at most 65536")
+    return runs
+
+
+# The fields of a later version, which a client stores again: version, compat and the fields, or
+# nothing.
+cdef Further further_of(bytes data) except *:
+    cdef Further further
+    if len(data) > 1:
+        further.version, further.compat, further.fields = data[0], data[1], data[2:]
+    return further
+
+
+# Fields as Python's values.
+
+cdef str text_of(string_view text):
+    try:
+        return PyUnicode_DecodeUTF8(text.data(), <Py_ssize_t> text.size(), NULL)
+    except UnicodeDecodeError:
+        raise CorruptEntry("the store answered with text that is not UTF-8") from None
+
+
+cdef object or_none(const optional[uint64_t]& number):
+    return number.value() if number.has_value() else None
+
+
+cdef list texts_of(const vector[string]& texts):
+    return [text_of(as_view(texts[i])) for i in range(texts.size())]
+
+
+cdef dict text_map(const cpp_map[string, string]& texts):
+    cdef object found = texts
+    return {text_of(<bytes> key): text_of(<bytes> text) for key, text in found.items()}
+
+
+cdef bytes further_bytes(const Further& further):
+    if further.fields.empty():
+        return b""
+    return bytes([further.version, further.compat]) + further.fields
+
+
+cdef int valid(bint encoded, str what) except -1:
+    if not encoded:
+        raise ValueError(f"not a valid {what} request: a value is out of its bounds")
     return 0
 
 
-cdef class _Encoder:
-    """Encodes a request of the values that it is called with."""
-
-    cdef bytes _name
-    cdef Encode _call
-    cdef tuple _parameters
-    cdef size_t _required
-    cdef readonly object __signature__
-
-    def __call__(self, *values, **named):
-        if named:
-            values = self._bind(values, named)
-        return self._call(self._name, values)
-
-    cdef tuple _bind(self, tuple values, dict named):
-        # As Signature.bind() does, whose errors these are, in a tenth of its time: each call pays.
-        cdef list bound = list(values)
-        cdef object name
-        cdef dict rest = named.copy()
-        for name in self._parameters[len(bound):]:
-            if name not in rest:
-                break
-            bound.append(rest.pop(name))
-        if rest or len(bound) < self._required:
-            self.__signature__.bind(*values, **named)
-            raise TypeError(f"{', '.join(rest)} needs what comes before it, {name!r}, too")
-        return tuple(bound)
-
-
-cdef class _Decoder:
-    """Makes a named tuple of a reply."""
-
-    cdef str _what
-    cdef Decode _call
-
-    def __call__(self, const unsigned char[::1] reply not None):
-        cdef int how = 0
-        cdef size_t size = reply.shape[0]
-        try:
-            found = self._call(string_view(<const char*> &reply[0] if size else NULL, size), &how)
-        except UnicodeDecodeError:
-            raise CorruptEntry("the store answered with text that is not UTF-8") from None
-        if how == 2:
-            raise UnsupportedVersion(f"a newer version of zlog made the {self._what} that was read")
-        if how:
-            raise CorruptEntry(f"the store answered with a malformed {self._what}")
-        return found
-
-
-cdef void add_all(dict module) except *:
-    cdef Functions* functions = new Functions(take_runs)
-    cdef _Encoder encoder
-    cdef _Decoder decoder
-    try:
-        for encodes in functions.encoders:
-            encoder = _Encoder.__new__(_Encoder)
-            encoder._name, encoder._call = encodes.name, encodes.call
-            encoder._required = encodes.parameters.required
-            parameters = []
-            for each in encodes.parameters.found:
-                needed = len(parameters) < encodes.parameters.required
-                default = Parameter.empty if needed else None
-                kind = Parameter.POSITIONAL_OR_KEYWORD
-                parameters.append(Parameter(each.decode(), kind, default=default))
-            encoder._parameters = tuple(each.name for each in parameters)
-            encoder.__signature__ = Signature(parameters)
-            module[encoder._name.decode()] = encoder
-        for decodes in functions.decoders:
-            decoder = _Decoder.__new__(_Decoder)
-            decoder._what, decoder._call = decodes.what.decode(), decodes.call
-            module[decodes.name.decode()] = decoder
-        for named in tuple_classes:
-            tuple_class = <object> named.second
-            tuple_class.__module__ = __name__
-            module[named.first.decode()] = tuple_class
-    finally:
-        del functions
-
-
-add_all(globals())
+include "described_messages.pxi"

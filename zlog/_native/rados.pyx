@@ -1,5 +1,8 @@
-# cython: language_level=3, binding=True, embedsignature=False
-"""Stores on a Ceph cluster. ``rados.pyi`` documents it, cls_zlog/host/rados/rados_host.cc does the work."""
+# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
+"""Stores on a Ceph cluster (cls_zlog/host/rados/rados_host.cc).
+
+librados is looked for when the first one is opened.
+"""
 
 from cpython.ref cimport PyObject
 from cython.operator cimport dereference as deref
@@ -9,16 +12,25 @@ from libcpp.memory cimport shared_ptr, unique_ptr
 from libcpp.string cimport string
 from posix.unistd cimport getpid
 
-from zlog._native.core cimport AsyncHost, HostStore, Wait, raise_caught
+from zlog._native.completions cimport SLICE_MS, Wait
+from zlog._native.host cimport AsyncHost, raise_caught
+from zlog._native.stores cimport HostStore
 
 import errno
 import math
 import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 from zlog._base.connecting import Attempt, refusal
 from zlog._base.refusals import from_errno
 from zlog.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    import rados
+
+    from zlog.store import ObjectClassUse
 
 
 cdef extern from "cls_zlog/host/rados/librados.h" namespace "zlog" nogil:
@@ -65,10 +77,6 @@ cdef extern from "cls_zlog/host/rados/rados_host.h" namespace "zlog" nogil:
         unique_ptr[RadosHost] take()
 
 
-# How long a signal waits while a connection is made.
-cdef enum:
-    SLICE_MS = 100
-
 # python-rados hands out no pointer to its I/O context, but keeps it at a fixed place in the object.
 # Two layouts are known, told apart by the object's size (rados.pxd in Ceph's source): the pointer
 # comes right after the object's head and method table, or, in newer releases, a reference to the
@@ -76,7 +84,12 @@ cdef enum:
 _IOCTX_OFFSETS = {88: 24, 96: 32}
 
 
-def find_librados():
+def find_librados() -> str:
+    """Load librados, unless it is loaded; return the path of its file.
+
+    Raises:
+        StoreUnavailable: there is none on this machine, or it is too old.
+    """
     cdef string what
     cdef int error
     with nogil:
@@ -153,19 +166,44 @@ cdef rados_ioctx_t _pointer_in(ioctx) except NULL:
 
 
 cdef class CephStore(HostStore):
+    """Objects in a pool of a Ceph cluster, whose OSDs run the object class.
+
+    An operation that is given up (`execute` whose time is over, `UnderWay.give_up`) is taken from
+    librados, and takes effect if an OSD has it already. Starting one never waits for others; only
+    over a `rados.Ioctx` it does, by librados' own limit (``objecter_inflight_ops``, 1024).
+    """
+
     cdef object ioctx  # kept alive while its copy is in use
 
     def __init__(
         self,
-        pool,
-        namespace="",
+        pool: str,
+        namespace: str = "",
         *,
-        conf=None,
-        client_id=None,
-        timeout=10.0,
-        object_class="auto",
-        url=None,
+        conf: str | os.PathLike[str] | None = None,
+        client_id: str | None = None,
+        timeout: float = 10.0,
+        object_class: ObjectClassUse = "auto",
+        url: str | None = None,
     ):
+        """Connect to a cluster.
+
+        Args:
+            pool: name of the pool, which must exist.
+            namespace: namespace in the pool.
+            conf: path of ceph.conf; None looks where Ceph's own tools do. ``CEPH_ARGS`` counts too.
+            client_id: as in ``client.ID``; None is ``admin``.
+            timeout: seconds, for connecting and for each answer of a monitor later on.
+            object_class: where methods run. ``require``: in the OSDs, which need the class.
+                ``never``: in this process. ``auto``: in the OSDs, unless the first answers tell
+                that these have no class, or that the client may not use it.
+            url: what `url` gives; None makes it of the other arguments.
+
+        Raises:
+            StoreTimeout: no monitor answered in time.
+            StoreUnavailable: no librados, no such pool, no configuration, refused, or OSDs older
+                than Octopus.
+        """
         cdef RadosTarget target
         cdef shared_ptr[RadosConnecting] connecting
         cdef Wait budget = Wait(None)
@@ -202,7 +240,14 @@ cdef class CephStore(HostStore):
         self.identify()
 
     @staticmethod
-    def from_ioctx(ioctx, object_class="auto"):
+    def from_ioctx(ioctx: rados.Ioctx, object_class: ObjectClassUse = "auto") -> CephStore:
+        """Use an open `rados.Ioctx`: its cluster, pool and namespace of this moment.
+
+        The `rados.Rados` it came from must stay connected until the store is closed.
+
+        Raises:
+            StoreUnavailable: it is of a python-rados that zlog does not know; pass a URL then.
+        """
         cdef CephStore store = CephStore.__new__(CephStore)
         cdef rados_ioctx_t io
         cdef unique_ptr[RadosHost] host
@@ -222,7 +267,8 @@ cdef class CephStore(HostStore):
         return store
 
     @property
-    def plain(self):
+    def plain(self) -> bool:
+        """Whether methods run in this process, not in the OSDs; False as long as it is open."""
         return (<RadosHost*> self.opened().get()).client_side()
 
     cdef int identify(self) except -1:
@@ -234,7 +280,22 @@ cdef class CephStore(HostStore):
         self.identity = fsid.decode()
         return 0
 
-    def register_service(self, str service not None, str daemon not None, metadata):
+    def register_service(
+        self, str service not None, str daemon not None, metadata: Mapping[str, str]
+    ) -> None:
+        """Have this process shown by ``ceph -s`` as one of the daemons of ``service``.
+
+        It stays there for as long as the store is open. Without a manager nothing is shown, and
+        nothing fails; once there is one, the daemon is shown.
+
+        Args:
+            service: as ``ceph -s`` names it.
+            daemon: tells this one from the others.
+            metadata: what ``ceph service dump`` says of it, for good.
+
+        Raises:
+            StoreUnavailable: this store is registered already.
+        """
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef string service_bytes = service.encode(), daemon_bytes = daemon.encode()
         cdef cpp_map[string, string] words = _strings(metadata)
@@ -244,7 +305,12 @@ cdef class CephStore(HostStore):
         if error != 0:
             raise _service_error(error)
 
-    def update_service(self, status):
+    def update_service(self, status: Mapping[str, str]) -> None:
+        """Tell what ``ceph service status`` says of the registered daemon from now on.
+
+        Raises:
+            StoreUnavailable: librados refused.
+        """
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef cpp_map[string, string] words = _strings(status)
         cdef int error

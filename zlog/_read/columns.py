@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.settings import Budget
-from zlog._native import core
+from zlog._native.columns import ColumnWindow, entry_columns
 from zlog._read.doubt import trimmed_part
 from zlog._read.holes import HoleTimeout
 from zlog._read.items import Slot, join
@@ -112,7 +112,7 @@ class ColumnReader(Prefetcher[list[Columns]]):
             return [], 0, window.end
         if window.found is None:
             key, parts = self.reader.layout.macs.key, window.parts
-            decoded = core.ColumnWindow(
+            decoded = ColumnWindow(
                 parts[0].spacing.packed, key, self._with_tags, self.reader.with_data
             )
             replies = await window.started.finish(deadline)
@@ -163,7 +163,7 @@ def _gap_of(item: Gap | range) -> Gap:
 
 
 def _columns_of(
-    window: core.ColumnWindow, settled: dict[int, Slot], start: int, end: int
+    window: ColumnWindow, settled: dict[int, Slot], start: int, end: int
 ) -> tuple[list[Columns], int]:
     """Return a window's columns: one `Columns`, or more where the data is too much for one."""
     result: list[Columns] = []
@@ -213,7 +213,7 @@ def _columns(items: Sequence[Entry | Gap], *, tags: bool) -> Columns:
     entries = [item for item in items if isinstance(item, Entry)]
     gaps = [item for item in items if isinstance(item, Gap)]
     own = [entry.tags for entry in entries] if tags else None
-    return Columns(*core.entry_columns(entries), gaps, own)
+    return Columns(*entry_columns(entries), gaps, own)
 
 
 def column_reader(

@@ -17,7 +17,8 @@ from zlog._base.io import Reply
 from zlog._base.names import check_position
 from zlog._base.settings import Budget
 from zlog._layout.layout import Layout
-from zlog._native import core, messages
+from zlog._native import messages
+from zlog._native.entry import from_timestamp
 from zlog._positions.positions import Positions, PositionSpec
 from zlog.errors import CursorAhead, CursorNotFound, Invalidated, LimitReached
 from zlog.names import check_cursor_name
@@ -154,7 +155,7 @@ class Cursors:
 
 
 def _state(name: str, position: int, created: int, updated: int) -> CursorState:
-    times = (core.from_timestamp(each) for each in (created, updated))
+    times = (from_timestamp(each) for each in (created, updated))
     return CursorState(name, position, *times)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from zlog._base.codes import State
 from zlog._base.striping import Places, Spacing
 from zlog._layout.layout import Layout
-from zlog._native import core
+from zlog._native.replies import Selected
 from zlog.entry import Gap
 
 MISSING_AT_ONCE = 65536
@@ -15,7 +15,7 @@ MISSING_AT_ONCE = 65536
 
 
 def doubtful_places(
-    spacing: Spacing, number: int, found: core.Selected, begin: int, end: int
+    spacing: Spacing, number: int, found: Selected, begin: int, end: int
 ) -> list[Places]:
     """Return the positions of ``[begin, end)`` that an object could not look into, ascending."""
     least = spacing.first_at(begin, number)

@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from zlog._base.codes import FillCode, State
-from zlog._native import core
+from zlog._native.entry import from_timestamp
+from zlog._native.replies import FORGED, decode_fills, decode_read
 from zlog.entry import Entry, Fill, FillReason, Gap, GapKind, Loss, LossReason
 from zlog.errors import (
     CorruptEntry,
@@ -20,7 +21,8 @@ from zlog.errors import (
 )
 
 if TYPE_CHECKING:
-    from zlog._native.core import MacKey, ReadReply, ReplyBytes
+    from zlog._native.completions import ReplyBytes
+    from zlog._native.replies import MacKey, ReadReply
 
 Slot = Entry | Gap
 """What one position holds: an entry, or a gap of that position."""
@@ -47,7 +49,7 @@ _REASONS: dict[int, FillReason] = {
 
 def gap_of(position: int, state: int) -> Gap:
     """Return the gap of a position, for a state that says all there is to say."""
-    if state == core.FORGED:
+    if state == FORGED:
         return Gap(position, position + 1, GapKind.FORGED)
     return Gap(position, position + 1, _KINDS[State(state)])
 
@@ -102,7 +104,7 @@ def slot_of(reply: ReadReply, i: int, position: int, name: str) -> Slot:
 
 def fills_of(payload: ReplyBytes, asked: Sequence[int]) -> Iterator[tuple[int, Gap]]:
     """Return the filled positions in a reply to a read with ids of these positions, as gaps."""
-    for position, writer, timestamp, reason in core.decode_fills(payload, asked):
+    for position, writer, timestamp, reason in decode_fills(payload, asked):
         fill = _fill(writer, timestamp, reason)
         yield position, Gap(position, position + 1, GapKind.FILLED, fill)
 
@@ -111,7 +113,7 @@ def fills_of(payload: ReplyBytes, asked: Sequence[int]) -> Iterator[tuple[int, G
 def _fill(writer: bytes, timestamp: int, reason: int) -> Fill:
     """Return who filled, when and why: one object for all positions that were filled together."""
     why = _REASONS.get(reason, FillReason.UNKNOWN)
-    return Fill(writer.hex(), core.from_timestamp(timestamp), why)
+    return Fill(writer.hex(), from_timestamp(timestamp), why)
 
 
 def in_order(slots: Iterable[Slot]) -> list[Entry | Gap]:
@@ -171,7 +173,7 @@ def decode_slots(
 ) -> list[int]:
     """Put what a reply tells into ``found``; returns those positions at which it is bad."""
     damaged: list[int] = []
-    reply = core.decode_read(payload, group, mac, with_data)
+    reply = decode_read(payload, group, mac, with_data)
     if reply.count == 0:
         raise StoreTimeout("the store answered a read with nothing")
     for i in range(reply.count):

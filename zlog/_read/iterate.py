@@ -10,7 +10,7 @@ from zlog._base.deadline import Deadline, Timeout
 from zlog._base.names import check_position, check_range
 from zlog._base.settings import Budget
 from zlog._layout.views import backoff
-from zlog._native import core
+from zlog._native.window import Window as DecodedWindow
 from zlog._positions.positions import Positions
 from zlog._read.holes import HoleTimeout
 from zlog._read.items import gap_of, in_order
@@ -41,7 +41,7 @@ class EntryReader(Prefetcher[Items]):
     async def finish(self, window: Window, tail: int, deadline: Deadline) -> tuple[Items, int, int]:
         """See :class:`Prefetcher`. A window full of entries is returned as it is."""
         if window.found is None:
-            decoded = core.Window(window.start, window.end, self.reader.layout.macs.key)
+            decoded = DecodedWindow(window.start, window.end, self.reader.layout.macs.key)
             replies = await window.started.finish(deadline)
             for asked, reply in zip(window.parts, replies, strict=True):
                 if reply.code == Code.OK:

@@ -19,7 +19,9 @@ from zlog._base.deadline import Deadline, Timeout
 from zlog._base.io import Call
 from zlog._base.names import check_range
 from zlog._base.settings import Budget
-from zlog._native import core, messages
+from zlog._native import messages
+from zlog._native.new_entries import tags_checked
+from zlog._native.replies import decode_select
 from zlog._read.doubt import MISSING_AT_ONCE, doubtful_places, next_of, trimmed_part
 from zlog._read.holes import HoleTimeout
 from zlog._read.items import Slot, in_order
@@ -72,7 +74,7 @@ class Wanted(NamedTuple):
         """
         if match not in ("any", "all"):
             raise ValueError(f'match is "any" or "all", not {match!r}')
-        checked = core.tags_checked(tags)
+        checked = tags_checked(tags)
         if not checked:
             raise ValueError("no tag is asked for; leave `tags` out to read all entries")
         return cls(checked, match == "all")
@@ -213,7 +215,7 @@ class _TagSearch:
             else:
                 reply.check_call("select", part.ref.name)
                 mac, with_data = self._layout.macs.key, self._reader.with_data
-                found = core.decode_select(reply.payload, mac, with_data)
+                found = decode_select(reply.payload, mac, with_data)
                 cut = any(state == State.TRIMMED for *_, state in found.gaps)
                 if cut and (await self._layout.refresh(deadline)).trim_point > part.start:
                     return False

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
-from zlog._native import core, messages
+from zlog._native import messages, replies
 from zlog._replica.replicas import Copies, elsewhere, in_vain, note_in_vain
 from zlog.errors import ZlogError
 
@@ -113,7 +113,7 @@ async def _salvage(
     found = [messages.salvage_reply(each) for each in dict.fromkeys(sound)]
     if not found:
         return None
-    newest = 0 if len(found) == 1 else core.newest(name, [each.value for each in found])
+    newest = 0 if len(found) == 1 else replies.newest(name, [each.value for each in found])
     if newest is None:
         what = (object, found[0].name.decode(errors="replace"))
         _logger.warning("object %s: copies of %s contradict each other: not healed", *what)

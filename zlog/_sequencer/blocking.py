@@ -18,7 +18,7 @@ from typing import Final
 
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import parse_address
-from zlog._native.core import Mutex, reentrant_call
+from zlog._native.mutex import Mutex, reentrant_call
 from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
 from zlog._sequencer.dialing import Dialer
 from zlog._sequencer.frames import (

@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import LogAddress
-from zlog._native.core import Mutex
+from zlog._native.mutex import Mutex
 from zlog._sequencer.credentials import Credentials
 from zlog._sequencer.greeting import Refusal
 from zlog._sequencer.link import Guard, Lane, Link

@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary, finalize
 
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import Grant, LogAddress, OtherStore
-from zlog._native.core import Mutex
+from zlog._native.mutex import Mutex
 from zlog._sequencer.credentials import Credentials
 from zlog._sequencer.dialing import Dialer
 from zlog._sequencer.frames import Code, Kind, Reply

@@ -16,7 +16,7 @@ from zlog.errors import SequencerUnavailable, StaleEpoch
 from zlog.limits import GRANT_COUNT_MAX
 
 if TYPE_CHECKING:
-    from zlog._native.core import SharedSequencer
+    from zlog._native.local import SharedSequencer
 
 _SLICE_SECONDS = 0.25
 """How long a thread waits in one go, so that a cancelled wait does not keep it for long."""

@@ -11,7 +11,7 @@ import socket
 import ssl
 
 from zlog._base.deadline import Deadline
-from zlog._native.core import Mutex
+from zlog._native.mutex import Mutex
 
 _READ_BYTES = 1 << 16
 

@@ -8,7 +8,8 @@ from functools import partial
 from itertools import accumulate, islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
 
-from zlog._native import core
+from zlog._native.new_entries import Tagged, tagged_each
+from zlog._native.replies import crc32c
 from zlog._transfer.pieces import (
     BYTES_MAX,
     ENTRIES_MAX,
@@ -22,7 +23,7 @@ from zlog._transfer.pieces import (
 from zlog.errors import ExportDamaged
 
 if TYPE_CHECKING:
-    from zlog._native.core import NewEntry
+    from zlog._native.new_entries import NewEntry
 
 T = TypeVar("T")
 
@@ -116,8 +117,8 @@ class ExportWriter:
                 piece.start, piece.timestamp, piece.writer, piece.number, len(piece.entries)
             )
             columns = struct.pack(f"<{len(piece.entries)}I", *ends)
-            if any(isinstance(entry, core.Tagged) for entry in piece.entries):
-                data = [e.data if isinstance(e, core.Tagged) else e for e in piece.entries]
+            if any(isinstance(entry, Tagged) for entry in piece.entries):
+                data = [e.data if isinstance(e, Tagged) else e for e in piece.entries]
                 self._frame(_TAGGED, head, columns, _encode_tags(piece.entries), *data)
             else:
                 self._frame(_ENTRIES, head, columns, *cast("list[bytes]", piece.entries))
@@ -226,7 +227,7 @@ class ExportReader:
 
 
 def _crc(kind: int, body: bytes) -> int:
-    return core.crc32c(body, core.crc32c(bytes((kind,)) + _LENGTH.pack(len(body))))
+    return crc32c(body, crc32c(bytes((kind,)) + _LENGTH.pack(len(body))))
 
 
 def _string(text: str) -> bytes:
@@ -258,7 +259,7 @@ def _decode_cursors(body: bytes) -> dict[str, int]:
 
 def _encode_tags(entries: Sequence[NewEntry]) -> bytes:
     """Encode the tags of entries; equal ones to equal bytes, in whatever order they are."""
-    tags = [entry.tags if isinstance(entry, core.Tagged) else () for entry in entries]
+    tags = [entry.tags if isinstance(entry, Tagged) else () for entry in entries]
     names = sorted({tag.encode() for own in tags for tag in own})
     index = {name.decode(): i for i, name in enumerate(names)}
     ids = [i for own in tags for i in sorted(index[tag] for tag in own)]
@@ -281,7 +282,7 @@ def _decode_batch(body: bytes, *, tagged: bool = False) -> Batch:
     if sum(map(len, entries)) != len(data):  # ends that fall, or data that none of them covers
         raise ValueError
     if tagged:
-        return Batch(start, timestamp, writer, number, core.tagged_each(entries, tags))
+        return Batch(start, timestamp, writer, number, tagged_each(entries, tags))
     return Batch(start, timestamp, writer, number, [*entries])
 
 

@@ -6,11 +6,11 @@ from collections.abc import Container, Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from zlog._native import core
+from zlog._native.new_entries import tags_bytes
 from zlog.errors import ExportDamaged
 
 if TYPE_CHECKING:
-    from zlog._native.core import NewEntry
+    from zlog._native.new_entries import NewEntry
 
 ENTRIES_MAX = 16384
 BYTES_MAX = 1 << 20
@@ -158,7 +158,7 @@ class Joiner:
 
 
 def _size(entry: NewEntry) -> int:
-    return len(entry) + core.tags_bytes((entry,))
+    return len(entry) + tags_bytes((entry,))
 
 
 def rounds(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:

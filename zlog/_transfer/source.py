@@ -9,7 +9,7 @@ from zlog._base.codes import Code, State
 from zlog._base.deadline import Deadline
 from zlog._base.settings import Budget
 from zlog._layout.layout import Layout
-from zlog._native import core
+from zlog._native.replies import decode_read
 from zlog._read.items import Slot
 from zlog._read.prefetch import Prefetcher
 from zlog._read.read import Reader, Window
@@ -18,7 +18,9 @@ from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import CorruptEntry, ForgedEntry, NotWritten, UnsupportedVersion
 
 if TYPE_CHECKING:
-    from zlog._native.core import MacKey, NewEntry, ReadReply, ReplyBytes
+    from zlog._native.completions import ReplyBytes
+    from zlog._native.new_entries import NewEntry
+    from zlog._native.replies import MacKey, ReadReply
 
 
 class _Held(NamedTuple):
@@ -137,7 +139,7 @@ async def mark_at(reader: Reader, budget: Budget, position: int) -> Mark | None:
 def _take(
     payload: ReplyBytes, mac: MacKey | None, positions: Sequence[int], found: dict[int, _Held]
 ) -> None:
-    reply = core.decode_read(payload, positions, mac)
+    reply = decode_read(payload, positions, mac)
     for i in range(reply.count):
         if reply.state(i) in _SETTLED:
             found[positions[i]] = _held(reply, i)

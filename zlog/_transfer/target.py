@@ -28,7 +28,10 @@ from zlog._base.pool_full import explain
 from zlog._base.refusals import refused_call
 from zlog._base.settings import Budget
 from zlog._layout.layout import Layout
-from zlog._native import core, messages
+from zlog._native import messages
+from zlog._native.new_entries import entries_cut
+from zlog._native.replies import decode_read
+from zlog._native.writes import encode_writes
 from zlog._read.cursors import Cursors
 from zlog._read.prefetch import WINDOW_BYTES
 from zlog._read.read import Reader
@@ -296,8 +299,7 @@ class Target:
         _, _, replies = await self._reader.ask([position], 1, self._budget.deadline())
         return any(
             reply.code == Code.OK
-            and core.decode_read(reply.payload, [position], self._layout.macs.key).state(0)
-            == State.LOST
+            and decode_read(reply.payload, [position], self._layout.macs.key).state(0) == State.LOST
             for reply in replies
         )
 
@@ -353,8 +355,8 @@ def _calls_of(
     if isinstance(piece, Batch):
         begin, last = start - piece.start, end - piece.start
         while begin < last:
-            cut = core.entries_cut(piece.entries, begin, last - begin, WINDOW_BYTES)
-            requests = core.encode_writes(
+            cut = entries_cut(piece.entries, begin, last - begin, WINDOW_BYTES)
+            requests = encode_writes(
                 view.epoch,
                 piece.timestamp,
                 piece.writer,

@@ -18,7 +18,9 @@ from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._layout.layout import Layout
 from zlog._layout.object_calls import call_each
-from zlog._native import core, messages
+from zlog._native import messages
+from zlog._native.completions import ReplyBytes
+from zlog._native.replies import NewestOfTags
 from zlog._positions.stat import object_stats
 from zlog._read.cursors import Cursors
 from zlog._trim.age import Progress, Watch
@@ -120,7 +122,7 @@ async def _go_on(
     """Do a pass, or what is left of one, as far as the budget goes."""
     start = max(progress.done, layout.view.trim_point)
     goal = min(progress.end, bound) if progress.unfinished else bound
-    newest = core.NewestOfTags()
+    newest = NewestOfTags()
     end = await _learn(layout, newest, start, goal, budget, deadline)
     resumed = progress.unfinished and end == progress.end
     trim_point = layout.view.trim_point
@@ -144,7 +146,7 @@ async def _go_on(
 
 async def _learn(
     layout: Layout,
-    newest: core.NewestOfTags,
+    newest: NewestOfTags,
     start: int,
     end: int,
     budget: Deadline,
@@ -178,7 +180,7 @@ async def _learn(
 
 async def _clean(
     layout: Layout,
-    newest: core.NewestOfTags,
+    newest: NewestOfTags,
     start: int,
     end: int,
     budget: Deadline,
@@ -204,7 +206,7 @@ async def _clean(
 async def _clean_stripe(
     layout: Layout,
     stripe: Stripe,
-    newest: core.NewestOfTags,
+    newest: NewestOfTags,
     start: int,
     end: int,
     budget: Deadline,
@@ -244,7 +246,7 @@ def _advance(left: dict[ObjectRef, int], ref: ObjectRef, reached: int, end: int)
 
 async def _listed(
     layout: Layout, left: dict[ObjectRef, int], end: int, deadline: Deadline
-) -> dict[ObjectRef, core.ReplyBytes]:
+) -> dict[ObjectRef, ReplyBytes]:
     """Have objects list their tags from where they are on; those that can't are struck off."""
     refs = sorted(left, key=left.__getitem__)[:_OBJECTS_AT_ONCE]
 

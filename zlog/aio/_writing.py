@@ -13,7 +13,7 @@ from zlog._io.aio import drive
 from zlog.aio._handle import LogHandle
 
 if TYPE_CHECKING:
-    from zlog._native.core import NewEntry
+    from zlog._native.new_entries import NewEntry
 
 
 class Writing(LogHandle):

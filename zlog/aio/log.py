@@ -19,7 +19,7 @@ from zlog._client import LogClient
 from zlog._io.aio import AsyncioIo, drive
 from zlog._layout.reconfigure import reconfigure, roll
 from zlog._lifecycle import list_logs, remove_log
-from zlog._native.core import tags_checked
+from zlog._native.new_entries import tags_checked
 from zlog._transfer.promote import promote
 from zlog._trim.retention import Retention, RetentionReport, enforce, report, set_retention
 from zlog.aio._inspection import Inspection

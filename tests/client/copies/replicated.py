@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 import zlog
 from zlog._base.names import directory_shard
-from zlog._native import core
-from zlog._native.core import CompletionQueue
+from zlog._native.completions import CompletionQueue
+from zlog._native.local import MemoryStore
 from zlog.store import RequestPayload
 from zlog.testing import FaultyStore
 
@@ -34,7 +34,7 @@ class Replicated(FaultyStore):
     """
 
     def __init__(self, count: int = 3, seed: int = 1) -> None:
-        self.copies = [core.MemoryStore() for _ in range(count)]
+        self.copies = [MemoryStore() for _ in range(count)]
         super().__init__(self.copies[0])
         self.up = set(range(count))
         self.without_class: set[int] = set()
@@ -55,9 +55,7 @@ class Replicated(FaultyStore):
                 self._replicate(object, before, copy, everything=method == "heal")
         return answer
 
-    def _replicate(
-        self, name: str, before: object, copy: core.MemoryStore, *, everything: bool
-    ) -> None:
+    def _replicate(self, name: str, before: object, copy: MemoryStore, *, everything: bool) -> None:
         after = self.copies[0].peek(name)
         if after is None:
             copy.poke(name, {}, {}, b"")

@@ -10,7 +10,9 @@ import pytest
 
 import zlog
 from zlog import FindingKind, GapKind
-from zlog._native import core
+from zlog._native import replies
+from zlog._native.completions import CompletionQueue
+from zlog._native.writes import encode_write
 from zlog._replica.replicas import TRIES_MAX
 
 from ...conformance.stored import HEADER, MemoryDoor, envelope, fields_of
@@ -115,7 +117,7 @@ def test_copies_for_which_the_primary_one_answers_meanwhile_are_asked_again(
     ask = store.ask_copy
 
     def ask_primary_first(
-        queue: core.CompletionQueue, token: int, object: str, method: str, request: bytes
+        queue: CompletionQueue, token: int, object: str, method: str, request: bytes
     ) -> None:
         nonlocal tries
         tries += 1
@@ -186,8 +188,8 @@ def test_of_two_values_of_which_neither_is_older_none_is_the_newest(
     at = 33
     more = (int.from_bytes(fields[at : at + 8], "little") + 1).to_bytes(8, "little")
     other = envelope(HEADER, fields[:at] + more + fields[at + 8 :], b"", value[0])
-    assert core.newest(HEADER, [value, other]) is None
-    assert core.newest(HEADER, [other, other]) == 0
+    assert replies.newest(HEADER, [value, other]) is None
+    assert replies.newest(HEADER, [other, other]) == 0
 
 
 @pytest.mark.parametrize("damage", [damaged_value, vanished_value])
@@ -207,7 +209,7 @@ def test_a_record_that_a_copy_has_from_before_a_trim_is_not_put_back(
 
 def core_write(log: zlog.Log, position: int) -> bytes:
     """A request that writes an entry."""
-    return core.encode_write(log.view.epoch, 0, b"w" * 16, 1, [position], [0], [b"other"])
+    return encode_write(log.view.epoch, 0, b"w" * 16, 1, [position], [0], [b"other"])
 
 
 @pytest.mark.parametrize("damage", ["view", "vanished view"])

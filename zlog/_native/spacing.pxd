@@ -1,17 +1,13 @@
-# Positions of one stripe object, from a Python sequence.
+# Positions of one stripe object (cls_zlog/base/spacing.h), for the modules that take them.
 
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libcpp cimport bool as cbool
+from libc.stdint cimport uint32_t, uint64_t
 from libcpp.vector cimport vector
-
-from zlog._base.striping import Places
 
 
 cdef extern from "cls_zlog/base/spacing.h" namespace "zlog" nogil:
     cdef cppclass Spacing:
         uint32_t stride
         uint32_t shift
-        uint64_t turns()
         uint32_t residue(uint64_t position)
         uint64_t next(uint64_t position)
         uint64_t after(uint64_t position, uint64_t count)
@@ -24,22 +20,17 @@ cdef extern from "cls_zlog/base/spacing.h" namespace "zlog" nogil:
 cdef extern from "cls_zlog/wire/runs.h" namespace "zlog" nogil:
     Spacing unpacked(uint32_t spacing)
 
-    cdef cppclass Runs:
-        Runs()
-        @staticmethod
-        cbool of(const Spacing& spacing, const vector[uint64_t]& positions, Runs* out) except +
-        @staticmethod
-        cbool row(const Spacing& spacing, uint64_t first, uint32_t count, Runs* out) except +
 
-
-cdef Spacing spacing_of(uint32_t number) except *:
+# The spacing that a number stands for: its stride, and its shift from bit 16 on.
+cdef inline Spacing spacing_of(uint32_t number) except *:
     cdef Spacing spacing = unpacked(number)
     if not (1 <= spacing.stride <= WIDTH_MAX and spacing.shift <= UNIT_SHIFT_MAX):
-        raise ValueError(f"{number} is no valid spacing: see ObjectRef.spacing")
+        raise ValueError(f"{number} is not a valid spacing: see ObjectRef.spacing")
     return spacing
 
 
-cdef vector[uint64_t] positions_of(positions) except *:
+# The positions in a sequence; OverflowError if one is not a uint64.
+cdef inline vector[uint64_t] positions_of(positions) except *:
     cdef vector[uint64_t] out
     cdef uint64_t first, i
     cdef long long step
@@ -47,22 +38,10 @@ cdef vector[uint64_t] positions_of(positions) except *:
     out.reserve(count)
     if isinstance(positions, range) and count > 0 and positions.step > 0:
         first, step = positions.start, positions.step
-        positions[-1].to_bytes(8, "little")  # OverflowError when the last one is no uint64
+        positions[-1].to_bytes(8, "little")  # OverflowError when the last one is not a uint64
         for i in range(<uint64_t> count):
             out.push_back(first + i * <uint64_t> step)
     else:
         for position in positions:
             out.push_back(position)
     return out
-
-
-cdef Runs runs_of(uint32_t spacing, positions) except *:
-    cdef Runs runs
-    cdef bint made
-    if isinstance(positions, Places):
-        made = Runs.row(spacing_of(spacing), positions.start, len(positions), &runs)
-    else:
-        made = Runs.of(spacing_of(spacing), positions_of(positions), &runs)
-    if not made:
-        raise ValueError("positions must ascend, be of one object, and at most 65536")
-    return runs

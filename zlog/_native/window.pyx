@@ -1,41 +1,29 @@
-# A window of positions, put together from the replies of the stripe objects that hold them.
+# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
+"""A window of positions, put together from the replies of the stripe objects that hold them."""
 
-cdef enum:  # states of a position that are looked for here, and one beside them all
-    WRITTEN = 0
-    FILLED = 2
-    TRIMMED = 3
-    LOST = 4
-    UNREADABLE = 5
-    UNANSWERED = 255
+cimport cython
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libcpp.string_view cimport string_view
+from libcpp.vector cimport vector
 
+from zlog._native.completions cimport keeper, reply_view, well_formed
+from zlog._native.entry cimport Entry, new_entry
+from zlog._native.host cimport CppBuffer
+from zlog._native.mutex cimport forks
+from zlog._native.replies cimport (
+    UNANSWERED, CppMacKey, CppReadReply, MacKey, TagTable, decode_read_reply, mac_of, tag_table
+)
+from zlog._native.spacing cimport Spacing, spacing_of
 
-cdef extern from *:
-    """
-    static inline uint8_t stored_state(const zlog::ReadReply& reply, uint32_t i) {
-      return reply.states[i];
-    }
-    """
-    uint8_t stored_state(const CppReadReply& reply, uint32_t i) nogil
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
 
+from zlog._base.process import inherited_error
 
-def decode_fills(reply not None, positions):
-    cdef CppReadReply decoded
-    cdef vector[uint64_t] asked = positions_of(positions)
-    cdef string_view content = reply_view(reply)
-    cdef uint32_t i
-    well_formed(<int> decode_message(content, &decoded), "read")
-    if decoded.count > asked.size() or not decoded.with_ids:
-        raise CorruptEntry("the store answered a read with ids with something else")
-    return [
-        (
-            asked[i],
-            bytes_of(decoded.writer_of(i)),
-            decoded.timestamps[i],
-            <uint8_t> decoded.reason_of(i),
-        )
-        for i in range(decoded.count)
-        if stored_state(decoded, i) == FILLED
-    ]
+if TYPE_CHECKING:
+    from zlog._native.completions import ReplyBytes
+
+    _Item = TypeVar("_Item")
 
 
 # Where a position's entry is: the `index`-th of the `part`-th reply.
@@ -45,6 +33,23 @@ cdef struct Slot:
 
 
 cdef class Window:
+    """Positions ``[start, end)``, put together from the replies of several stripe objects.
+
+    A sequence of what each position holds: an Entry, the State that it is in (a number), or None
+    while no answer has come. Entries are made each time they are asked for, from the replies,
+    which the window keeps.
+
+    Args:
+        start: the first.
+        end: one past the last.
+        mac: key of the log's MACs; None: its entries have none.
+
+    Attributes:
+        entries: how many positions hold entries.
+        unanswered: how many are None.
+        data_bytes: data of the entries together.
+    """
+
     cdef readonly uint64_t start
     cdef readonly uint64_t end
     cdef readonly Py_ssize_t entries
@@ -66,7 +71,14 @@ cdef class Window:
         self.slots.assign(self.unanswered, Slot(0, 0))
         self.states.assign(self.unanswered, UNANSWERED)
 
-    def add(self, reply not None, uint64_t first, uint32_t spacing):
+    def add(self, reply not None: ReplyBytes, uint64_t first, uint32_t spacing) -> int:
+        """Take in the reply to a read of an object's positions from ``first`` on.
+
+        An object may answer a prefix of what it was asked. Returns how many it answered.
+
+        Raises:
+            CorruptEntry: the reply is malformed. (An entry with a wrong checksum is LOST.)
+        """
         cdef CppReadReply decoded
         cdef Spacing places = spacing_of(spacing)
         cdef CppBuffer plain
@@ -85,7 +97,7 @@ cdef class Window:
             if result == 0:
                 states.resize(decoded.count)
                 decoded.states_of(first, places, states.data())
-        well_formed(result, "read")
+        well_formed(result, "read reply")
         part = <uint32_t> self.parts.size()
         self.parts.push_back(decoded)
         self.replies += (reply, keeper(reply, plain))
@@ -114,17 +126,18 @@ cdef class Window:
             () if table is None else (<TagTable> table).of(slot.index),
         )
 
-    def __len__(self):
+    def __len__(self) -> int:
         return <Py_ssize_t> self.states.size()
 
-    def __getitem__(self, Py_ssize_t at):
+    def __getitem__(self, Py_ssize_t at) -> Entry | int | None:
         if not 0 <= at < <Py_ssize_t> self.states.size():
             raise IndexError(f"item {at} of {self.states.size()}")
         if self.states[at] == UNANSWERED:
             return None
         return self.entry(at) if self.states[at] == 0 else self.states[at]
 
-    def found(self):
+    def found(self) -> dict[int, Entry | int]:
+        """Return what has been answered, by position."""
         cdef Py_ssize_t at
         return {
             self.start + at: self.entry(at) if self.states[at] == 0 else self.states[at]
@@ -134,7 +147,14 @@ cdef class Window:
 
 
 @cython.final
-cdef class Items:
+cdef class Items:  # Generic[_Item]
+    """An iterator over the items of batches; ``operator.length_hint``: the items in hand.
+
+    Args:
+        more: returns the next batch, which may be empty; None ends the iteration, and so
+            does an exception, which comes out of the iterator.
+    """
+
     cdef object more
     cdef object batch   # in hand
     cdef Window window  # the same, when it is a window full of entries
@@ -144,17 +164,17 @@ cdef class Items:
     cdef bint over
     cdef unsigned int born
 
-    def __init__(self, more not None):
+    def __init__(self, more not None: Callable[[], Sequence[_Item] | None]):
         self.more = more
         self.born = forks
 
-    def __iter__(self):
+    def __iter__(self) -> Items[_Item]:
         return self
 
-    def __length_hint__(self):
+    def __length_hint__(self) -> int:
         return max(0, self.count - self.at)
 
-    def __next__(self):
+    def __next__(self) -> _Item:
         cdef Py_ssize_t at
         if self.born != forks:
             raise inherited_error("this iterator")

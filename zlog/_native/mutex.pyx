@@ -1,12 +1,17 @@
-# Locks of calls. A thread that would wait for itself, as a signal handler over a call does, gets an
-# error, and so does a forked child: there the thread that holds the lock does not exist.
+# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
+"""Locks of calls.
+
+A thread that would wait for itself, as a signal handler over a call does, gets an error, and so
+does a forked child: there the thread that holds the lock does not exist.
+"""
 
 import os
 import threading
+from collections.abc import Coroutine
+from typing import Any
 
 from zlog._base.process import inherited_error
 from zlog.errors import ReentrantCall, StoreTimeout
-
 
 cdef extern from *:
     """
@@ -21,23 +26,27 @@ cdef extern from "pythread.h":
 cdef enum:  # 100 ms each, of a process that runs: a suspended one gets no time-out from that
     BRIEF_WAITS = 600
 
-cdef unsigned int forks = 0  # of the ancestors of this process, since they imported this
+forks = 0
 
 
 def _after_fork():
     global forks
     forks += 1
 
-
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def reentrant_call():
+cdef int brief_locks_held() noexcept:
+    return brief_locks
+
+
+def reentrant_call() -> ReentrantCall:
     """Return the error of a call that would wait for another call of its own thread."""
     return ReentrantCall("this thread is in another call, which this one would wait for")
 
 
-def begin_call(coroutine=None):
+def begin_call(coroutine: Coroutine[Any, Any, Any] | None = None) -> None:
+    """Raise ReentrantCall if this thread holds a brief :class:`Mutex`, and close the coroutine."""
     if brief_locks:
         if coroutine is not None:
             coroutine.close()
@@ -45,19 +54,27 @@ def begin_call(coroutine=None):
 
 
 cdef class Mutex:
-    cdef object lock
-    cdef unsigned long owner
-    cdef int depth  # how often its owner has taken it
-    cdef unsigned int born
-    cdef bint brief
-    cdef bint reentrant
+    """A lock that one thread holds, which does not wait for itself and works in no forked child.
+
+    Args:
+        brief: it is held for some instructions, and never during a wait. A thread that holds one
+            begins no call, and no thread waits for one for longer than a minute.
+        reentrant: its holder may take it again.
+    """
+
 
     def __init__(self, *, bint brief=True, bint reentrant=False):
         self.lock = threading.Lock()
         self.born = forks
         self.brief, self.reentrant = brief, reentrant
 
-    def acquire(self, bint blocking=True, double timeout=-1):
+    def acquire(self, bint blocking=True, double timeout=-1) -> bool:
+        """Take it, as ``threading.Lock`` is taken.
+
+        Raises:
+            ReentrantCall: this thread holds it.
+            StoreUnavailable: this is a forked child, and its parent made the lock.
+        """
         cdef unsigned long me = PyThread_get_thread_ident()
         if self.born != forks:
             raise inherited_error("what this call needs")
@@ -86,7 +103,8 @@ cdef class Mutex:
             hint="It may be in a signal handler, or in a debugger.",
         )
 
-    def release(self):
+    def release(self) -> None:
+        """Give it back."""
         if self.depth <= 0 or self.owner != PyThread_get_thread_ident():
             raise RuntimeError("this thread does not hold the lock")
         self.depth -= 1
@@ -96,14 +114,16 @@ cdef class Mutex:
         if not self.depth:
             self.lock.release()
 
-    def held(self):
+    def held(self) -> bool:
+        """Whether this thread holds it."""
         return self.depth > 0 and self.owner == PyThread_get_thread_ident()
 
-    def locked(self):
+    def locked(self) -> bool:
+        """Whether a thread holds it."""
         return self.depth > 0
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.acquire()
 
-    def __exit__(self, kind, error, trace):
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         self.release()

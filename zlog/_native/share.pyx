@@ -1,10 +1,35 @@
-# Appends of several threads that travel in one round: what each thread does under Python's lock.
-# One reply wakes many of them, one after the other, and each waits for what the one before does.
-#
-# Python's lock guards all of this. It may change hands where Python's code is called, an object is
-# made, or a line says so.
+# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
+"""Appends of several threads that travel in one round: what each thread does under Python's lock.
+
+One reply wakes many of them, one after the other, and each waits for what the one before does.
+Python's lock guards all of this. It may change hands where Python's code is called, an object is
+made, or a line says so.
+"""
+
+from cpython.exc cimport PyErr_CheckSignals
+
+from zlog._native.clock cimport monotonic_seconds
+from zlog._native.completions cimport SLICE_MS
+from zlog._native.host cimport CppLatch
+from zlog._native.mutex cimport Mutex, brief_locks_held
+from zlog._native.new_entries cimport (
+    ENTRY_TAGS_MAX, TAG_BYTES_MAX, TAG_NAMES_BYTES_MAX, Tagged, tags_size
+)
 
 import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from zlog._native.mutex import reentrant_call
+from zlog._native.new_entries import entries_owned
+
+if TYPE_CHECKING:
+    from zlog._native.new_entries import NewEntry
+
+cdef extern from "pythread.h":
+    unsigned long PyThread_get_thread_ident()
+
+cdef double NEVER = float("inf")
 
 
 cdef enum:  # bytes of tags after which a round takes no more: those of one more entry may not fit
@@ -12,13 +37,19 @@ cdef enum:  # bytes of tags after which a round takes no more: those of one more
 
 
 cdef class SharedRound:
+    """Entries of several threads that leave together. The first one's thread leads: it sends them.
+
+    Attributes:
+        outcomes: a position or an error for each entry that was sent; None: none was.
+    """
+
     cdef CppLatch over
     cdef list entries  # in the order in which they came; None where one was taken back
     cdef Py_ssize_t size
     cdef Py_ssize_t tags  # their bytes
     cdef bint closed
     cdef bint taken_back
-    cdef public object outcomes
+    cdef public object outcomes  # Sequence[int | BaseException] | None
     cdef Py_ssize_t wanted
     cdef object enough
     cdef unsigned long leader
@@ -26,10 +57,12 @@ cdef class SharedRound:
     def __cinit__(self):
         self.entries = []
 
-    def __len__(self):
+    def __len__(self) -> int:
+        """Return how many have come."""
         return len(self.entries)
 
-    def wait_for(self, Py_ssize_t count):
+    def wait_for(self, Py_ssize_t count) -> threading.Lock:
+        """Return a lock that is released when there are so many entries, or it takes no more."""
         enough = threading.Lock()
         enough.acquire()
         if len(self.entries) < count and not self.closed:
@@ -38,11 +71,13 @@ cdef class SharedRound:
             enough.release()
         return enough
 
-    def close(self):
+    def close(self) -> list[NewEntry]:
+        """Take in no more; returns the entries that are to be sent."""
         self.closed = True
         return [entry for entry in self.entries if entry is not None]
 
-    def finish(self):
+    def finish(self) -> None:
+        """Let the threads go on, each with its outcome; without any they gather anew."""
         self.closed = True
         self.over.open()
 
@@ -69,6 +104,13 @@ cdef class SharedRound:
 
 
 cdef class SharedRounds:
+    """Puts the entries of several threads together into rounds.
+
+    Attributes:
+        timeout: seconds from the call until an entry comes too late to be sent; infinite: never.
+        joined: how many entries have come.
+    """
+
     cdef Mutex turn
     cdef object lead
     cdef object check
@@ -82,20 +124,37 @@ cdef class SharedRounds:
     cdef readonly Py_ssize_t joined
 
     def __init__(
-        self, Mutex turn not None, lead, check, not_sent, not_known, timeout,
-        Py_ssize_t entry_bytes_max, Py_ssize_t entries_max, Py_ssize_t bytes_max,
+        self,
+        Mutex turn not None,
+        lead: Callable[[SharedRound, float], object],
+        check: Callable[[Sequence[NewEntry]], None],
+        not_sent: Callable[[], BaseException],
+        not_known: Callable[[], BaseException],
+        timeout: float | None,
+        Py_ssize_t entry_bytes_max,
+        Py_ssize_t entries_max,
+        Py_ssize_t bytes_max,
     ):
+        """Gather rounds of up to ``entries_max``, or as many as have ``bytes_max``.
+
+        ``lead`` sends a round and finishes it, whatever happens; it has until a time of
+        ``time.monotonic()``, and holds ``turn`` meanwhile. ``check`` raises for an entry that is
+        too large or not bytes-like. ``not_sent`` makes the error of an entry that came too late,
+        and ``not_known`` that of one whose round did not end in the time after that.
+        """
         self.turn, self.lead, self.check = turn, lead, check
         self.not_sent, self.not_known = not_sent, not_known
         self.timeout = NEVER if timeout is None else timeout
         self.entry_bytes_max = entry_bytes_max
         self.entries_max, self.bytes_max = entries_max, bytes_max
 
-    def append(self, data):
+    def append(self, data: NewEntry) -> int:
+        """Append one entry and return its position."""
         cdef SharedRound round
         cdef Py_ssize_t index
         cdef double deadline
         cdef unsigned long me
+        cdef bint in_turn
         if type(data) is not bytes or len(<bytes> data) > self.entry_bytes_max:
             self.check((data,))
             (data,) = entries_owned((data,))  # a buffer may change meanwhile
@@ -103,7 +162,8 @@ cdef class SharedRounds:
         while True:
             round = self.open_round()
             me = PyThread_get_thread_ident()
-            if brief_locks or round.leader == me or (self.turn.depth and self.turn.owner == me):
+            in_turn = self.turn.depth and self.turn.owner == me
+            if brief_locks_held() or round.leader == me or in_turn:
                 raise reentrant_call()
             index = self.join(round, data)
             if index == 0:

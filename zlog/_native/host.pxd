@@ -1,5 +1,6 @@
-# What _native shares with _rados: the completion queue and the shell of a store.
+# The C++ classes that several modules use (cls_zlog/host/): operations and completions.
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stddef cimport size_t
 from libcpp cimport bool as cbool
 from libcpp.memory cimport shared_ptr
@@ -7,7 +8,6 @@ from libcpp.string cimport string
 from libcpp.string_view cimport string_view
 from libcpp.vector cimport vector
 from libc.stdint cimport uint64_t
-from posix.types cimport pid_t
 
 
 cdef extern from "zlog/_native/raising.h" namespace "zlog::python":
@@ -20,6 +20,15 @@ cdef extern from "cls_zlog/base/buffer.h" namespace "zlog" nogil:
         @staticmethod
         CppBuffer of(string content) except +raise_caught
         string_view bytes
+
+
+# The bytes of a Python object, valid as long as the object is.
+cdef inline string_view view_of(bytes data) noexcept:
+    return string_view(PyBytes_AS_STRING(data), <size_t> PyBytes_GET_SIZE(data))
+
+
+cdef inline bytes bytes_of(string_view data):
+    return PyBytes_FromStringAndSize(data.data(), <Py_ssize_t> data.size())
 
 
 cdef extern from "cls_zlog/host/completion_queue.h" namespace "zlog" nogil:
@@ -95,32 +104,3 @@ cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
         void remove_watched(string_view object, Done done) except +raise_caught
         void give_up(Ticket ticket) except +raise_caught
         void close() except +raise_caught
-
-
-cdef class CompletionQueue:
-    cdef shared_ptr[CppCompletionQueue] queue
-    cdef pid_t pid
-
-    cdef int check_process(self) except -1
-
-
-cdef class HostStore:
-    cdef shared_ptr[AsyncHost] host
-    cdef pid_t pid
-    cdef readonly str url
-    cdef readonly str pool
-    cdef readonly str namespace
-    cdef readonly bint read_only
-    cdef readonly str identity
-
-    cdef int attach(
-        self, shared_ptr[AsyncHost] host, str url, str pool=*, str namespace=*
-    ) except -1
-    cdef shared_ptr[AsyncHost] opened(self) except *
-
-
-cdef class Wait:
-    # One time budget, spent in slices between which signals are looked at.
-    cdef object deadline
-    cdef int slice_ms(self, int most) except -1
-    cdef bint over(self) except -1

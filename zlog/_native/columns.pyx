@@ -1,8 +1,30 @@
-# Positions of one stripe as columns: no object per entry, and no copy where the data already lies in
-# one piece.
+# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
+"""Positions of one stripe as columns.
 
-from libc.stdint cimport int32_t, int64_t
+There is no object per entry, and no copy if the data already is in one piece.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
+from libcpp.string_view cimport string_view
+from libcpp.vector cimport vector
+
+from zlog._native.completions cimport Payload, keeper, reply_view, well_formed
+from zlog._native.entry cimport Entry
+from zlog._native.host cimport CppBuffer
+from zlog._native.replies cimport (
+    TRIMMED, UNANSWERED, WRITTEN, CppMacKey, CppReadReply, MacKey, TagTable, decode_read_reply,
+    mac_of, tag_table
+)
+from zlog._native.spacing cimport Spacing, spacing_of
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from zlog._native.completions import ReplyBytes
+    from zlog.entry import Gap
 
 
 # What one object was asked for, `count` of its positions from `first` on, and what it answered.
@@ -22,6 +44,15 @@ cdef struct Cell:
 
 
 cdef class ColumnWindow:
+    """Positions of one stripe, as columns.
+
+    Args:
+        spacing: of the stripe, packed.
+        mac: key of the log's MACs; None: its entries have none.
+        tags: whether :meth:`columns` returns them.
+        data: whether the reads ask for data, as in :func:`~zlog._native.replies.decode_read`.
+    """
+
     cdef Spacing spacing
     cdef vector[Asked] parts
     cdef list replies  # what `parts` point into
@@ -35,7 +66,15 @@ cdef class ColumnWindow:
         self.spacing, self.replies, self.data = spacing_of(spacing), [], []
         self.with_tags, self.with_data, self.tables, self.mac = tags, data, [], mac
 
-    def add(self, reply, uint64_t first, uint64_t stop):
+    def add(self, reply: ReplyBytes | None, uint64_t first, uint64_t stop) -> None:
+        """Take in the reply to a read of an object's positions below ``stop``; None: no reply.
+
+        Objects are added in the order of their first positions, all of them below the first
+        object's second.
+
+        Raises:
+            CorruptEntry: the reply is malformed. (An entry with a wrong checksum is LOST.)
+        """
         cdef Asked asked
         cdef CppBuffer plain
         cdef string_view content
@@ -61,13 +100,17 @@ cdef class ColumnWindow:
                 )
                 if result == 0:
                     asked.reply.states_of(first, self.spacing, asked.states.data())
-            well_formed(result, "read")
+            well_formed(result, "read reply")
         self.parts.push_back(asked)
         self.replies.append(reply)
         self.data.append(keeper(reply, plain))
         self.tables.append(tag_table(asked.reply) if self.with_tags else None)
 
-    def open(self):
+    def open(self) -> list[int]:
+        """Return the positions that more must be asked about, object by object.
+
+        Those that are unwritten, filled, lost or forged, or without an answer.
+        """
         cdef uint32_t row
         cdef size_t k
         cdef uint8_t state
@@ -79,7 +122,35 @@ cdef class ColumnWindow:
                     found.append(self.spacing.after(self.parts[k].first, row))
         return found
 
-    def columns(self, dict settled not None, uint64_t start, uint64_t end, uint64_t bytes_max):
+    def columns(
+        self,
+        dict settled not None: dict[int, Entry | Gap],
+        uint64_t start,
+        uint64_t end,
+        uint64_t bytes_max,
+    ) -> tuple[
+        memoryview,
+        memoryview,
+        memoryview,
+        memoryview,
+        list[list[Gap | range]],
+        int | None,
+        list[tuple[str, ...]] | None,
+    ]:
+        """Return the columns of positions in ``[start, end)``.
+
+        Args:
+            settled: what the open positions hold by now.
+            start: one of the positions.
+            end: above ``start``.
+            bytes_max: bytes of data to stop before, below 2 GiB; one entry comes in any case.
+
+        Returns:
+            Positions (int64), timestamps (int64), offsets (int32) and data of the entries; the
+            positions without, a list for each of their rows between two entries: settled gaps as
+            they were given, and ranges of trimmed positions, which cover all read ones in them;
+            where to go on, None at the end; and the tags of each entry, None unless asked for.
+        """
         cdef vector[Cell] cells
         cdef Cell cell
         cdef Asked* asked
@@ -175,7 +246,10 @@ cdef class ColumnWindow:
         return None
 
 
-def entry_columns(list entries not None):
+def entry_columns(
+    list entries not None: list[Entry]
+) -> tuple[memoryview, memoryview, memoryview, memoryview]:
+    """Return positions, timestamps, offsets and data of entries, as :class:`ColumnWindow` does."""
     cdef vector[Cell] cells
     cdef Cell cell
     cdef Py_ssize_t total = 0

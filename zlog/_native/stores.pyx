@@ -1,39 +1,42 @@
-# Completions, stores over any host, and the one whose objects live in memory.
+# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
+"""What all stores share.
 
-from cpython.exc cimport PyErr_CheckSignals
+The C++ does the work; this turns values into Python's and back, releases the interpreter's lock
+around calls that may block, and looks for signals while it waits.
+"""
+
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from cython.operator cimport dereference as deref
 from libc.errno cimport ETIMEDOUT
-from libc.stddef cimport size_t
-from libcpp.map cimport map as cpp_map
-from libcpp.memory cimport make_shared, shared_ptr, unique_ptr
+from libc.stdint cimport uint64_t
+from libcpp cimport bool as cbool
+from libcpp.memory cimport make_shared, shared_ptr
+from libcpp.string cimport string
+from libcpp.string_view cimport string_view
 from libcpp.utility cimport move
+from libcpp.vector cimport vector
 from posix.unistd cimport getpid
 
-import math
-import time
+from zlog._native.completions cimport SLICE_MS, CompletionQueue, Wait
+from zlog._native.host cimport (
+    AsyncHost, CppCompletionQueue, Done, Pending, RequestBytes, Submission, Ticket, bytes_of,
+    raise_caught, view_of
+)
+from zlog._native.writes cimport Request, encode
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
 
 from zlog.errors import StoreUnavailable, ZlogError
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from zlog._native.local import SharedSequencer
 
 cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
     Done queue_completer(shared_ptr[CppCompletionQueue] queue, uint64_t token) except +raise_caught
-
-cdef extern from "cls_zlog/host/memory/memory_host.h" namespace "zlog" nogil:
-    cdef cppclass MemoryObject:
-        cpp_map[string, string] attrs
-        cpp_map[string, string] omap
-        string stream
-
-    cdef cppclass MemoryHost(AsyncHost):
-        MemoryHost()
-        cbool peek(const string& object, MemoryObject* out) except +raise_caught
-        void poke(const string& object, MemoryObject content) except +raise_caught
-
-
-# A wait that no event ends is cut into slices of this length: a signal may have come just before.
-cdef enum:
-    SLICE_MS = 100
 
 
 # The text of a str, which keeps it as long as it lives.
@@ -42,70 +45,6 @@ cdef string_view utf8_of(str text) except *:
     cdef const char* data = PyUnicode_AsUTF8AndSize(text, &size)
     return string_view(data, <size_t> size)
 
-
-cdef class Wait:
-    def __cinit__(self, timeout):
-        if timeout is not None and math.isnan(timeout):
-            raise ValueError("a timeout must be a number of seconds")
-        self.deadline = None if timeout is None else time.monotonic() + timeout
-
-    cdef int slice_ms(self, int most) except -1:
-        if self.deadline is None:
-            return most
-        return <int> math.ceil(min(max(self.deadline - time.monotonic(), 0) * 1000, most))
-
-    cdef bint over(self) except -1:
-        PyErr_CheckSignals()
-        return self.deadline is not None and time.monotonic() >= self.deadline
-
-
-cdef class CompletionQueue:
-    def __cinit__(self):
-        self.queue.reset(new CppCompletionQueue())
-        self.pid = getpid()
-
-    cdef int check_process(self) except -1:
-        if self.pid != getpid():
-            raise StoreUnavailable(
-                "a completion queue is of no use in a forked child",
-                hint="Make a new one there.",
-                retryable=False,
-            )
-        return 0
-
-    def fileno(self):
-        return deref(self.queue).fileno()
-
-    def put(self, uint64_t token, int code, bytes reply not None):
-        cdef CppCompletion done
-        self.check_process()
-        done.token, done.code, done.reply = token, code, CppBuffer.of(<string> reply)
-        deref(self.queue).push(done)
-
-    def drain(self):
-        cdef vector[CppCompletion] taken
-        cdef size_t i
-        self.check_process()
-        taken = deref(self.queue).drain()
-        out = []
-        for i in range(taken.size()):
-            out.append((taken[i].token, taken[i].code, reply_of(taken[i].reply)))
-        return out
-
-    def wait(self, timeout=None):
-        cdef Wait budget = Wait(timeout)
-        cdef CppCompletionQueue* queue = self.queue.get()
-        cdef int slice_ms
-        cdef bint ready
-        self.check_process()
-        while True:
-            slice_ms = budget.slice_ms(SLICE_MS)
-            with nogil:
-                ready = queue.wait(slice_ms)
-            if ready:
-                return True
-            if budget.over():
-                return False
 
 cdef shared_ptr[RequestBytes] payload_of(payload) except *:
     cdef string_view view
@@ -123,10 +62,17 @@ cdef shared_ptr[RequestBytes] payload_of(payload) except *:
 
 
 cdef class UnderWay:
+    """Operations that were submitted together."""
+
     cdef HostStore store
     cdef vector[Ticket] tickets
 
-    def give_up(self):
+    def give_up(self) -> None:
+        """Give them up: their replies are dropped, and nothing is kept for them.
+
+        Those that are not over end with -ECANCELED soon, where the store can take them back.
+        Whether they take effect is unknown.
+        """
         cdef Ticket ticket
         cdef shared_ptr[AsyncHost] host
         if self.store.pid == getpid():
@@ -138,6 +84,8 @@ cdef class UnderWay:
 
 
 cdef class HostStore:
+    """What all stores share; `zlog.store.Store` documents it."""
+
     # Once per object: its holder may rely on what it is over.
     cdef int attach(
         self, shared_ptr[AsyncHost] host, str url, str pool="", str namespace=""
@@ -161,8 +109,12 @@ cdef class HostStore:
         return self.host
 
     def execute(
-        self, str object not None, str method not None, payload, timeout=None
-    ):
+        self,
+        str object not None,
+        str method not None,
+        payload: bytes | Request,
+        timeout: float | None = None,
+    ) -> tuple[int, bytes]:
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef shared_ptr[Pending] pending = make_shared[Pending]()
         cdef bytes object_bytes = object.encode(), method_bytes = method.encode()
@@ -188,7 +140,12 @@ cdef class HostStore:
                 with nogil:
                     deref(host).give_up(ticket)
 
-    def submit(self, CompletionQueue queue not None, uint64_t token, calls):
+    def submit(
+        self,
+        CompletionQueue queue not None,
+        uint64_t token,
+        calls: Sequence[tuple[str, str, bytes | Request]],
+    ) -> UnderWay:
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef shared_ptr[CppCompletionQueue] results = queue.queue
         cdef vector[Submission] submissions
@@ -219,8 +176,12 @@ cdef class HostStore:
         return under_way
 
     def list_objects(
-        self, CompletionQueue queue not None, uint64_t token, str prefix not None, bytes after=b""
-    ):
+        self,
+        CompletionQueue queue not None,
+        uint64_t token,
+        str prefix not None,
+        bytes after not None=b"",
+    ) -> None:
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef string_view prefix_view = utf8_of(prefix), after_view = view_of(after)
         cdef Done done = queue_completer(queue.queue, token)
@@ -235,7 +196,7 @@ cdef class HostStore:
         str object not None,
         str method not None,
         bytes request not None,
-    ):
+    ) -> UnderWay:
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef string_view object_view = utf8_of(object), method_view = utf8_of(method)
         cdef shared_ptr[RequestBytes] payload = payload_of(request)
@@ -256,7 +217,7 @@ cdef class HostStore:
         str object not None,
         str method not None,
         bytes request not None,
-    ):
+    ) -> None:
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef string_view object_view = utf8_of(object), method_view = utf8_of(method)
         cdef shared_ptr[RequestBytes] payload = payload_of(request)
@@ -267,7 +228,7 @@ cdef class HostStore:
 
     def ask_monitor(
         self, CompletionQueue queue not None, uint64_t token, str command not None
-    ):
+    ) -> None:
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef string_view command_view = utf8_of(command)
         cdef Done done = queue_completer(queue.queue, token)
@@ -275,7 +236,7 @@ cdef class HostStore:
         with nogil:
             deref(host).ask_monitor(command_view, move(done))
 
-    def notify(self, str object not None):
+    def notify(self, str object not None) -> None:
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef string_view object_view = utf8_of(object)
         with nogil:
@@ -283,7 +244,7 @@ cdef class HostStore:
 
     def watch(
         self, CompletionQueue queue not None, uint64_t token, str object not None, uint64_t seen=0
-    ):
+    ) -> UnderWay:
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef string_view object_view = utf8_of(object)
         cdef Done done = queue_completer(queue.queue, token)
@@ -298,7 +259,7 @@ cdef class HostStore:
 
     def remove_watched(
         self, CompletionQueue queue not None, uint64_t token, str object not None
-    ):
+    ) -> None:
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef string_view object_view = utf8_of(object)
         cdef Done done = queue_completer(queue.queue, token)
@@ -306,17 +267,17 @@ cdef class HostStore:
         with nogil:
             deref(host).remove_watched(object_view, move(done))
 
-    def sequencer(self):
+    def sequencer(self) -> SharedSequencer | None:
         return None
 
-    def compact(self):
+    def compact(self) -> int:
         self.opened()
         raise ZlogError(
             f"{self.url} has no file that could be compacted",
             hint="Only an embedded store, file:///PATH, has one.",
         )
 
-    def close(self):
+    def close(self) -> None:
         cdef shared_ptr[AsyncHost] host
         if self.pid == getpid():
             host.swap(self.host)
@@ -325,11 +286,16 @@ cdef class HostStore:
                     deref(host).close()
                     host.reset()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self.opened()
         return self
 
-    def __exit__(self, kind, error, trace):
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def __reduce__(self):
@@ -350,30 +316,3 @@ cdef class HostStore:
             # The threads behind it live in the parent: even its destructor must not run here.
             left = new shared_ptr[AsyncHost]()
             left.swap(self.host)
-
-
-cdef class MemoryStore(HostStore):
-    cdef MemoryHost* memory  # owned by the host
-    cdef SharedSequencer shared
-
-    def __cinit__(self):
-        self.memory = new MemoryHost()
-        self.attach(shared_ptr[AsyncHost](self.memory), "mem://")
-        self.shared = SharedSequencer()
-
-    def sequencer(self):
-        self.opened()
-        return self.shared
-
-    def peek(self, str object not None):
-        cdef shared_ptr[AsyncHost] host = self.opened()
-        cdef MemoryObject content
-        if not self.memory.peek(<bytes> object.encode(), &content):
-            return None
-        return dict(content.attrs), dict(content.omap), content.stream
-
-    def poke(self, str object not None, attrs, omap, bytes stream not None):
-        cdef shared_ptr[AsyncHost] host = self.opened()
-        cdef MemoryObject content
-        content.attrs, content.omap, content.stream = attrs, omap, stream
-        self.memory.poke(<bytes> object.encode(), content)

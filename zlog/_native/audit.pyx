@@ -1,7 +1,21 @@
-# What an audit asks of stripe objects, and what it makes of the answers (cls_zlog/client/audit.h).
+# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
+"""Audits of what stripe objects answer about their positions (cls_zlog/client/audit.h)."""
 
+from cython.operator cimport dereference as deref
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libcpp.memory cimport unique_ptr
 from libcpp.set cimport set as cpp_set
+from libcpp.string_view cimport string_view
+from libcpp.vector cimport vector
 
+from zlog._native.completions cimport reply_view, well_formed
+from zlog._native.spacing cimport Spacing, spacing_of
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from zlog._native.completions import ReplyBytes
 
 cdef extern from "cls_zlog/client/append_ids.h" namespace "zlog" nogil:
     cdef cppclass CppAppendId "zlog::AppendId":
@@ -46,15 +60,16 @@ cdef extern from "cls_zlog/client/audit.h" namespace "zlog" nogil:
         bint next_part()
         void search_for(cpp_set[CppAppendId] ids) except +
 
-
 cdef dict AUDIT_STATES = {"trimmed": 3, "lost": 4, "unknown": 6}  # as in the enumerations
 cdef dict AUDIT_PASSES = {"all": 0, "appends": 1, "search": 2}
 
-
-AppendId = tuple[int, int, int]
+AppendId: TypeAlias = tuple[int, int, int]
+"""The identity of an append: its writer's id as two numbers, and its number."""
 
 
 class AuditCount(NamedTuple):
+    """Positions by what they hold; ``bytes`` is the entries' data, ``unknown`` has no answer."""
+
     entries: int
     bytes: int
     filled: int
@@ -70,15 +85,39 @@ cdef list rows_of(vector[AuditRow] rows):
 
 
 cdef class Audit:
+    """The state of a log's positions and of its appends, collected window by window, upwards.
+
+    A window is :meth:`begin`, then :meth:`add` or :meth:`rest` for each object until all positions
+    are covered, then :meth:`finish`.
+
+    Attributes:
+        counts: of all windows in passes for ``all``.
+        lost: lost positions of the last window, each range of one object.
+        unreadable: the same of those that a newer version stored.
+        holes: unwritten ones of the last window.
+        found: the last window's appends that were met before, further down; in passes for
+            ``search`` all that are searched for. With their positions, ascending.
+    """
+
     cdef unique_ptr[CppAudit] audit
     cdef uint64_t start
     cdef uint64_t end
 
     def __init__(self, size_t intervals_max=1_000_000):
+        """Make one that keeps a bounded number of intervals of appends, of some 80 bytes each."""
         self.audit.reset(new CppAudit(intervals_max))
         self.start = self.end = 0
 
-    def begin(self, str purpose not None, uint64_t start, uint64_t end, uint32_t spacing):
+    def begin(self, str purpose not None, uint64_t start, uint64_t end, uint32_t spacing) -> None:
+        """Begin with positions ``[start, end)`` of a stripe of this spacing.
+
+        Args:
+            purpose: ``all`` at first; ``appends`` after :meth:`next_part`, ``search`` after
+                :meth:`search_for`.
+            start: first position.
+            end: one past the last; a window has 2**24 positions at most.
+            spacing: of the stripe, packed.
+        """
         cdef uint8_t wanted = AUDIT_PASSES[purpose]
         cdef Spacing places = spacing_of(spacing)
         if not (start < end and end - start <= 1 << 24):
@@ -92,27 +131,34 @@ cdef class Audit:
             raise ValueError(f"position {first} is not in the window")
         return 0
 
-    def add(self, reply not None, uint64_t first):
+    def add(self, reply not None: ReplyBytes, uint64_t first) -> int:
+        """Take in a reply to verify; return the number of positions from ``first`` on that it covers.
+
+        Raises:
+            CorruptEntry: it is malformed.
+        """
         cdef string_view view = reply_view(reply)
         cdef uint32_t count = 0
         cdef int result
         self.check(first)
         with nogil:
             result = deref(self.audit).add(view, first, &count)
-        well_formed(2 if result > 0 else result, "verify")
+        well_formed(2 if result > 0 else result, "verify reply")
         return count
 
-    def rest(self, uint64_t first, str state not None):
+    def rest(self, uint64_t first, str state not None) -> None:
+        """Take an object's positions from ``first`` on as ``trimmed``, ``lost`` or ``unknown``."""
         cdef uint8_t told = AUDIT_STATES[state]
         self.check(first)
         deref(self.audit).rest(first, <AuditState> told)
 
-    def finish(self):
+    def finish(self) -> None:
+        """Take stock of the window."""
         with nogil:
             deref(self.audit).finish()
 
     @property
-    def counts(self):
+    def counts(self) -> AuditCount:
         cdef AuditCounts counts = deref(self.audit).counts()
         return AuditCount(
             counts.entries,
@@ -126,29 +172,31 @@ cdef class Audit:
         )
 
     @property
-    def lost(self):
+    def lost(self) -> list[range]:
         return rows_of(deref(self.audit).lost())
 
     @property
-    def unreadable(self):
+    def unreadable(self) -> list[range]:
         return rows_of(deref(self.audit).unreadable())
 
     @property
-    def holes(self):
+    def holes(self) -> list[range]:
         return rows_of(deref(self.audit).holes())
 
     @property
-    def found(self):
+    def found(self) -> list[tuple[AppendId, int]]:
         cdef vector[AuditAppend] found = deref(self.audit).found()
         return [
             ((each.id.writer_high, each.id.writer_low, each.id.number), each.position)
             for each in found
         ]
 
-    def next_part(self):
+    def next_part(self) -> bool:
+        """Go on to the appends that there was no room for; False when there are none."""
         return deref(self.audit).next_part()
 
-    def search_for(self, appends):
+    def search_for(self, appends: Iterable[AppendId]) -> None:
+        """Look for these from now on."""
         cdef cpp_set[CppAppendId] wanted
         cdef CppAppendId id
         for id.writer_high, id.writer_low, id.number in appends:

@@ -1,9 +1,13 @@
-# Entries as readers get them: made by the million, so made lean.
+# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
+"""Entries as readers get them: made by the million, so they are lean."""
 
 cimport cython
 from cpython.datetime cimport import_datetime, timedelta_new
+from libc.stdint cimport uint64_t
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import_datetime()
 
@@ -13,15 +17,16 @@ cdef object MICROSECOND = timedelta(microseconds=1)
 cdef uint64_t DAY_US = 86_400_000_000
 
 
-def from_timestamp(uint64_t us):
+def from_timestamp(uint64_t us) -> datetime:
+    """Turn stored time (µs since 1970, UTC) into an aware datetime; too large becomes the last."""
     cdef uint64_t days = us // DAY_US, rest = us % DAY_US
     if days > 2_932_896:  # 9999-12-31
         return LAST_TIME
     return EPOCH_ZERO + timedelta_new(<int> days, <int> (rest // 1_000_000), <int> (rest % 1_000_000))
 
-
 # The last time that was asked for, and its object: the entries of a batch have the same one.
 cdef uint64_t known_us = 0
+
 cdef object known_time = EPOCH_ZERO
 
 
@@ -40,39 +45,52 @@ cdef object time_of(uint64_t us):
 @cython.no_gc
 @cython.total_ordering
 cdef class Entry:
+    """One entry of a log, as a named tuple is: fields, indexing, unpacking, comparing, hashing.
+
+    Attributes:
+        position: where it stands, 0 ≤ position < 2**63.
+        data: its bytes, as appended.
+        timestamp: when its writer appended it, by the writer's clock, UTC, in microseconds.
+        end: one past its position: where a reader goes on, as after a Gap.
+        tags: its tags, each once, in no order; they are no part of the named tuple, but of what
+            makes two entries equal.
+    """
+
     __match_args__ = _fields = ("position", "data", "timestamp")
 
-    cdef uint64_t at
-    cdef uint64_t us
-    cdef readonly bytes data
-    cdef readonly tuple tags
 
-    def __init__(self, uint64_t position, bytes data not None, timestamp not None, tags=()):
+    def __init__(
+        self,
+        uint64_t position,
+        bytes data not None,
+        timestamp not None: datetime,
+        tags: Iterable[str] = (),
+    ):
         self.at, self.data, self.tags = position, data, tuple(tags)
         self.us = (timestamp - EPOCH_ZERO) // MICROSECOND
 
     @property
-    def position(self):
+    def position(self) -> int:
         return self.at
 
     @property
-    def end(self):
+    def end(self) -> int:
         return self.at + 1
 
     @property
-    def timestamp(self):
+    def timestamp(self) -> datetime:
         return time_of(self.us)
 
     cdef tuple fields(self):
         return self.at, self.data, time_of(self.us)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return 3
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter(self.fields())
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         return self.fields()[index]
 
     def __eq__(self, other):
@@ -84,19 +102,19 @@ cdef class Entry:
             return self.tags == that.tags or set(self.tags) == set(that.tags)
         return self.fields() == other if isinstance(other, tuple) else NotImplemented
 
-    def __lt__(self, other):
+    def __lt__(self, other: Entry | tuple[Any, ...]) -> bool:
         return self.fields() < tuple(other) if isinstance(other, (Entry, tuple)) else NotImplemented
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self.fields())
 
     def __reduce__(self):
         return Entry, (*self.fields(), self.tags)
 
-    def _asdict(self):
+    def _asdict(self) -> dict[str, Any]:
         return dict(zip(self._fields, self.fields()))
 
-    def _replace(self, **fields):
+    def _replace(self, **fields) -> Entry:
         return Entry(**{**self._asdict(), "tags": self.tags, **fields})
 
     def __repr__(self):
@@ -104,10 +122,3 @@ cdef class Entry:
         return (
             f"Entry(position={self.at!r}, data={self.data!r}, timestamp={time_of(self.us)!r}{tags})"
         )
-
-
-cdef inline Entry new_entry(uint64_t position, string_view data, uint64_t us, tuple tags):
-    cdef Entry entry = Entry.__new__(Entry)
-    entry.at, entry.us, entry.tags = position, us, tags
-    entry.data = bytes_of(data)
-    return entry

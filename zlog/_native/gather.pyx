@@ -1,19 +1,28 @@
-# Appends that gather until they leave together, and the coroutines that wait for them.
-#
-# What thousands of appends in flight cost is what the interpreter does for each of them. Here an
-# append is a single object: the coroutine that is awaited, and the future that its task waits for.
-# It is advanced through the slot that generators have (am_send), without an exception to carry its
-# result; and one callback of the event loop wakes the tasks of a whole round.
+# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
+"""Appends that gather until they leave together, and the coroutines that wait for them.
 
+The cost of thousands of appends in flight is what the interpreter does for each of them. Here an
+append is a single object: the coroutine that is awaited, and the future that its task waits for.
+It is advanced through the slot that generators have (am_send), without an exception to carry its
+result; and one callback of the event loop wakes the tasks of a whole round.
+"""
+
+cimport cython
 from cpython.exc cimport PyErr_WarnEx
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
-from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
+from zlog._native.clock cimport monotonic_seconds
+from zlog._native.new_entries cimport TAG_NAMES_BYTES_MAX, Tagged, tags_size
+
+import asyncio
 import contextvars
 from asyncio import CancelledError
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
-cimport cython
+if TYPE_CHECKING:
+    from zlog._native.new_entries import NewEntry
 
 cdef extern from "Python.h":
     void Py_DECREF_PTR "Py_DECREF"(PyObject* object)
@@ -33,12 +42,6 @@ cdef extern from "Python.h":
 cdef double NEVER = float("inf")
 
 
-cdef double monotonic_seconds() noexcept:
-    cdef timespec now
-    clock_gettime(CLOCK_MONOTONIC, &now)
-    return now.tv_sec + 1e-9 * now.tv_nsec
-
-
 # The life of an append.
 cdef enum AppendState:
     NEW  # not awaited yet, and nothing has happened
@@ -48,7 +51,13 @@ cdef enum AppendState:
 
 
 @cython.freelist(1024)
-cdef class Append:
+cdef class Append:  # Coroutine[Any, Any, int]
+    """An entry on its way: a coroutine that returns its position.
+
+    Awaiting it hands it in, and nothing happens before. To the task that awaits it, it is the
+    future as well. Cancelled before it has left, it is not sent.
+    """
+
     cdef Gathering gathering
     cdef object data
     cdef Py_ssize_t size  # bytes, tags included
@@ -63,16 +72,16 @@ cdef class Append:
 
     # What a coroutine has.
 
-    def __await__(self):
+    def __await__(self) -> Generator[Any, Any, int]:
         return self
 
-    def __iter__(self):  # for `yield from`
+    def __iter__(self) -> Generator[Any, Any, int]:  # for `yield from`
         return self
 
-    def __next__(self):
+    def __next__(self) -> Any:
         return self.send(None)
 
-    def send(self, value):
+    def send(self, value: None) -> Any:
         cdef PyObject* out = NULL
         cdef PySendResult result = advance(<PyObject*> self, NULL, &out)
         answer = <object> out
@@ -81,22 +90,22 @@ cdef class Append:
             return answer
         raise StopIteration(answer)
 
-    def throw(self, kind, value=None, trace=None):
+    def throw(self, kind: Any, value: Any = None, trace: Any = None) -> Any:
         self.end()
         error = kind if value is None else value
         if isinstance(error, type):
             error = error()
         raise error if trace is None else error.with_traceback(trace)
 
-    def close(self):
+    def close(self) -> None:
         self.end()
 
     @property
-    def __name__(self):
+    def __name__(self) -> str:
         return "append"
 
     @property
-    def __qualname__(self):
+    def __qualname__(self) -> str:
         return "Log.append"
 
     # What a task asks of a future for which it waits.
@@ -110,16 +119,16 @@ cdef class Append:
     def _asyncio_future_blocking(self, bint blocking):
         self.blocking = blocking
 
-    def get_loop(self):
+    def get_loop(self) -> Any:
         return None if self.gathering is None else self.gathering.loop
 
-    def add_done_callback(self, callback, *, context=None):
+    def add_done_callback(self, callback: Any, *, context: Any = None) -> None:
         if self.state != HANDED_IN or self.callback is not None:
             raise awaited_twice()
         self.context = contextvars.copy_context() if context is None else context
         self.callback = callback
 
-    def cancel(self, msg=None):
+    def cancel(self, msg: Any = None) -> bool:
         if self.state != HANDED_IN:
             return False
         self.complete(None, CancelledError() if msg is None else CancelledError(msg))
@@ -127,10 +136,10 @@ cdef class Append:
             self.gathering.loop.call_soon(self.callback, self, context=self.context)
         return True
 
-    def done(self):
+    def done(self) -> bool:
         return self.state in (COMPLETED, OVER)
 
-    def result(self):
+    def result(self) -> int:
         if self.error is not None:
             raise self.error
         return self.position
@@ -149,7 +158,7 @@ cdef class Append:
             PyErr_WarnEx(RuntimeWarning, "an append to a log was never awaited", 1)
 
 
-def awaited_twice():
+cdef awaited_twice():
     return RuntimeError("an append to a log is awaited once, and makes one entry")
 
 
@@ -174,11 +183,20 @@ cdef PySendResult advance(PyObject* this, PyObject* _, PyObject** out) except PY
     out[0] = <PyObject*> answer
     return result
 
-
 (<TypeSlots*> Append).tp_as_async.am_send = advance
 
 
 cdef class Gathering:
+    """Entries of one event loop's concurrent appends that wait to be sent together.
+
+    What is above ``waiting_bytes_max`` is held back, in the order of the calls, until there is
+    room. Not thread-safe: everything happens in the loop's thread.
+
+    Attributes:
+        waiting_bytes: data that waits, without what is held back.
+        alert: whether the loop is to call ``send`` when the next entry is handed in; once.
+    """
+
     cdef object loop
     cdef object send
     cdef object check
@@ -193,9 +211,20 @@ cdef class Gathering:
     cdef public bint alert
 
     def __init__(
-        self, loop, send, check, Py_ssize_t entry_bytes_max, Py_ssize_t waiting_bytes_max, timeout,
-        clock=None,
+        self,
+        loop: asyncio.AbstractEventLoop,
+        send: Callable[[], object],
+        check: Callable[[Sequence[bytes]], None],
+        Py_ssize_t entry_bytes_max,
+        Py_ssize_t waiting_bytes_max,
+        timeout: float | None,
+        clock: Callable[[], float] | None = None,
     ):
+        """Gather for ``loop``; ``check`` raises for an entry that is too large or not bytes-like.
+
+        An entry that was not taken out ``timeout`` seconds after it was handed in comes too late,
+        by ``clock`` or else by the machine's own, which costs less.
+        """
         self.loop, self.send, self.check = loop, send, check
         self.entry_bytes_max, self.waiting_bytes_max = entry_bytes_max, waiting_bytes_max
         self.timeout = NEVER if timeout is None else timeout
@@ -203,12 +232,14 @@ cdef class Gathering:
         self.waiting, self.blocked, self.completed = [], [], []
         self.alert = True
 
-    def append(self, data):
+    def append(self, data: NewEntry) -> Append:
+        """Return the coroutine that appends an entry."""
         cdef Append append = Append.__new__(Append)
         append.gathering, append.data = self, data
         return append
 
-    def __len__(self):
+    def __len__(self) -> int:
+        """Return how many appends wait, with those held back."""
         return len(self.waiting) + len(self.blocked)
 
     cdef int hand_in(self, Append append) except -1:
@@ -245,7 +276,14 @@ cdef class Gathering:
         self.waiting_bytes += append.size
         return 0
 
-    def take(self, Py_ssize_t entries_max, Py_ssize_t bytes_max):
+    def take(
+        self, Py_ssize_t entries_max, Py_ssize_t bytes_max
+    ) -> tuple[list[bytes], list[Append], list[Append]]:
+        """Take out what has waited longest: until a maximum is reached, but one at least.
+
+        Returns:
+            The entries, their appends, and the appends that come too late to be sent.
+        """
         cdef Append append
         cdef Py_ssize_t taken = 0, size = 0, tags = 0
         cdef double now = self.now()
@@ -277,7 +315,10 @@ cdef class Gathering:
         del self.blocked[:count]
         return 0
 
-    def complete(self, list appends, outcomes):
+    def complete(
+        self, list appends not None: list[Append], outcomes: Iterable[int | BaseException]
+    ) -> None:
+        """Give each append its position or its error; their tasks are woken by the event loop."""
         cdef Append append
         cdef bint wake = not self.completed
         for append, outcome in zip(appends, outcomes, strict=True):
@@ -291,7 +332,8 @@ cdef class Gathering:
         if wake:
             self.loop.call_soon(self.wake)
 
-    def wake(self):
+    def wake(self) -> None:
+        """Wake tasks. For the event loop only, which is asked to call it."""
         cdef Append append
         cdef list woken = self.completed
         cdef Py_ssize_t i = 0

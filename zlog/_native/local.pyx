@@ -1,0 +1,429 @@
+# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
+"""Stores on this machine, in memory and over LMDB, and the sequencer that their processes share.
+
+State that a process has once, such as the table of open databases (cls_zlog/host/lmdb/env.cc), is in
+the library of this module, and so no other module links it.
+"""
+
+from cython.operator cimport dereference as deref
+from libc.errno cimport (
+    EACCES, EAGAIN, EBUSY, EDQUOT, EIO, EMFILE, ENFILE, ENOMEM, ENOSPC, EOVERFLOW, EPERM, EPROTO,
+    EROFS, ESTALE, ETIMEDOUT
+)
+from libc.stdint cimport uint64_t
+from libcpp cimport bool as cbool
+from libcpp.map cimport map as cpp_map
+from libcpp.memory cimport shared_ptr, unique_ptr
+from libcpp.string cimport string
+
+from zlog._native.completions cimport SLICE_MS, Wait
+from zlog._native.host cimport AsyncHost, raise_caught
+from zlog._native.stores cimport HostStore
+
+import os
+from pathlib import Path
+
+from zlog._base.refusals import from_errno
+from zlog.errors import LogExhausted, SequencerTimeout, SequencerUnavailable, StoreUnavailable
+
+cdef extern from "cls_zlog/host/lmdb/shared_sequencer.h" namespace "zlog" nogil:
+    cdef cppclass CppSharedSequencer "zlog::SharedSequencer":
+        @staticmethod
+        int open(const string& directory, shared_ptr[CppSharedSequencer]* sequencer) except +raise_caught
+        @staticmethod
+        int open_anonymous(shared_ptr[CppSharedSequencer]* sequencer) except +raise_caught
+        int activate(uint64_t log_id, uint64_t epoch, uint64_t tail)
+        int next(uint64_t log_id, uint64_t epoch, uint64_t count, uint64_t* first)
+        int tail(uint64_t log_id, uint64_t epoch, uint64_t* tail)
+        int wait(uint64_t log_id, uint64_t epoch, uint64_t position, int timeout_ms, uint64_t* tail)
+        int release(uint64_t log_id)
+
+cdef extern from "cls_zlog/host/memory/memory_host.h" namespace "zlog" nogil:
+    cdef cppclass MemoryObject:
+        cpp_map[string, string] attrs
+        cpp_map[string, string] omap
+        string stream
+
+    cdef cppclass MemoryHost(AsyncHost):
+        MemoryHost()
+        cbool peek(const string& object, MemoryObject* out) except +raise_caught
+        void poke(const string& object, MemoryObject content) except +raise_caught
+
+cdef extern from "cls_zlog/host/lmdb/embedded_host.h" namespace "zlog" nogil:
+    cdef cppclass EmbeddedHost(AsyncHost):
+        @staticmethod
+        int open(
+            const string& directory,
+            size_t map_bytes,
+            cbool read_only,
+            unique_ptr[EmbeddedHost]* host,
+            string* reason,
+        ) except +raise_caught
+        int compact(string* reason)
+        int room_inside(uint64_t* bytes)
+
+cdef extern from "cls_zlog/host/lmdb/restore.h" namespace "zlog" nogil:
+    int restore_store(const string& directory, const string& backup, string* reason) except +raise_caught
+
+cdef extern from "<errno.h>" nogil:
+    int EUCLEAN  # Linux's own, which Cython does not have
+
+DIRECTORY_HINT = "`zlog doctor` examines the store's directory."
+DIRECTORY_HINTS = {-ENOSPC: "Free space on its disk."} | {
+    -code: from_errno(-code, "").hint for code in (EMFILE, ENFILE, ENOMEM)
+}
+
+
+# True when the log is active at the epoch that was asked for, False when not.
+cdef bint granted(int error) except -1:
+    if error == 0:
+        return True
+    if error == -ESTALE:
+        return False
+    if error == -ETIMEDOUT:
+        raise SequencerTimeout(
+            "a stopped process holds the shared sequencer",
+            hint="Let it go on (`kill -CONT`), or end it.",
+        )
+    if error == -ENOSPC:
+        raise SequencerUnavailable(
+            "the shared sequencer serves 1024 logs and has no room for another",
+            hint="Remove logs, or keep some in another directory.",
+        )
+    if error == -EOVERFLOW:
+        raise LogExhausted("the log has no position left below 2^63")
+    raise SequencerUnavailable(
+        f"the shared sequencer failed: {os.strerror(-error)}", hint=DIRECTORY_HINT
+    )
+
+
+cdef class SharedSequencer:
+    """A sequencer that the processes using one directory share through memory (`mmap`).
+
+    A hint as every sequencer is: what it grants counts only as long as the objects' epochs say so.
+    Serves up to 1024 logs. Raises `zlog.SequencerUnavailable`, or `zlog.SequencerTimeout` when a
+    stopped process holds it.
+    """
+
+    cdef shared_ptr[CppSharedSequencer] shared
+
+    def __cinit__(self, directory: str | os.PathLike[str] | None = None):
+        """Share the one in ``directory``; None makes one for this process and its children."""
+        cdef string folder = b"" if directory is None else os.fsencode(directory)
+        cdef int error
+        with nogil:
+            if folder.empty():
+                error = CppSharedSequencer.open_anonymous(&self.shared)
+            else:
+                error = CppSharedSequencer.open(folder, &self.shared)
+        if error != 0:
+            raise SequencerUnavailable(
+                f"can't share a sequencer in {directory}: {os.strerror(-error)}",
+                hint=DIRECTORY_HINTS.get(error, DIRECTORY_HINT),
+            )
+
+    def activate(self, uint64_t log_id, uint64_t epoch, uint64_t tail) -> bool:
+        """Let positions from ``tail`` on be granted; False unless ``epoch`` is above the last."""
+        cdef int error
+        with nogil:
+            error = deref(self.shared).activate(log_id, epoch, tail)
+        return granted(error)
+
+    def next(self, uint64_t log_id, uint64_t epoch, uint64_t count) -> int | None:
+        """Grant ``count`` positions and return the first; None when not active at ``epoch``."""
+        cdef uint64_t first = 0
+        cdef int error
+        with nogil:
+            error = deref(self.shared).next(log_id, epoch, count, &first)
+        return first if granted(error) else None
+
+    def tail(self, uint64_t log_id, uint64_t epoch) -> int | None:
+        """Return the next position to be granted; None when not active at ``epoch``."""
+        cdef uint64_t tail = 0
+        cdef int error
+        with nogil:
+            error = deref(self.shared).tail(log_id, epoch, &tail)
+        return tail if granted(error) else None
+
+    def wait(
+        self, uint64_t log_id, uint64_t epoch, uint64_t position, timeout: float | None = None
+    ) -> int | None:
+        """Block until the tail is above ``position`` and return it.
+
+        None after ``timeout`` seconds, or once another epoch is active. Ctrl-C interrupts it.
+        """
+        cdef Wait budget = Wait(timeout)
+        cdef uint64_t tail = 0
+        cdef int error, slice_ms
+        while True:
+            slice_ms = budget.slice_ms(SLICE_MS)
+            with nogil:
+                error = deref(self.shared).wait(log_id, epoch, position, slice_ms, &tail)
+            if error != -EAGAIN:
+                return tail if granted(error) else None
+            if budget.over():
+                return None
+
+    def release(self, uint64_t log_id) -> None:
+        """Forget a log that is gone."""
+        cdef int error
+        with nogil:
+            error = deref(self.shared).release(log_id)
+        granted(error)
+
+
+cdef class MemoryStore(HostStore):
+    """Objects in this process's memory, for tests and simulation."""
+
+    cdef MemoryHost* memory  # owned by the host
+    cdef SharedSequencer shared
+
+    def __cinit__(self):
+        self.memory = new MemoryHost()
+        self.attach(shared_ptr[AsyncHost](self.memory), "mem://")
+        self.shared = SharedSequencer()
+
+    def sequencer(self) -> SharedSequencer:
+        self.opened()
+        return self.shared
+
+    def peek(
+        self, str object not None
+    ) -> tuple[dict[bytes, bytes], dict[bytes, bytes], bytes] | None:
+        """Copy an object out: attributes, keys, bytestream. None when there is none."""
+        cdef shared_ptr[AsyncHost] host = self.opened()
+        cdef MemoryObject content
+        if not self.memory.peek(<bytes> object.encode(), &content):
+            return None
+        return dict(content.attrs), dict(content.omap), content.stream
+
+    def poke(
+        self,
+        str object not None,
+        attrs: dict[bytes, bytes],
+        omap: dict[bytes, bytes],
+        bytes stream not None,
+    ) -> None:
+        """Put an object in as it is, damaged as a test likes."""
+        cdef shared_ptr[AsyncHost] host = self.opened()
+        cdef MemoryObject content
+        content.attrs, content.omap, content.stream = attrs, omap, stream
+        self.memory.poke(<bytes> object.encode(), content)
+
+MAP_BYTES = 1 << 40  # address space, not memory or disk: the file grows as it fills
+
+
+cdef check_holds_store(path):
+    data, sequencer = os.path.join(path, "data.mdb"), os.path.join(path, "sequencer")
+    try:
+        if os.stat(data).st_size > 0:
+            return
+    except FileNotFoundError:
+        pass
+    except NotADirectoryError:
+        raise not_a_directory(path) from None
+    except OSError:
+        return  # opening it tells what is wrong
+    if not os.path.exists(sequencer):  # with it, opening tells that the database was lost
+        failure = StoreUnavailable(
+            f"there is no store in {os.path.abspath(path)}",
+            hint="`zlog create` makes one; check the URL and $ZLOG_STORE.",
+        )
+        failure.retryable = False
+        raise failure
+
+
+cdef size_of(file):
+    try:
+        return os.stat(file).st_size
+    except OSError as failed:
+        raise from_errno(-failed.errno, f"can't look at {file}") from failed
+
+
+cdef not_a_directory(path):
+    failure = StoreUnavailable(
+        f"{os.path.abspath(path)} is not a directory, as an embedded store is",
+        hint="Choose another path; check the URL and $ZLOG_STORE.",
+    )
+    failure.retryable = False
+    return failure
+
+
+cdef make_directory(path):
+    try:
+        os.makedirs(path, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise not_a_directory(path) from None
+    except OSError as failed:
+        raise StoreUnavailable(
+            f"can't make the store's directory {os.fspath(path)}: {failed.strerror}",
+            hint="Choose a directory that this user may write to.",
+        ) from failed
+
+READ_ONLY_URL = "?mode=ro"
+
+NOT_OPENED = {
+    # What happened, what to do, and whether it may be otherwise later.
+    -EPROTO: (
+        "{folder} holds something else, or a store of another version of zlog{more}",
+        "Choose another directory, or use the version that made it.",
+        False,
+    ),
+    -EIO: ("can't open the store in {folder}: {reason}", "Restore it from a backup.", False),
+    -EBUSY: ("can't open the store in {folder}: {reason}", "Try again when that is over.", True),
+    -EUCLEAN: (
+        "{folder} holds another database than the one that was written there, or an earlier state"
+        " of it: data.mdb was put back from a backup, or overwritten",
+        "To go on with what it holds now, end all processes that use the store and run"
+        " `zlog store restore`.",
+        False,
+    ),
+    -EACCES: (
+        "can't open the store in {folder}: {reason}",
+        "To write, this user needs the right to read and write the directory and its files. To read,"
+        f" it is enough to put {READ_ONLY_URL} at the end of the URL.",
+        False,
+    ),
+}
+NOT_OPENED[-EPERM] = NOT_OPENED[-EROFS] = NOT_OPENED[-EACCES]
+
+
+cdef not_opened(str folder, int error, str reason, bint read_only):
+    more = f" ({reason})" if reason else ""
+    if error not in NOT_OPENED:
+        return from_errno(error, f"can't open the store in {folder}{more}")
+    text, hint, retryable = NOT_OPENED[error]
+    if read_only and error == -EACCES:
+        hint = "Ask its owner for permission to read data.mdb."
+    reason = reason or os.strerror(-error)
+    failure = StoreUnavailable(text.format(folder=folder, more=more, reason=reason), hint=hint)
+    failure.retryable = retryable
+    return failure
+
+
+def restore(path: str | os.PathLike[str], backup: str | os.PathLike[str]) -> None:
+    """Put the store in a directory back to a backup, a database file; `zlog.store.restore`."""
+    folder, file = os.path.realpath(path), os.fspath(backup)
+    cdef string directory = os.fsencode(folder), source = os.fsencode(file), reason
+    cdef int error
+    with nogil:
+        error = restore_store(directory, source, &reason)
+    if error != 0:
+        raise not_restored(folder, file, error, reason.decode())
+
+
+cdef not_restored(str folder, str backup, int error, str reason):
+    if error == -EBUSY:
+        return StoreUnavailable(
+            f"can't restore the store in {folder}: {reason}",
+            hint=f"End those who use it (`fuser -v {folder}/data.mdb` lists them), then try again.",
+        )
+    if error in (-EPROTO, -EIO):
+        more = f" ({reason})" if reason else ""
+        return StoreUnavailable(
+            f"{backup} is no embedded store of this version of zlog, or is damaged{more}",
+            hint="Take another backup.",
+            retryable=False,
+        )
+    return from_errno(error, f"restore the store in {folder} from {backup}")
+
+
+cdef class EmbeddedStore(HostStore):
+    """Objects in a local directory (LMDB), for any number of processes at once.
+
+    What was answered is on disk. Writing methods of all threads share transactions and syncs.
+    """
+
+    cdef EmbeddedHost* embedded  # owned by the host
+    cdef readonly str path
+    cdef SharedSequencer shared
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        size_t map_bytes=MAP_BYTES,
+        create: bool = True,
+        bint read_only=False,
+    ):
+        """Open the store in a directory.
+
+        Args:
+            path: the directory; on a local file system.
+            create: make directory and store if they are missing.
+            map_bytes: how far the store may grow. Takes address space, not memory or disk; less
+                is taken where the process may not have so much. Beyond it writes get ENOSPC.
+            read_only: make and change nothing; permission to read is enough. Methods that write
+                are answered with EROFS. Beside processes that write, it must be possible to write
+                lock.mdb all the same, in which LMDB lists readers; else it does not open, or
+                methods are answered with ETXTBSY once such a process has come.
+
+        Raises:
+            StoreUnavailable: it is missing, does not open, is damaged, or is no store.
+        """
+        cdef unique_ptr[EmbeddedHost] host
+        cdef string directory, reason
+        cdef size_t bytes_wanted = map_bytes
+        cdef int error
+        if read_only or not create:
+            check_holds_store(path)
+        if not read_only:
+            make_directory(path)
+        folder = os.path.realpath(path)
+        directory = os.fsencode(folder)
+        with nogil:
+            error = EmbeddedHost.open(directory, bytes_wanted, read_only, &host, &reason)
+        if error != 0:
+            raise not_opened(folder, error, reason.decode(), read_only)
+        url = Path(folder).as_uri() + (READ_ONLY_URL if read_only else "")
+        self.embedded = host.get()
+        self.attach(shared_ptr[AsyncHost](host.release()), url)
+        self.path, self.read_only = folder, read_only
+        status = os.stat(folder)
+        self.identity = f"{status.st_dev:x}.{status.st_ino:x}"
+
+    def sequencer(self) -> SharedSequencer | None:
+        self.opened()
+        if self.shared is None and not self.read_only:
+            self.shared = SharedSequencer(self.path)
+        return self.shared
+
+    def compact(self) -> int:
+        cdef shared_ptr[AsyncHost] host = self.opened()
+        cdef string reason
+        cdef int error
+        file = os.path.join(self.path, "data.mdb")
+        before = size_of(file)
+        with nogil:
+            error = self.embedded.compact(&reason)
+        if error == -EBUSY:
+            raise StoreUnavailable(
+                f"can't compact {file}: {reason.decode()}",
+                hint=f"End them (`fuser -v {file}` lists them), then try again.",
+            )
+        if error in (-ENOSPC, -EDQUOT):
+            raise StoreUnavailable(
+                f"can't compact {file}: its disk has no room for the copy that takes its place",
+                hint="Free space on the disk by other means, or move the store to a larger one."
+                f" The copy takes {before:,} bytes less what is free in the file, which appends"
+                " use without it.",
+            )
+        if error != 0:
+            more = f" ({reason.decode()})" if reason.size() else ""
+            raise from_errno(error, f"can't compact {file}{more}")
+        return before - size_of(file)
+
+    def room_inside(self) -> int:
+        """Return how many bytes of data fit into the file's free pages, as on a full disk.
+
+        Raises:
+            StoreUnavailable: the store is closed, or can't be read.
+        """
+        cdef shared_ptr[AsyncHost] host = self.opened()
+        cdef uint64_t room = 0
+        cdef int error
+        with nogil:
+            error = self.embedded.room_inside(&room)
+        if error != 0:
+            raise from_errno(error, f"can't find out how much of {self.path} is free")
+        return room

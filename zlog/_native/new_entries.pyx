@@ -1,0 +1,339 @@
+# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
+"""Entries that are appended: with tags, in lists and in columns."""
+
+cimport cython
+from cpython.bytes cimport PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize
+from libc.stdint cimport int32_t, uint32_t
+from libcpp.string cimport string
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from zlog.errors import InvalidTag
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+cdef extern from "Python.h":
+    Py_buffer* PyMemoryView_GET_BUFFER(object view)
+
+
+@cython.final
+@cython.freelist(1024)
+@cython.no_gc
+cdef class Tagged:
+    """An entry on its way in that has tags: an item of a list of entries, as bytes are.
+
+    Two are equal if data and tags are, in whatever order these come. Its length is that of the
+    data.
+
+    Args:
+        data: the entry.
+        tags: see :func:`tags_checked`.
+    """
+
+
+    def __init__(self, data: Buffer, tags: Iterable[str]):
+        self.data = data if type(data) is bytes else bytes(buffer_of(data))
+        self.tags = checked_tags(tags)
+
+    def __len__(self) -> int:
+        return PyBytes_GET_SIZE(self.data)
+
+    def __eq__(self, other):
+        if not isinstance(other, Tagged):
+            return NotImplemented
+        return self.data == (<Tagged> other).data and set(self.tags) == set((<Tagged> other).tags)
+
+    def __hash__(self) -> int:
+        return hash((self.data, frozenset(self.tags)))
+
+    def __repr__(self):
+        return f"Tagged({self.data!r}, {self.tags!r})"
+
+NewEntry: TypeAlias = bytes | Tagged
+"""An entry to append."""
+
+# Tuples of tags that were checked, with the result: programs give the same ones again and again.
+cdef dict tags_known = {}
+cdef enum:
+    TAGS_KNOWN_MAX = 4096
+
+
+cdef object buffer_of(item):
+    if isinstance(item, str):
+        raise TypeError("an entry is bytes, not str: encode it first, as in text.encode()")
+    try:
+        return memoryview(item)
+    except TypeError:
+        raise TypeError(f"an entry is bytes, not {item!r}") from None
+
+
+def tags_checked(tags: Iterable[str]) -> tuple[str, ...]:
+    """Return the tags of an entry, each once.
+
+    Raises:
+        InvalidTag: there are more than 64, or one does not have 1 to 128 bytes in UTF-8.
+        TypeError: this is one text, or not a collection of texts.
+    """
+    return checked_tags(tags)
+
+
+cdef tuple checked_tags(tags):
+    if type(tags) is not tuple:
+        return check_tags(tags)
+    try:
+        found = tags_known.get(tags)
+    except TypeError:  # one of them can't be hashed, and is no text
+        return check_tags(tags)
+    if found is None:
+        found = check_tags(tags)
+        if len(tags_known) >= TAGS_KNOWN_MAX:
+            tags_known.clear()
+        tags_known[tags] = found
+    return <tuple> found
+
+
+cdef tuple check_tags(tags):
+    cdef Py_ssize_t size
+    if isinstance(tags, (str, bytes)):
+        raise TypeError(f"tags are a collection of text, not one: write ({tags!r},)")
+    if not isinstance(tags, Iterable):
+        raise TypeError(f"tags are a collection of text, not {tags!r}")
+    found = tuple(tags)
+    for tag in found:
+        if not isinstance(tag, str):
+            raise TypeError(f"a tag is text, not {tag!r}")
+    found = tuple(dict.fromkeys(found))
+    if len(found) > ENTRY_TAGS_MAX:
+        raise InvalidTag(f"{len(found)} tags; an entry has up to {ENTRY_TAGS_MAX}")
+    for tag in found:
+        try:
+            size = len(tag.encode())
+        except UnicodeEncodeError:
+            raise InvalidTag(f"the tag {tag!r} is not valid text: it has half a character") from None
+        if not 0 < size <= TAG_BYTES_MAX:
+            raise InvalidTag(
+                f"the tag {tag[:40]!r} has {size} bytes in UTF-8; tags have 1 to {TAG_BYTES_MAX}"
+            )
+    return found
+
+
+cdef object new_tagged(data, tuple tags):
+    cdef Tagged made
+    if not tags:
+        return data
+    made = Tagged.__new__(Tagged)
+    made.data = data if type(data) is bytes else bytes(buffer_of(data))
+    made.tags = tags
+    return made
+
+
+def with_tags(data: bytes, tags: Iterable[str]) -> NewEntry:
+    """Return an entry that has these tags; ``data`` itself if there are none."""
+    return new_tagged(data, checked_tags(tags))
+
+
+def tagged(entries: Sequence[Buffer], tags: Iterable[str]) -> Sequence[NewEntry]:
+    """Return entries that all have these tags: ``entries`` itself where there are none."""
+    cdef tuple checked = checked_tags(tags)
+    return [new_tagged(data, checked) for data in entries] if checked else entries
+
+
+def tagged_each(entries: Sequence[Buffer], tags: Sequence[Iterable[str]]) -> list[NewEntry]:
+    """Return entries with the tags of each. ValueError: these are not as many."""
+    if len(entries) != len(tags):
+        raise ValueError(f"tags_each has tags for {len(tags)} entries, and there are {len(entries)}")
+    return [new_tagged(data, checked_tags(own)) for data, own in zip(entries, tags)]
+
+
+@cython.final
+cdef class EntryColumn:  # Sequence[bytes]
+    """Contiguous entries, as in a column of Arrow, without an object for each of them.
+
+    It is appended like a list of entries. Nothing is copied: the memory must not change.
+
+    Args:
+        offsets: (n + 1) × int32; entry i is ``data[offsets[i]:offsets[i + 1]]``.
+        data: the bytes.
+
+    Raises:
+        ValueError: the offsets do not ascend, or are not all in the data.
+    """
+
+
+    def __init__(self, offsets: Buffer, data: Buffer):
+        cdef memoryview ends = memoryview(offsets), content = memoryview(data)
+        cdef Py_buffer* of_ends = PyMemoryView_GET_BUFFER(ends)
+        cdef Py_buffer* of_content = PyMemoryView_GET_BUFFER(content)
+        cdef Py_ssize_t i
+        if not ends.c_contiguous or not content.c_contiguous or of_ends.len % 4 or not of_ends.len:
+            raise ValueError("a column is made of (n + 1) × int32, and bytes")
+        self.keeper = (ends, content)
+        self.ends, self.data = <const int32_t*> of_ends.buf, <const char*> of_content.buf
+        self.count = of_ends.len // 4 - 1
+        for i in range(self.count):
+            if self.ends[i] > self.ends[i + 1]:
+                raise ValueError("a column's offsets ascend")
+        if self.ends[0] < 0 or self.ends[self.count] > of_content.len:
+            raise ValueError("a column's offsets lie in its data")
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, which: Any) -> Any:
+        cdef EntryColumn part
+        cdef Py_ssize_t i
+        if isinstance(which, slice):
+            start, stop, step = which.indices(self.count)
+            if step != 1:
+                raise ValueError("a part of a column is made of entries in a row")
+            part = EntryColumn.__new__(EntryColumn)
+            part.keeper, part.data = self.keeper, self.data
+            part.ends, part.count = self.ends + <Py_ssize_t> start, max(0, stop - start)
+            return part
+        i = which
+        if not 0 <= i < self.count:
+            raise IndexError("a column is counted from its beginning, up to its length")
+        return PyBytes_FromStringAndSize(self.data + self.ends[i], self.size(i))
+
+    cdef Py_ssize_t size(self, Py_ssize_t i) noexcept:
+        return self.ends[i + 1] - self.ends[i]
+
+Sequence.register(EntryColumn)
+
+
+def entries_check(
+    entries: Sequence[Buffer | Tagged], Py_ssize_t bytes_max
+) -> tuple[int, int] | None:
+    """Return index and size of the first entry that is too large; None when all fit.
+
+    Raises:
+        TypeError: an entry is not bytes-like.
+    """
+    cdef Py_ssize_t i, size
+    if isinstance(entries, EntryColumn):
+        for i in range((<EntryColumn> entries).count):
+            size = (<EntryColumn> entries).size(i)
+            if size > bytes_max:
+                return i, size
+        return None
+    for i in range(len(entries)):
+        item = entries[i]
+        if type(item) is bytes:
+            size = PyBytes_GET_SIZE(item)
+        elif type(item) is Tagged:
+            size = PyBytes_GET_SIZE((<Tagged> item).data)
+        else:
+            size = buffer_of(item).nbytes
+        if size > bytes_max:
+            return i, size
+    return None
+
+
+def entries_owned(entries: Sequence[Buffer | Tagged]) -> Sequence[NewEntry]:
+    """Return the same entries as immutable bytes or Tagged: ``entries`` itself if it can be.
+
+    Raises:
+        TypeError: an entry is not bytes-like.
+    """
+    cdef Py_ssize_t i
+    if isinstance(entries, EntryColumn):
+        return entries
+    for i in range(len(entries)):
+        if type(entries[i]) is not bytes and type(entries[i]) is not Tagged:
+            return [
+                item if type(item) in (bytes, Tagged) else bytes(buffer_of(item))
+                for item in entries
+            ]
+    return entries
+
+
+def entries_cut(
+    entries: Sequence[Buffer | Tagged], Py_ssize_t start, Py_ssize_t count_max, Py_ssize_t bytes_max
+) -> int:
+    """Return the end of the longest ``entries[start:end]`` within both limits, one at least.
+
+    Their tags are within what one write takes.
+    """
+    cdef Py_ssize_t end = start, total = len(entries), left = bytes_max, size
+    cdef bint in_column = isinstance(entries, EntryColumn)
+    cdef Py_ssize_t names = TAG_NAMES_BYTES_MAX, ids = TAG_IDS_MAX
+    last = None
+    while end < total and end - start < count_max:
+        if in_column:
+            size = (<EntryColumn> entries).size(end)
+        else:
+            item = entries[end]
+            if type(item) is bytes:
+                size = PyBytes_GET_SIZE(item)
+            elif type(item) is Tagged:
+                size = PyBytes_GET_SIZE((<Tagged> item).data)
+                ids -= len((<Tagged> item).tags)
+                if (<Tagged> item).tags is not last:
+                    last = (<Tagged> item).tags
+                    names -= tags_size(item)
+            else:
+                size = memoryview(item).nbytes
+        if (size > left or names < 0 or ids < 0) and end > start:
+            break
+        left -= size
+        end += 1
+    return end
+
+
+def tags_bytes(entries: Sequence[Buffer | Tagged]) -> int:
+    """Return the most bytes that the tags of entries take in a write: one more than each tag has."""
+    cdef Py_ssize_t i, size = 0
+    if isinstance(entries, EntryColumn):
+        return 0
+    for i in range(len(entries)):
+        item = entries[i]
+        if type(item) is Tagged:
+            size += tags_size(<Tagged> item)
+    return size
+
+
+cdef class TagsTaken:
+
+    def __cinit__(self):
+        self.ids = {}
+        self.taken.begins.push_back(0)
+
+    cdef int add(self, object tags) except -1:
+        cdef Py_ssize_t length
+        cdef const char* text
+        cdef size_t at
+        if tags is self.last:
+            for at in range(self.last_begin, self.last_end):
+                self.taken.ids.push_back(self.taken.ids[at])
+        else:
+            self.last, self.last_begin = tags, self.taken.ids.size()
+            for tag in <tuple> tags:
+                found = self.ids.get(tag)
+                if found is None:
+                    found = self.ids[tag] = len(self.ids)
+                    text = PyUnicode_AsUTF8AndSize(tag, &length)
+                    self.taken.names.push_back(string(text, <size_t> length))
+                self.taken.ids.push_back(<uint32_t> found)
+            self.last_end = self.taken.ids.size()
+        self.taken.begins.push_back(<uint32_t> self.taken.ids.size())
+        return 0
+
+
+cdef TagsTaken tags_taken(owned):
+    cdef TagsTaken taken = None
+    cdef Py_ssize_t i, count = len(owned)
+    if isinstance(owned, EntryColumn):
+        return None
+    for i in range(count):
+        item = owned[i]
+        if type(item) is Tagged:
+            if taken is None:
+                taken = TagsTaken.__new__(TagsTaken)
+                taken.taken.begins.assign(<size_t> i + 1, 0)
+            taken.add((<Tagged> item).tags)
+        elif taken is not None:
+            taken.add(())
+    return taken

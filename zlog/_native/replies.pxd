@@ -1,0 +1,92 @@
+cimport cython
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libcpp cimport bool as cbool
+from libcpp.memory cimport unique_ptr
+from libcpp.string_view cimport string_view
+from libcpp.vector cimport vector
+
+from zlog._native.host cimport CppBuffer
+from zlog._native.spacing cimport Spacing
+
+
+cdef extern from "cls_zlog/wire/tags.h" namespace "zlog" nogil:
+    cdef cppclass CppTags "zlog::Tags":
+        cbool any()
+
+    cdef cppclass CppTagsReader "zlog::TagsReader":
+        CppTagsReader(const CppTags& tags) except +
+        const vector[string_view]& names()
+        const CppTags& tags()
+        uint32_t begin_of(uint32_t i)
+        uint32_t count_of(uint32_t i)
+
+cdef extern from "cls_zlog/client/mac.h" namespace "zlog" nogil:
+    cdef cppclass CppMacKey "zlog::MacKey":
+        CppMacKey()
+        CppMacKey(string_view key) except +
+        cbool known()
+
+cdef extern from "cls_zlog/wire/read_reply.h" namespace "zlog" nogil:
+    # Its enumerations are read as the bytes that they are on the wire.
+    cdef cppclass Column[T]:
+        T operator[](uint32_t i)
+
+cdef extern from "cls_zlog/client/taken_reply.h" namespace "zlog" nogil:
+    cdef uint8_t forged_state
+
+    cdef cppclass CppReadReply "zlog::TakenReply":
+        const CppMacKey* mac
+        cbool with_data
+        uint32_t count
+        cbool with_ids
+        Column[uint64_t] timestamps
+        Column[uint64_t] numbers
+        CppTags tags
+        string_view data_of(uint32_t i)
+        string_view writer_of(uint32_t i)
+        uint8_t reason_of "reason_of"(uint32_t i)
+        void states_at(const uint64_t* positions, uint8_t* out) except +
+        void states_of(uint64_t first, const Spacing& spacing, uint8_t* out) except +
+
+    CppBuffer open_blocks(CppReadReply* reply) except +
+
+
+cdef enum:  # states of a position that are looked for here, and one beside them all
+    WRITTEN = 0
+    FILLED = 2
+    TRIMMED = 3
+    LOST = 4
+    UNREADABLE = 5
+    UNANSWERED = 255
+
+
+@cython.final
+cdef class MacKey:
+    cdef unique_ptr[CppMacKey] key
+
+
+cdef inline const CppMacKey* mac_of(MacKey mac) noexcept:
+    if mac is None:
+        return NULL
+    return mac.key.get()
+
+
+# The tags of a reply's entries, as tuples of text. Entries with one tag, the same, share theirs.
+cdef class TagTable:
+    cdef unique_ptr[CppTagsReader] reader
+    cdef list names
+    cdef list alone
+
+    cdef tuple of(self, uint32_t i)
+
+
+# None if no entry has tags. Bytes that are not UTF-8, which only a hostile writer sends, are
+# escaped.
+cdef TagTable tag_table(const CppReadReply& reply)
+
+# Decodes a reply to a read of `asked` positions of a log with these MACs, and decompresses its
+# blocks into `plain` if data was asked for. The key is used when states are asked for.
+cdef int decode_read_reply(
+    string_view reply, uint64_t asked, const CppMacKey* mac, bint with_data, CppReadReply* out,
+    CppBuffer* plain
+) except -1 nogil

@@ -1,0 +1,440 @@
+# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
+"""Replies of the methods that carry entries (cls_zlog/wire/read_reply.h).
+
+The functions that decode raise `zlog.CorruptEntry` for bytes that are not such a reply, and
+`zlog.UnsupportedVersion` for a reply of a later version.
+"""
+
+cimport cython
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libcpp cimport bool as cbool
+from libcpp.memory cimport unique_ptr
+from libcpp.optional cimport optional
+from libcpp.string cimport string
+from libcpp.string_view cimport string_view
+from libcpp.vector cimport vector
+
+from zlog._native.completions cimport reply_view, well_formed
+from zlog._native.entry cimport Entry, new_entry
+from zlog._native.host cimport CppBuffer, bytes_of, view_of
+from zlog._native.new_entries cimport new_tagged
+from zlog._native.spacing cimport positions_of
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from zlog.errors import CorruptEntry
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    from zlog._native.completions import ReplyBytes
+    from zlog._native.new_entries import NewEntry
+
+cdef extern from "Python.h":
+    Py_buffer* PyMemoryView_GET_BUFFER(object view)
+
+cdef extern from "cls_zlog/base/crc32c.h" namespace "zlog" nogil:
+    uint32_t cpp_crc32c "zlog::crc32c"(string_view data, uint32_t seed)
+
+cdef extern from "cls_zlog/client/newest.h" namespace "zlog" nogil:
+    optional[size_t] cpp_newest "zlog::newest"(const string& name, const vector[string]& values)
+
+cdef extern from "cls_zlog/wire/frame.h" namespace "zlog::wire" nogil:
+    ctypedef int Decoded "zlog::wire::Decoded"
+    Decoded decode_message "zlog::wire::decode"[T](string_view bytes, T* out) except +
+
+cdef extern from "cls_zlog/wire/stripe_messages.h" namespace "zlog" nogil:
+    cdef cppclass Fullness:
+        uint32_t records
+        uint64_t bytes
+
+cdef extern from "cls_zlog/wire/select_messages.h" namespace "zlog" nogil:
+    cdef cppclass CppSelectGap "zlog::SelectGap":
+        uint64_t first
+        uint64_t last
+
+    cdef cppclass CppSelectReply "zlog::SelectReply":
+        optional[uint64_t] highest
+        uint64_t end
+        vector[CppSelectGap] gaps
+        uint32_t count
+        Column[uint64_t] positions
+
+    cdef cppclass CppTagsListReply "zlog::TagsListReply":
+        uint64_t end
+
+cdef extern from "cls_zlog/client/newest_of_tags.h" namespace "zlog" nogil:
+    cdef cppclass CppNewestOfTags "zlog::NewestOfTags":
+        void note(const CppTagsListReply& reply, size_t room) except +
+        vector[uint64_t] superseded(const CppTagsListReply& reply) except +
+        size_t size()
+        cbool doubtful()
+
+cdef extern from *:
+    """
+    static inline uint32_t tag_id(const zlog::TagsReader* reader, uint32_t at) {
+      return reader->tags().ids[at];
+    }
+    static inline zlog::TakenReply taken_of(const zlog::SelectReply& reply,
+                                            const zlog::MacKey* mac, bool with_data) {
+      zlog::TakenReply taken;
+      static_cast<zlog::ReadReply&>(taken) = reply.entries;
+      taken.mac = mac;
+      taken.with_data = with_data;
+      return taken;
+    }
+    static inline uint8_t gap_state(const zlog::SelectGap& gap) {
+      return static_cast<uint8_t>(gap.state);
+    }
+    static inline uint8_t stored_state(const zlog::ReadReply& reply, uint32_t i) {
+      return reply.states[i];
+    }
+    """
+    uint32_t tag_id(const CppTagsReader* reader, uint32_t at) nogil
+    uint8_t gap_state(const CppSelectGap& gap) nogil
+    uint8_t stored_state(const CppReadReply& reply, uint32_t i) nogil
+    CppReadReply taken_of(const CppSelectReply& reply, const CppMacKey* mac, cbool data) nogil
+
+FORGED: int = <int> forged_state
+"""The state of an entry whose checksum fits and whose MAC does not; only clients report it."""
+
+
+@cython.final
+cdef class MacKey:
+    """The key of one log's MACs, which can't be got out of it, printed or pickled.
+
+    Args:
+        key: of any length; None: the client does not have it. Then entries are counted, and their
+            data is withheld.
+
+    Raises:
+        RuntimeError: there is no OpenSSL.
+    """
+
+
+    def __init__(self, bytes key):
+        if key is None:
+            self.key.reset(new CppMacKey())
+        else:
+            self.key.reset(new CppMacKey(view_of(key)))
+
+    def __reduce__(self):
+        raise TypeError("the key of a log can't be pickled or copied")
+
+
+cdef int decode_read_reply(
+    string_view reply, uint64_t asked, const CppMacKey* mac, bint with_data, CppReadReply* out,
+    CppBuffer* plain
+) except -1 nogil:
+    cdef int decoded = <int> decode_message(reply, out)
+    out.mac, out.with_data = mac, with_data
+    if decoded == 0 and out.count <= asked:
+        plain[0] = open_blocks(out)
+        return 0
+    return 1 if decoded == 0 else decoded
+
+
+cdef class TagTable:
+
+    cdef tuple of(self, uint32_t i):
+        cdef CppTagsReader* reader = self.reader.get()
+        cdef uint32_t at = reader.begin_of(i), id
+        cdef uint32_t end = at + reader.count_of(i)
+        if end == at:
+            return ()
+        if end > at + 1:
+            return tuple([self.names[tag_id(reader, each)] for each in range(at, end)])
+        id = tag_id(reader, at)
+        found = self.alone[id]
+        if found is None:
+            found = self.alone[id] = (self.names[id],)
+        return <tuple> found
+
+
+cdef TagTable tag_table(const CppReadReply& reply):
+    cdef TagTable table
+    cdef string_view name
+    cdef size_t i
+    if not reply.tags.any():
+        return None
+    table = TagTable.__new__(TagTable)
+    table.reader.reset(new CppTagsReader(reply.tags))
+    table.names = []
+    for i in range(table.reader.get().names().size()):
+        name = table.reader.get().names()[i]
+        table.names.append(
+            PyUnicode_DecodeUTF8(name.data(), <Py_ssize_t> name.size(), "backslashreplace")
+        )
+    table.alone = [None] * len(table.names)
+    return table
+
+
+def crc32c(data: Buffer, uint32_t seed=0) -> int:
+    """Return the CRC-32C (Castagnoli) of ``data``, continuing from ``seed``."""
+    view = memoryview(data)
+    if not view.c_contiguous:
+        raise BufferError("a checksum is of contiguous memory")
+    cdef Py_buffer* buffer = PyMemoryView_GET_BUFFER(view)
+    return cpp_crc32c(string_view(<const char*> buffer.buf, <size_t> buffer.len), seed)
+
+
+def fullest(replies not None: Iterable[tuple[int, ReplyBytes]]) -> tuple[int, int]:
+    """Return the most ``(records, bytes)`` that any object holds, from OK replies of writes.
+
+    OK alone acknowledges a write: a reply that can't be read is passed over.
+    """
+    cdef Fullness fullness
+    cdef uint32_t records = 0
+    cdef uint64_t size = 0
+    for _, payload in replies:
+        if <int> decode_message(reply_view(payload), &fullness) == 0:
+            records, size = max(records, fullness.records), max(size, fullness.bytes)
+    return records, size
+
+
+cdef class ReadReply:
+    """The reply to a read, about the first ``len()`` of the requested positions."""
+
+    cdef object reply  # what `decoded` points into
+    cdef MacKey mac  # the same
+    cdef CppBuffer plain  # the same, for data that was in blocks
+    cdef CppReadReply decoded
+    cdef vector[uint8_t] states
+    cdef TagTable table
+
+    def __len__(self) -> int:
+        return self.decoded.count
+
+    @property
+    def count(self) -> int:
+        """How many positions the reply is about; the same as ``len()``."""
+        return self.decoded.count
+
+    cdef uint32_t at(self, Py_ssize_t i) except? 0:
+        if not 0 <= i < <Py_ssize_t> self.decoded.count:
+            raise IndexError(f"entry {i} of {self.decoded.count}")
+        return <uint32_t> i
+
+    cdef uint32_t at_id(self, Py_ssize_t i) except? 0:
+        if not self.decoded.with_ids:
+            raise ValueError("the read was made without with_ids")
+        return self.at(i)
+
+    def state(self, Py_ssize_t i) -> int:
+        """Return 0 written, 1 unwritten, 2 filled, 3 trimmed, 4 lost, 5 unreadable.
+
+        An entry whose checksum is wrong is lost too.
+        """
+        return self.states[self.at(i)]
+
+    def taken_end(self) -> int:
+        """Return one past the last one that is not unwritten; 0 if all are."""
+        cdef size_t end = self.states.size()
+        while end > 0 and self.states[end - 1] == 1:
+            end -= 1
+        return end
+
+    def timestamp(self, Py_ssize_t i) -> int:
+        """Return when it was written or filled, in µs since 1970-01-01 UTC; 0 when unknown."""
+        return self.decoded.timestamps[self.at(i)]
+
+    def data(self, Py_ssize_t i) -> bytes:
+        """Return the entry; empty unless its state is 0."""
+        # Of an entry whose checksum is wrong the bytes are there, and are not the entry.
+        cdef uint32_t at = self.at(i)
+        return bytes_of(self.decoded.data_of(at)) if self.states[at] == 0 else b""
+
+    def tags(self, Py_ssize_t i) -> tuple[str, ...]:
+        """Return the entry's tags; none unless the read asked for them."""
+        cdef uint32_t at = self.at(i)
+        return () if self.table is None else self.table.of(at)
+
+    def entry(self, Py_ssize_t i) -> NewEntry:
+        """Return the entry as it could be appended: its data, and its tags if it has any."""
+        return new_tagged(self.data(i), self.tags(i))
+
+    def at_position(self, Py_ssize_t i, uint64_t position) -> Entry:
+        """Return the entry as readers get it."""
+        cdef Entry entry = Entry.__new__(Entry)
+        entry.at, entry.us = position, self.decoded.timestamps[self.at(i)]
+        entry.data, entry.tags = self.data(i), self.tags(i)
+        return entry
+
+    def writer(self, Py_ssize_t i) -> bytes:
+        """Return the writer's id (only after a read ``with_ids``)."""
+        return bytes_of(self.decoded.writer_of(self.at_id(i)))
+
+    def number(self, Py_ssize_t i) -> int:
+        """Return the append's number (only after a read ``with_ids``)."""
+        return self.decoded.numbers[self.at_id(i)]
+
+    def reason(self, Py_ssize_t i) -> int:
+        """Return why it was filled (only after a read ``with_ids``)."""
+        return <uint8_t> self.decoded.reason_of(self.at_id(i))
+
+
+def decode_read(
+    reply not None: ReplyBytes, positions: Sequence[int], MacKey mac, bint with_data=True
+) -> ReadReply:
+    """Decode the reply to a read of these positions, and check every entry's checksum and MAC.
+
+    Args:
+        reply: the reply.
+        positions: that were asked for.
+        mac: of the log; None: its entries have no MACs.
+        with_data: whether the read asked for data. Otherwise nothing is checked, and data that an
+            older class sends anyway is ignored.
+    """
+    cdef ReadReply out = ReadReply.__new__(ReadReply)
+    cdef vector[uint64_t] asked = positions_of(positions)
+    cdef string_view content = reply_view(reply)
+    cdef const CppMacKey* key = mac_of(mac)
+    cdef int result
+    out.reply, out.mac = reply, mac
+    with nogil:
+        result = decode_read_reply(content, asked.size(), key, with_data, &out.decoded, &out.plain)
+        if result == 0:
+            out.states.resize(out.decoded.count)
+            out.decoded.states_at(asked.data(), out.states.data())
+    well_formed(result, "read reply")
+    out.table = tag_table(out.decoded)
+    return out
+
+
+def decode_fills(
+    reply not None: ReplyBytes, positions: Sequence[int]
+) -> list[tuple[int, bytes, int, int]]:
+    """Return the filled positions in the reply to a read with ids of these positions.
+
+    Each with the id of its filler, the time in µs since 1970-01-01 UTC, and the reason.
+    """
+    cdef CppReadReply decoded
+    cdef vector[uint64_t] asked = positions_of(positions)
+    cdef uint32_t i
+    well_formed(<int> decode_message(reply_view(reply), &decoded), "read reply")
+    if decoded.count > asked.size() or not decoded.with_ids:
+        raise CorruptEntry("the store answered a read with ids with something else")
+    return [
+        (
+            asked[i],
+            bytes_of(decoded.writer_of(i)),
+            decoded.timestamps[i],
+            <uint8_t> decoded.reason_of(i),
+        )
+        for i in range(decoded.count)
+        if stored_state(decoded, i) == FILLED
+    ]
+
+
+class Selected(NamedTuple):
+    """The reply to a select (docs/formats/wire.md).
+
+    Attributes:
+        highest: the highest position that is taken in the object, if any is.
+        end: all was looked at below it; in reverse, from it on.
+        gaps: first position, last position and state of what could not be looked into.
+        entries: that have the tags, in the order that was asked for.
+        damaged: positions of entries that are lost, unreadable or forged.
+    """
+
+    highest: int | None
+    end: int
+    gaps: list[tuple[int, int, int]]
+    entries: list[Entry]
+    damaged: list[int]
+
+
+def decode_select(reply not None: ReplyBytes, MacKey mac, bint with_data=True) -> Selected:
+    """Decode the reply to a select, and check entries as :func:`decode_read` does."""
+    cdef CppSelectReply decoded
+    cdef CppReadReply taken
+    cdef string_view content = reply_view(reply)
+    cdef const CppMacKey* key = mac_of(mac)
+    cdef CppBuffer plain
+    cdef TagTable table
+    cdef vector[uint64_t] positions
+    cdef vector[uint8_t] states
+    cdef uint32_t i
+    cdef int result
+    with nogil:
+        result = <int> decode_message(content, &decoded)
+        if result == 0 and decoded.count > 0:
+            taken = taken_of(decoded, key, with_data)
+            plain = open_blocks(&taken)
+            for i in range(decoded.count):
+                positions.push_back(decoded.positions[i])
+            states.resize(decoded.count)
+            taken.states_at(positions.data(), states.data())
+    well_formed(result, "select reply")
+    table = tag_table(taken)
+    entries, damaged = [], []
+    for i in range(decoded.count):
+        if states[i] == WRITTEN:
+            tags = () if table is None else table.of(i)
+            entries.append(new_entry(positions[i], taken.data_of(i), taken.timestamps[i], tags))
+        elif states[i] != TRIMMED:  # which it was since the index was made
+            damaged.append(positions[i])
+    gaps = [
+        (decoded.gaps[i].first, decoded.gaps[i].last, gap_state(decoded.gaps[i]))
+        for i in range(decoded.gaps.size())
+    ]
+    highest = decoded.highest.value() if decoded.highest.has_value() else None
+    return Selected(highest, decoded.end, gaps, entries, damaged)
+
+
+@cython.final
+cdef class NewestOfTags:
+    """Where the newest entry with each tag is, as far as objects reported it (``tags_list``).
+
+    Its length is how many tags it knows.
+
+    Attributes:
+        doubtful: whether an entry that was asked about had a newer one for some of its tags, and
+            others that are not known.
+    """
+
+    cdef CppNewestOfTags known
+
+    def __len__(self) -> int:
+        return <Py_ssize_t> self.known.size()
+
+    @property
+    def doubtful(self) -> bool:
+        return self.known.doubtful()
+
+    def note(self, reply not None: ReplyBytes, Py_ssize_t room=-1) -> int:
+        """Note the entries of a reply, for at most ``room`` new tags; return the end of what was noted."""
+        cdef CppTagsListReply decoded
+        cdef string_view content = reply_view(reply)
+        cdef int result
+        with nogil:
+            result = <int> decode_message(content, &decoded)
+            if result == 0:
+                self.known.note(decoded, <size_t> room)  # -1: as much as it takes
+        well_formed(result, "tags_list reply")
+        return decoded.end
+
+    def superseded(self, reply not None: ReplyBytes) -> tuple[int, list[int]]:
+        """Return how far a reply goes, and its entries that have a newer one of each tag."""
+        cdef CppTagsListReply decoded
+        cdef vector[uint64_t] found
+        cdef string_view content = reply_view(reply)
+        cdef int result
+        with nogil:
+            result = <int> decode_message(content, &decoded)
+            if result == 0:
+                found = self.known.superseded(decoded)
+        well_formed(result, "tags_list reply")
+        return decoded.end, found
+
+
+def newest(bytes name not None, values: Sequence[bytes]) -> int | None:
+    """Return which of several sound copies of a stored value is the newest.
+
+    None if two contradict each other: neither is newer in every number that only grows. Values
+    other than a stripe object's header and a log's head contradict each other if they differ.
+    """
+    cdef optional[size_t] found = cpp_newest(name, values)
+    return found.value() if found.has_value() else None

@@ -1,0 +1,62 @@
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libcpp.memory cimport shared_ptr
+from libcpp.string_view cimport string_view
+from libcpp.vector cimport vector
+
+from zlog._native.new_entries cimport EntryTags, TagsTaken
+from zlog._native.host cimport RequestBytes
+from zlog._native.replies cimport CppMacKey, MacKey
+from zlog._native.spacing cimport Spacing
+
+
+cdef extern from "cls_zlog/base/codes.h" namespace "zlog" nogil:
+    ctypedef enum Compression "zlog::Compression":
+        NO_COMPRESSION "zlog::Compression::kNone"
+        ZSTD "zlog::Compression::kZstd"
+        LZ4 "zlog::Compression::kLz4"
+
+cdef extern from "cls_zlog/client/write_encoder.h" namespace "zlog" nogil:
+    cdef cppclass CppNewEntry "zlog::NewEntry":
+        uint64_t position
+        uint64_t number
+        string_view data
+
+    cdef cppclass WriteHead:
+        const EntryTags* tags
+        uint64_t epoch
+        uint64_t timestamp
+        string_view writer
+        Spacing spacing
+        Compression compression
+        const CppMacKey* mac
+
+    cdef cppclass WriteEncoder:
+        int begin(
+            const WriteHead& head,
+            const CppNewEntry* entries,
+            size_t count,
+            bint in_a_row,
+            size_t index,
+        ) except +
+        void compress() except +
+        size_t size()
+        void encode(char* out) except +
+
+
+# Entries on their way into requests, and the objects whose memory they point into.
+cdef class NewEntries:
+    cdef object alive
+    cdef TagsTaken tags
+    cdef MacKey mac
+    cdef vector[CppNewEntry] news
+
+
+cdef class Request:
+    cdef NewEntries entries
+    cdef WriteEncoder encoder
+    cdef shared_ptr[RequestBytes] payload  # null until it is encoded
+
+
+# Encodes a request unless it is encoded. The result tells of errors: without it, the caller would
+# take the interpreter's lock to ask.
+cdef int encode(Request request) except -1 nogil

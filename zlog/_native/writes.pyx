@@ -1,0 +1,195 @@
+# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
+"""Writes: encoding entries, and the memory that a request keeps until the store is done with it."""
+
+from cpython.buffer cimport PyBuffer_FillInfo
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cython.operator cimport dereference as deref
+from libc.stdint cimport uint32_t, uint64_t
+from libcpp.memory cimport make_shared, shared_ptr
+from libcpp.string_view cimport string_view
+from libcpp.vector cimport vector
+
+from zlog._native.host cimport RequestBytes, view_of
+from zlog._native.new_entries cimport EntryColumn, Tagged, TagsTaken, data_of, tags_taken
+from zlog._native.replies cimport MacKey, mac_of
+from zlog._native.spacing cimport spacing_of
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from zlog._native.new_entries import entries_owned
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+
+cdef class NewEntries:
+    pass
+
+
+# The request of one object. It is encoded when a store takes it, so that a store can send it while
+# the processor still has it at hand: all requests of a round may be larger than its cache.
+cdef class Request:
+    """A request that is encoded when a store takes it, and sent from there; nothing copies it.
+
+    Stores take it as they take ``bytes``, one thread at a time. Its memory is there for as long as
+    it is needed, also by a store that goes on with an operation whose caller has given up.
+    """
+
+
+    def __len__(self) -> int:
+        encode(self)
+        return self.payload.get().size()
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        encode(self)
+        cdef RequestBytes* request = self.payload.get()
+        PyBuffer_FillInfo(buffer, self, request.data(), <Py_ssize_t> request.size(), 1, flags)
+
+
+cdef int encode(Request request) except -1 nogil:
+    cdef shared_ptr[RequestBytes] payload
+    if not request.payload:
+        request.encoder.compress()
+        payload = make_shared[RequestBytes](request.encoder.size())
+        request.encoder.encode(deref(payload).data())
+        request.payload = payload
+    return 0
+
+_COMPRESSIONS = {"none": <int> NO_COMPRESSION, "zstd": <int> ZSTD, "lz4": <int> LZ4}
+
+
+cdef WriteHead write_head(
+    uint64_t epoch, uint64_t timestamp, bytes writer, uint32_t spacing, str compression, MacKey mac
+) except *:
+    cdef WriteHead head
+    head.epoch, head.timestamp, head.writer = epoch, timestamp, view_of(writer)
+    head.spacing = spacing_of(spacing)
+    if compression not in _COMPRESSIONS:
+        raise ValueError(f"no compression is called {compression!r}")
+    head.compression = <Compression> <int> _COMPRESSIONS[compression]
+    head.tags = NULL
+    head.mac = mac_of(mac)
+    if head.mac != NULL and not head.mac.known():
+        raise ValueError("entries get MACs from clients with the log's key only")
+    return head
+
+
+def encode_write(
+    uint64_t epoch,
+    uint64_t timestamp,
+    bytes writer not None,
+    uint32_t spacing,
+    positions: Sequence[int],
+    numbers: Sequence[int],
+    data: Sequence[Buffer | Tagged],
+    str compression not None="none",
+    MacKey mac=None,
+) -> bytes:
+    """Encode a write of entries, one per position, with their checksums.
+
+    Args:
+        epoch: epoch of the writer's view.
+        timestamp: µs since 1970-01-01 UTC.
+        writer: the writer's id, 16 bytes.
+        spacing: of the stripe, packed: see :class:`zlog.Spacing`.
+        positions: ascending, of one object, at most 65536.
+        numbers: each append's number, within 2**32 of each other; with ``writer`` its identity.
+        data: each entry.
+        compression: zstd or lz4, to compress the data where that pays.
+        mac: the log's key, if its entries have MACs.
+
+    Raises:
+        ValueError: that is no valid write, or the key is not known.
+    """
+    cdef vector[CppNewEntry] entries
+    cdef CppNewEntry entry
+    cdef WriteEncoder encoder
+    cdef list alive = []  # the bytes that `entries` points into
+    cdef TagsTaken tags
+    cdef bytes out
+    if not len(positions) == len(numbers) == len(data):
+        raise ValueError("positions, numbers and data must be equally long")
+    entries.reserve(len(positions))
+    owned = entries_owned(data)
+    for position, number, content in zip(positions, numbers, owned):
+        entry.position, entry.number, entry.data = position, number, view_of(data_of(content))
+        alive.append(content)
+        entries.push_back(entry)
+    head = write_head(epoch, timestamp, writer, spacing, compression, mac)
+    tags = tags_taken(owned)
+    if tags is not None:
+        head.tags = &tags.taken
+    if encoder.begin(head, entries.data(), entries.size(), False, 0) != 0:
+        raise ValueError(
+            "not a valid write: positions must ascend and be of one object, numbers lie within 2**32, the writer's id has 16 bytes, and the limits hold"
+        )
+    with nogil:
+        encoder.compress()
+    out = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> encoder.size())
+    encoder.encode(PyBytes_AS_STRING(out))
+    return out
+
+
+def encode_writes(
+    uint64_t epoch,
+    uint64_t timestamp,
+    bytes writer not None,
+    uint32_t spacing,
+    uint64_t position,
+    uint64_t number,
+    entries: Sequence[Buffer | Tagged],
+    Py_ssize_t start,
+    Py_ssize_t end,
+    str compression not None="none",
+    MacKey mac=None,
+) -> list[tuple[int, Request]]:
+    """Encode ``entries[start:end]`` as one write per stripe object, at positions in a row.
+
+    The first entry stands at ``position`` and has append number ``number``, both ascend by one.
+    Data is copied, gets its MAC, is compressed and checksummed when a store takes the request,
+    while the interpreter's lock is free.
+
+    Returns:
+        ``(index of the stripe object, request)`` for each object that gets an entry.
+    """
+    cdef NewEntries taken = NewEntries.__new__(NewEntries)
+    cdef Py_ssize_t count, i
+    cdef uint64_t first
+    cdef CppNewEntry entry
+    cdef WriteHead head = write_head(epoch, timestamp, writer, spacing, compression, mac)
+    cdef Request request
+    cdef EntryColumn column = None
+    owned = entries_owned(entries[start:end])
+    if isinstance(owned, EntryColumn):
+        taken.alive = column = owned
+    else:
+        # A tuple of bytes: neither the caller's list nor what is in it changes until all is encoded.
+        taken.alive = owned = tuple(owned)
+    taken.mac = mac
+    count = len(owned)
+    taken.news.reserve(count)
+    for i in range(count):
+        entry.position, entry.number = position + i, number + i
+        if column is not None:
+            entry.data = string_view(column.data + column.ends[i], <size_t> column.size(i))
+        else:
+            entry.data = view_of(data_of((<tuple> owned)[i]))
+        taken.news.push_back(entry)
+    taken.tags = tags_taken(owned)
+    if taken.tags is not None:
+        head.tags = &taken.tags.taken
+    out = []
+    for first in head.spacing.firsts(position, position + <uint64_t> count):
+        request = Request.__new__(Request)
+        request.entries = taken
+        if request.encoder.begin(
+            head,
+            &taken.news[first - position],
+            head.spacing.count(first, position + <uint64_t> count),
+            True,
+            first - position,
+        ) != 0:
+            raise ValueError("the entries exceed what one write may carry")
+        out.append((head.spacing.residue(first), request))
+    return out
