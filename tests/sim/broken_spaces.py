@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from unittest import mock
 
 from zlog.entry import GapKind
 from zlog.objects import _replica, _restore
@@ -11,9 +10,7 @@ from zlog.objects._decided import Decided
 from zlog.objects._feed import Feed
 from zlog.objects._machine import Machine
 from zlog.objects._replica import Replica
-from zlog.store import RequestPayload
 
-from .cluster import Execute, Objects
 from .mutant import Mutant
 from .run import Kind
 
@@ -59,92 +56,79 @@ async def _next_without_gaps(self, tail):  # type: ignore[no-untyped-def]
     return [window._replace(gaps=[]) for window in await _feed_next(self, tail)]
 
 
-def lose_sometimes(objects: Objects) -> Execute:
+def lose_sometimes(objects, object, method, payload):  # type: ignore[no-untyped-def]
     """Now and then the keys of entries are gone from the copy of an object that is read."""
-    chance = random.Random(1)
-
-    def execute(object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
-        found = None
-        if method in ("read", "select") and chance.random() < 0.02:
-            found = objects.memory.peek(object)
-        if found is None:
-            return objects.execute(object, method, payload)
-        attrs, omap, stream = found
-        kept = {key: value for key, value in omap.items() if key[:2] != b"e."}
-        objects.memory.poke(object, attrs, kept, stream)
-        answer = objects.execute(object, method, payload)
-        objects.memory.poke(object, *found)
-        return answer
-
-    return execute
+    chance = objects.__dict__.setdefault("chance", random.Random(1))
+    found = None
+    if method in ("read", "select") and chance.random() < 0.02:
+        found = objects.memory.peek(object)
+    if found is None:
+        return objects.execute(object, method, payload)
+    attrs, omap, stream = found
+    kept = {key: value for key, value in omap.items() if key[:2] != b"e."}
+    objects.memory.poke(object, attrs, kept, stream)
+    answer = objects.execute(object, method, payload)
+    objects.memory.poke(object, *found)
+    return answer
 
 
 SPACES = {
     "read-set-ignored": Mutant(
         "a transaction commits whatever others have changed of what it has read",
-        20,
-        patch=lambda: mock.patch.object(Machine, "invalid", return_value=[]),
+        patches=((Machine, "invalid", lambda *_: []),),
         kinds=(Kind.OBJECTS,),
         shows="P22",
     ),
     "decided-as-seen": Mutant(
         "a client decides its transaction by what it has read, and not at the entry's position",
-        20,
-        patch=lambda: mock.patch.object(Replica, "commit", _commit_as_seen),
+        patches=((Replica, "commit", _commit_as_seen),),
         kinds=(Kind.OBJECTS,),
         shows="P22",
     ),
     "tail-not-checked": Mutant(
         "a read does not ask for the tail",
-        20,
-        patch=lambda: mock.patch.object(Replica, "sync", _play_what_is_known),
+        patches=((Replica, "sync", _play_what_is_known),),
         kinds=(Kind.OBJECTS,),
         shows="P22",
     ),
     "applied-twice": Mutant(
         "a replica plays on from before the checkpoint that it has begun with",
-        20,
-        patch=lambda: mock.patch.object(_restore, "_load", _load_too_early),
+        patches=((_restore, "_load", _load_too_early),),
         kinds=(Kind.OBJECTS,),
         shows="P23",
         tried_first=3,
     ),
     "not-applied": Mutant(
         "a replica plays on from behind the pieces of the checkpoint that it has begun with",
-        20,
-        patch=lambda: mock.patch.object(_restore, "_load", _load_too_late),
+        patches=((_restore, "_load", _load_too_late),),
         kinds=(Kind.OBJECTS,),
         shows="P22",
     ),
     "ids-forgotten": Mutant(
         "a space does not know which transactions it has decided",
-        20,
-        patch=lambda: mock.patch.object(Decided, "find", return_value=None),
+        patches=((Decided, "find", lambda *_: None),),
         kinds=(Kind.OBJECTS,),
         shows="P23",
         tried_first=3,
     ),
     "results-forgotten": Mutant(
         "a checkpoint has no results of commands",
-        20,
-        patch=lambda: mock.patch.object(Decided, "results", return_value=""),
+        patches=((Decided, "results", lambda *_: ""),),
         kinds=(Kind.OBJECTS,),
         shows="P24",
         tried_first=10,
     ),
     "lost-passed": Mutant(
         "a replica passes an entry that is lost as if it were nothing of its own",
-        40,
-        wrap=lose_sometimes,
-        patch=lambda: mock.patch.object(_replica, "HIDING", _HIDING_BUT_LOST),
+        execute=lose_sometimes,
+        patches=((_replica, "HIDING", _HIDING_BUT_LOST),),
         kinds=(Kind.OBJECTS,),
         shows="P2",
         tried_first=3,
     ),
     "gaps-passed": Mutant(
         "a replica passes what was trimmed, or is not there yet, as if it were nothing of its own",
-        40,
-        patch=lambda: mock.patch.object(Feed, "next", _next_without_gaps),
+        patches=((Feed, "next", _next_without_gaps),),
         kinds=(Kind.OBJECTS,),
         shows="P2",
     ),

@@ -37,8 +37,8 @@ _CHUNK_RECORDS = 4
 _CHUNK_RECORDS_MAX = 1024
 """Records that make a chunk here, and those that the class makes one of."""
 
-Execute = Callable[[str, str, RequestPayload], tuple[int, bytes]]
-"""What the objects do: object, method, payload → code, reply."""
+Execute = Callable[["Objects", str, str, RequestPayload], tuple[int, bytes]]
+"""What the objects do with a call: objects, object, method, payload → code, reply."""
 
 
 def end_chunks(memory: MemoryStore, object: str) -> None:
@@ -131,11 +131,11 @@ class ProcessStore(FaultyStore):
 
     def _carry_out(self, object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
         if method != "write":
-            return self._execute(object, method, payload)
+            return self._execute(self._objects, object, method, payload)
         request = bytes(payload)
         answer = self._objects.answer_again(object, request)
         if answer is None:
-            answer = self._execute(object, method, payload)
+            answer = self._execute(self._objects, object, method, payload)
             self._objects.remember(object, request, answer)
         return answer
 
@@ -178,7 +178,7 @@ class Cluster:
         loop: on which all of it runs.
         seed: of the store's faults.
         trace: see there.
-        wrap: makes the objects do something else.
+        execute: what the objects do with a call.
         token: whether sequencers and clients show each other that they know the token.
     """
 
@@ -187,7 +187,7 @@ class Cluster:
         loop: VirtualLoop,
         seed: int,
         trace: Trace,
-        wrap: Callable[[Objects], Execute],
+        execute: Execute,
         *,
         token: bool,
     ) -> None:
@@ -197,7 +197,7 @@ class Cluster:
         self.faults = StoreFaults()
         self.processes: dict[str, Process] = {}
         self._plan = SeededPlan(seed, self.faults)
-        self._execute = wrap(self.objects)
+        self._execute = execute
         self._token = token
 
     def process(self, name: str) -> Process:

@@ -1,18 +1,11 @@
 """Ways to break the protocol, one rule each, which the simulation has to notice.
 
-Two are mistakes of the client that changes the layout, one of the client that appends, one of the
-client that reserves, three of clients that deliver, one of readers by tags, one of compaction by
-key, five of the object class, four of logs with exclusive writers: two of the writer, one of the
-reader, one of the client that takes the log, and nine of spaces and their replicas. The class is
-C++, and not built broken: what is wrong with it is done where its methods are called.
+The class is C++ and not built broken: what is wrong with it is done where its methods are called.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
-from collections.abc import Iterator
-from unittest import mock
 
 from zlog._append import deliveries, exclusive, place
 from zlog._append.deliveries import _Attempt
@@ -29,11 +22,10 @@ from zlog._read import select
 from zlog._trim import compact
 from zlog.entry import Entry
 from zlog.errors import DeliverySuperseded
-from zlog.store import RequestPayload
 
 from ..conformance.stored import HEADER, fields_of
 from .broken_spaces import SPACES
-from .cluster import Execute, Objects
+from .cluster import Objects
 from .mutant import Mutant
 from .run import Kind
 
@@ -69,29 +61,23 @@ async def _look_before_sealing(io, objects, epoch, deadline, **others):  # type:
     return epoch if isinstance(sealed, int) or None in looked else looked
 
 
-def _epoch_before_identity(objects: Objects) -> Execute:
-    def execute(object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
-        if method == "write":
-            code, reply = objects.execute(object, "stat", messages.stat(_ANY_EPOCH))
-            if code == Code.OK:
-                known = messages.stat_reply(reply).object_epoch
-                if int.from_bytes(bytes(payload)[_EPOCH], "little") < known:
-                    return Code.STALE_EPOCH, b"\x01\x01\x08\0\0\0" + known.to_bytes(8, "little")
-        return objects.execute(object, method, payload)
-
-    return execute
+def _epoch_before_identity(objects, object, method, payload):  # type: ignore[no-untyped-def]
+    if method == "write":
+        code, reply = objects.execute(object, "stat", messages.stat(_ANY_EPOCH))
+        if code == Code.OK:
+            known = messages.stat_reply(reply).object_epoch
+            if int.from_bytes(bytes(payload)[_EPOCH], "little") < known:
+                return Code.STALE_EPOCH, b"\x01\x01\x08\0\0\0" + known.to_bytes(8, "little")
+    return objects.execute(object, method, payload)
 
 
-def _fill_overwrites(objects: Objects) -> Execute:
-    def execute(object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
+def _fill_overwrites(objects, object, method, payload):  # type: ignore[no-untyped-def]
+    code, reply = objects.execute(object, method, payload)
+    while method == "fill" and code == Code.READ_ONLY:
+        if not _drop(objects, object, messages.refusal(reply).number):
+            break
         code, reply = objects.execute(object, method, payload)
-        while method == "fill" and code == Code.READ_ONLY:
-            if not _drop(objects, object, messages.refusal(reply).number):
-                break
-            code, reply = objects.execute(object, method, payload)
-        return code, reply
-
-    return execute
+    return code, reply
 
 
 def _drop(objects: Objects, object: str, position: int) -> bool:
@@ -106,20 +92,16 @@ def _drop(objects: Objects, object: str, position: int) -> bool:
     return True
 
 
-def _another_id_on_retry(objects: Objects) -> Execute:
-    sent: set[bytes] = set()
-
-    def execute(object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
-        if method == "write":
-            request = bytes(payload)
-            if request in sent:
-                changed = bytearray(request)
-                changed[_NUMBER] = (2**40 + len(sent)).to_bytes(8, "little")
-                payload = bytes(changed)
-            sent.add(request)
-        return objects.execute(object, method, payload)
-
-    return execute
+def _another_id_on_retry(objects, object, method, payload):  # type: ignore[no-untyped-def]
+    sent = objects.__dict__.setdefault("sent", set())
+    if method == "write":
+        request = bytes(payload)
+        if request in sent:
+            changed = bytearray(request)
+            changed[_NUMBER] = (2**40 + len(sent)).to_bytes(8, "little")
+            payload = bytes(changed)
+        sent.add(request)
+    return objects.execute(object, method, payload)
 
 
 _grant = Positions.grant
@@ -218,55 +200,31 @@ async def _prefix_past_holes(layout, view, known, deadline):  # type: ignore[no-
     return view, None
 
 
-@contextlib.contextmanager
-def _recover_past_holes() -> Iterator[None]:
-    with (
-        mock.patch.object(views, "confirmed_end", _highest_end),
-        mock.patch.object(place, "prefix_end", _prefix_past_holes),
-    ):
-        yield
+def _late_not_indexed(objects, object, method, payload):  # type: ignore[no-untyped-def]
+    before = objects.memory.peek(object) if method == "write" else None
+    answer = objects.execute(object, method, payload)
+    after = objects.memory.peek(object) if method == "write" else None
+    if before is not None and after is not None:
+        attrs, omap, stream = after
+        old = {key: value for key, value in before[1].items() if key[:2] in (b"c.", b"t.")}
+        objects.memory.poke(object, attrs, {**omap, **old}, stream)
+    return answer
 
 
-@contextlib.contextmanager
-def _read_past_holes() -> Iterator[None]:
-    with (
-        mock.patch.object(positions, "confirmed_end", _highest_end),
-        mock.patch.object(positions, "prefix_end", _prefix_past_holes),
-    ):
-        yield
-
-
-def _late_not_indexed(objects: Objects) -> Execute:
-    def execute(object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
-        before = objects.memory.peek(object) if method == "write" else None
-        answer = objects.execute(object, method, payload)
-        after = objects.memory.peek(object) if method == "write" else None
-        if before is not None and after is not None:
-            attrs, omap, stream = after
-            old = {key: value for key, value in before[1].items() if key[:2] in (b"c.", b"t.")}
-            objects.memory.poke(object, attrs, {**omap, **old}, stream)
-        return answer
-
-    return execute
-
-
-def _loose_not_selected(objects: Objects) -> Execute:
-    def execute(object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
-        found = objects.memory.peek(object) if method == "select" else None
-        if found is None:
-            return objects.execute(object, method, payload)
-        request = bytearray(payload)
-        start, asked = (int.from_bytes(request[at : at + 8], "little") for at in (14, 22))
-        indexed = int.from_bytes(fields_of(found[0][HEADER])[0][_INDEXED], "little")
-        end = max(start, min(asked, indexed))
-        request[22:30] = end.to_bytes(8, "little")
-        code, reply = objects.execute(object, method, bytes(request))
-        at = 15 if reply[6:7] == b"\x01" else 7
-        if code == Code.OK and int.from_bytes(reply[at : at + 8], "little") == end:
-            reply = reply[:at] + asked.to_bytes(8, "little") + reply[at + 8 :]
-        return code, reply
-
-    return execute
+def _loose_not_selected(objects, object, method, payload):  # type: ignore[no-untyped-def]
+    found = objects.memory.peek(object) if method == "select" else None
+    if found is None:
+        return objects.execute(object, method, payload)
+    request = bytearray(payload)
+    start, asked = (int.from_bytes(request[at : at + 8], "little") for at in (14, 22))
+    indexed = int.from_bytes(fields_of(found[0][HEADER])[0][_INDEXED], "little")
+    end = max(start, min(asked, indexed))
+    request[22:30] = end.to_bytes(8, "little")
+    code, reply = objects.execute(object, method, bytes(request))
+    at = 15 if reply[6:7] == b"\x01" else 7
+    if code == Code.OK and int.from_bytes(reply[at : at + 8], "little") == end:
+        reply = reply[:at] + asked.to_bytes(8, "little") + reply[at + 8 :]
+    return code, reply
 
 
 _compact = compact._compact
@@ -284,109 +242,100 @@ async def _compact_one_more(layout, pages, deadline):  # type: ignore[no-untyped
 MUTANTS = {
     "unsealed-object": Mutant(
         "a change of layout, such as taking the log, leaves one object unsealed",
-        40,
-        patch=lambda: mock.patch.object(views, "seal", _seal_all_but_one),
+        patches=((views, "seal", _seal_all_but_one),),
         kinds=(Kind.NOTHING, Kind.EXCLUSIVE),
     ),
     "tail-before-seal": Mutant(
         "a change of layout asks for the highest positions before it seals",
-        40,
-        patch=lambda: mock.patch.object(views, "seal", _look_before_sealing),
+        patches=((views, "seal", _look_before_sealing),),
         tried_first=4,
     ),
     "epoch-before-identity": Mutant(
         "an object refuses a stale epoch before it looks whether the entry is there already",
-        40,
-        wrap=_epoch_before_identity,
+        execute=_epoch_before_identity,
         tried_first=11,
     ),
-    "fill-overwrites": Mutant("a fill replaces an entry", 40, wrap=_fill_overwrites),
+    "fill-overwrites": Mutant("a fill replaces an entry", execute=_fill_overwrites),
     "id-forgotten": Mutant(
-        "what is sent again carries another append id", 40, wrap=_another_id_on_retry
+        "what is sent again carries another append id", execute=_another_id_on_retry
     ),
     "position-reused": Mutant(
         "a position granted in one epoch is used in the next",
-        40,
-        patch=lambda: mock.patch.object(Positions, "grant", _grant_again),
+        patches=((Positions, "grant", _grant_again),),
     ),
     "reservation-not-recorded": Mutant(
         "a later epoch may hand out what was reserved",
-        40,
-        patch=lambda: mock.patch.object(Positions, "reserve", _reserve_unrecorded),
+        patches=((Positions, "reserve", _reserve_unrecorded),),
         shows="P16",
         tried_first=3,
     ),
     "attempt-not-shut-out": Mutant(
         "an attempt at a delivery is granted positions when a later one has begun",
-        40,
-        patch=lambda: mock.patch.object(_Attempt, "grant", _grant_to_all),
+        patches=((_Attempt, "grant", _grant_to_all),),
         kinds=(Kind.DELIVERIES,),
         shows="P15",
     ),
     "grant-not-recorded": Mutant(
         "a delivery writes where no later attempt will look",
-        40,
-        patch=lambda: mock.patch.object(_Attempt, "grant", _grant_unrecorded),
+        patches=((_Attempt, "grant", _grant_unrecorded),),
         kinds=(Kind.DELIVERIES,),
         shows="P15",
     ),
     "attempt-not-settled": Mutant(
         "an attempt leaves open what earlier ones were granted and have not written",
-        40,
-        patch=lambda: mock.patch.object(_Attempt, "recover", _read_unsettled),
+        patches=((_Attempt, "recover", _read_unsettled),),
         kinds=(Kind.DELIVERIES,),
         shows="P15",
         tried_first=28,
     ),
     "confirmed-out-of-order": Mutant(
         "a writer confirms an entry before those that were handed in before it",
-        40,
-        patch=lambda: mock.patch.object(Exclusive, "_confirm", _confirm_all_written),
+        patches=((Exclusive, "_confirm", _confirm_all_written),),
         kinds=(Kind.EXCLUSIVE,),
     ),
     "not-written-again": Mutant(
         "a writer does not write again what is above a hole of the stripe that ended",
-        40,
-        patch=lambda: mock.patch.object(exclusive, "Round", _WrittenForEver),
+        patches=((exclusive, "Round", _WrittenForEver),),
         kinds=(Kind.EXCLUSIVE,),
         tried_first=3,
     ),
     "recovered-past-a-hole": Mutant(
         "a client that takes a log takes what lies above a hole for confirmed",
-        40,
-        patch=_recover_past_holes,
+        patches=(
+            (views, "confirmed_end", _highest_end),
+            (place, "prefix_end", _prefix_past_holes),
+        ),
         kinds=(Kind.EXCLUSIVE,),
         tried_first=8,
     ),
     "read-beyond-a-hole": Mutant(
         "a reader takes what lies above a hole for confirmed",
-        80,
-        patch=_read_past_holes,
+        seeds_max=80,
+        patches=(
+            (positions, "confirmed_end", _highest_end),
+            (positions, "prefix_end", _prefix_past_holes),
+        ),
         kinds=(Kind.EXCLUSIVE,),
         tried_first=49,
     ),
     "selected-past-a-hole": Mutant(
         "a reader by tags passes positions that may still be written",
-        40,
-        patch=lambda: mock.patch.object(select, "doubtful_places", return_value=[]),
+        patches=((select, "doubtful_places", lambda *_: []),),
         shows="P20",
     ),
     "late-not-indexed": Mutant(
         "an entry that comes late to a chunk of the index of tags is not added to it",
-        40,
-        wrap=_late_not_indexed,
+        execute=_late_not_indexed,
         shows="P20",
     ),
     "loose-not-selected": Mutant(
         "a select finds nothing above the last chunk of the index",
-        40,
-        wrap=_loose_not_selected,
+        execute=_loose_not_selected,
         shows="P20",
     ),
     "newest-compacted": Mutant(
         "compaction trims an entry behind the last one that is superseded",
-        40,
-        patch=lambda: mock.patch.object(compact, "_compact", _compact_one_more),
+        patches=((compact, "_compact", _compact_one_more),),
         kinds=(Kind.COMPACTION,),
         shows="P21",
     ),

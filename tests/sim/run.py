@@ -99,7 +99,7 @@ class Outcome:
 
 def run(
     seed: int,
-    wrap: Callable[[Objects], Execute] = lambda objects: objects.execute,
+    execute: Execute = Objects.execute,
     *,
     kind: Kind | None = None,
     show: bool = False,
@@ -108,14 +108,14 @@ def run(
 
     Args:
         seed: of everything.
-        wrap: makes the objects do something else.
+        execute: what the objects do with a call.
         kind: of run; None: the seed decides that, too.
         show: print what happens while it happens.
     """
     loop = VirtualLoop(seed)
     if kind is None:
         (kind,) = random.Random(f"{seed}.kind").choices([*_SHARES], [*_SHARES.values()])
-    simulation = _Simulation(loop, seed, wrap, Trace(show=show), kind)
+    simulation = _Simulation(loop, seed, execute, Trace(show=show), kind)
     said = _Said(simulation)
     logger = logging.getLogger("zlog")
     logger.addHandler(said)
@@ -169,7 +169,7 @@ class _Simulation:
         self,
         loop: VirtualLoop,
         seed: int,
-        wrap: Callable[[Objects], Execute],
+        execute: Execute,
         trace: Trace,
         kind: Kind,
     ) -> None:
@@ -191,7 +191,7 @@ class _Simulation:
             self._trims = False  # a space's cursor holds back only those who ask for it
         # Hasty readers would always fill what a frozen attempt at a delivery was granted.
         self._hole_timeout = more.choice((0.1, 1.5)) if self._source else 0.1
-        self._cluster = Cluster(loop, seed, trace, wrap, token=self._token)
+        self._cluster = Cluster(loop, seed, trace, execute, token=self._token)
         self._history = History(loop.time)
         self._clients: dict[str, Client] = {}
         self._complaints: list[str] = []

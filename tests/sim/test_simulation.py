@@ -61,7 +61,7 @@ def test_what_is_broken_is_noticed(name: str, kind: Kind) -> None:
     mutant = MUTANTS[name]
     for seed in (mutant.tried_first, *range(mutant.seeds_max)):
         with mutant.patch():
-            outcome = run(seed, mutant.wrap, kind=kind)
+            outcome = run(seed, mutant.execute, kind=kind)
         said = "\n".join(outcome.violations)
         assert "TypeError" not in said, f"it is out of date, and breaks something else: {said}"
         if any(violation.startswith(mutant.shows) for violation in outcome.violations):
@@ -72,7 +72,7 @@ def test_what_is_broken_is_noticed(name: str, kind: Kind) -> None:
 def test_lost_entries_break_no_property() -> None:
     """The mutant that passes them is noticed in the same seed."""
     mutant = MUTANTS["lost-passed"]
-    outcome = run(mutant.tried_first, mutant.wrap, kind=Kind.OBJECTS)
+    outcome = run(mutant.tried_first, mutant.execute, kind=Kind.OBJECTS)
     assert not [each for each in outcome.violations if each.startswith(mutant.shows)]
 
 
