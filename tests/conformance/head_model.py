@@ -12,9 +12,8 @@ from typing import Any
 from . import requests
 from .messages import STRUCTS
 from .model import EPOCH_MAX, EPOCHS_AHEAD_MAX, POSITION_MAX, WIDTH_MAX
-from .objects import ADVANCE, CREATE, SET, TIME
 from .replies import Answer, Code, answered
-from .requests import Grant, Part, StripeView, View
+from .requests import ADVANCE, CREATE, SET, TIME, Grant, Part, StripeView, View
 from .wire import OPEN_END
 
 OBJECT_TAIL_MAX = 2**24

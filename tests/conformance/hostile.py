@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import requests, wire
-from .messages import METHODS, STRUCTS, request
-from .requests import Entry, Grant, Part, StripeView, View
+from .messages import METHODS, STRUCTS, encode_field, request
+from .requests import Entry, StripeView, View
 from .wire import OPEN_END
 
 NO_SPACINGS = (0, 1025, 4 << 16, 1 | 17 << 16, 1 | 32 << 16, 2**32 - 1)
 """No stride, one above 1,024, no stride with a shift, shifts above 16."""
 _ENTRIES = [Entry(p, p, b"entry %d" % p) for p in (0, 1, 2, 5)]
-_PART = Part("query", 3, 1)
+_PART = (7, "query", 3, 1)
 _VIEW = View(
     1, 7, sequencer="tcp://a:1", stripes=(StripeView(1, 0, OPEN_END, 4),), options={"a": ""}
 )
@@ -58,9 +58,9 @@ _VALUES: dict[str, tuple[Any, ...]] = {
     "cursor_remove": (7, "reader"),
     "retention_read": (7,),
     "retention_write": (7, 0, b"seen"),
-    "delivery_begin": (*_PART.fields, 1),
-    "delivery_grant": Grant(_PART, 1, 1, 5, 4, False).fields,
-    "delivery_read": _PART.fields,
+    "delivery_begin": (*_PART, 1),
+    "delivery_grant": (*_PART, 1, 1, 1, 5, 4, False),
+    "delivery_read": _PART,
     "delivery_done": (7, "query", 3, 1, 1),
     "delivery_list": (7, "a", 10),
     "damaged": (b"",),
@@ -98,49 +98,27 @@ def malformed(method: str) -> Iterator[bytes]:
 def lies() -> Iterator[tuple[str, bytes]]:
     """Small requests that promise much: counts and lengths near every limit."""
     for count in (2**16, 2**16 + 1, 2**31, 2**32 - 1):
-        for method, fields in _fields_that_lie(count):
-            yield method, wire.frame(fields)
-            yield method, wire.u8(1) + wire.u8(1) + wire.u32(count) + fields
+        for method, values in _VALUES.items():
+            message = METHODS[method].request
+            fields = [*zip(STRUCTS[message].kinds, values, strict=False)]
+            sound = [encode_field(*field) for field in fields]
+            for at, (kind, _) in enumerate(fields):
+                for lie in _lies_of(kind, sound[at], count):
+                    lying = b"".join([*sound[:at], lie, *sound[at + 1 :]])
+                    yield method, wire.frame(lying, STRUCTS[message].version)
+        for runs in _lies_of("runs", wire.positions_in(1, [0]), count):
+            yield "write", wire.frame(wire.u64(1) * 2 + b"w" * 16 + wire.u64(0) + runs)
         yield "view_propose", request("view_propose", 0, _view_that_lies(count))
-        yield "stripes_read", request("stripes_read", 7, 0, count)
-        yield "stripes_loose", request("stripes_loose", 7, 0, count)
 
 
-def _fields_that_lie(count: int) -> Iterator[tuple[str, bytes]]:
-    epoch, time, writer = wire.u64(1), wire.u64(1), b"w" * 16
-    one = wire.raw_runs(1, [(0, count)])
-    many = wire.u32(1) + wire.u32(count) + wire.u64(0) + wire.u32(1)
-    spread = wire.raw_runs(count, [(0, 1)])  # no stride, or no shift, of that size
-    for runs in (one, many, spread):
-        yield "write", epoch + time + writer + wire.u64(0) + runs
-        yield "read", epoch + wire.u8(0) + wire.u32(2**32 - 1) + runs
-        yield "verify", epoch + wire.u32(2**32 - 1) + runs
-        yield "fill", epoch + time + writer + wire.u8(0) + runs
-        yield "trim", epoch + runs
-    span = epoch + wire.u64(0) + wire.u64(2**63)
-    yield "select", span + wire.u32(count) + wire.blob(b"a")
-    yield "select", span + wire.u32(1) + wire.u32(count) + b"a"
-    yield "select", span + wire.u32(1) + wire.blob(b"a") + wire.u8(0) * 2 + wire.u32(count)
-    yield "head_create", wire.u32(count) + b"log" + wire.u64(7)
-    yield "directory_add", wire.u32(count) + b"log" + wire.u64(7)
-    yield "directory_list", wire.u32(0) + wire.u32(count)
-    yield "sequencer_announce", wire.u32(count) + b"tcp://a:1"
-    cursor = wire.u64(7) + wire.u32(count)
-    for method in ("cursor_commit", "cursor_read", "cursor_remove"):
-        yield method, cursor + b"reader"
-    for method in ("delivery_begin", "delivery_read", "delivery_done"):
-        yield method, cursor + b"query" + wire.u64(3)
-    granted = wire.u64(1) + wire.u32(1) + wire.u64(1) + wire.u64(5) + wire.u32(count) + wire.u8(2)
-    yield "delivery_grant", request("delivery_read", *_PART.fields)[6:] + granted
-    yield "delivery_list", wire.u64(7) + wire.u32(0) + wire.u32(count)
-    yield "cursor_list", wire.u64(7) + wire.u32(0) + wire.u32(count)
-    yield "view_read", wire.u64(0) + wire.u32(count) + wire.u8(0)
-    yield "view_propose", wire.u64(0) + wire.u32(count) + requests.view(_VIEW)
-    yield "epoch_next", wire.u32(count)
-    yield "trim_to", epoch + wire.u64(2**64 - 1) + wire.u32(count)
-    yield "seal", epoch + wire.u32(count) + wire.u32(count - 1) + wire.u8(1)
-    if count > 2**16:
-        yield "seal", request("seal", 1, 1, 0, True, None, count)[6:]
+def _lies_of(kind: str, field: bytes, count: int) -> Iterator[bytes]:
+    """What may stand for a field: of that many elements, or bytes."""
+    if kind == "runs":
+        yield wire.raw_runs(1, [(0, count)])
+        yield wire.raw_runs(count, [(0, 1)])  # no stride, or no shift, of that size
+        yield field[:4] + wire.u32(count) + field[8:]
+    elif kind in ("text", "string") or kind.startswith(("list of", "map of")):
+        yield wire.u32(count) + field[4:]
 
 
 def _view_that_lies(stripes: int) -> bytes:

@@ -114,11 +114,12 @@ def encode(name: str, *values: Any, compat: int = wire.COMPAT) -> bytes:
     struct = STRUCTS[name]
     rest = [*zip(struct.kinds, struct.bounds, strict=True)][len(values) :]
     values = *values, *(_left_out(kind, bounds) for kind, bounds in rest)
-    fields = [_encoded(k, v) for k, v in zip(struct.kinds, values, strict=True)]
+    fields = [encode_field(k, v) for k, v in zip(struct.kinds, values, strict=True)]
     return wire.frame(b"".join(fields), struct.version, max(compat, struct.compat(values)))
 
 
-def _encoded(kind: str, value: Any) -> bytes:
+def encode_field(kind: str, value: Any) -> bytes:
+    """A field as its kind is encoded."""
     if kind in _INTEGERS:
         return _INTEGERS[kind](value)
     if kind == "u8, u64":

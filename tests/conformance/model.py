@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from .objects import BYTES_MAX, RECORDS_MAX, TIME, WRITER
 from .replies import (
     WRITTEN,
     Answer,
@@ -26,7 +25,7 @@ from .replies import (
     Verified,
     answered,
 )
-from .requests import Entry
+from .requests import BYTES_MAX, RECORDS_MAX, TIME, WRITER, Entry
 from .wire import entry_crc, spacing_of
 
 _OK = Answer(Code.OK)

@@ -1,23 +1,22 @@
-"""Objects on a host, as typed Python calls: `Stripe`, `Head`, `Directory`.
+"""Objects on a host, as Python calls: `Stripe`, `Head`, `Directory`.
 
-`model` has the same classes without a host, so whatever drives the one drives the other.
+The models have the same classes without a host, so whatever drives the one drives the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from . import replies, requests, wire
-from .messages import request
+from .directory_model import DirectoryModel
+from .head_model import HeadModel
+from .messages import METHODS, STRUCTS, request
+from .model import StripeModel
 from .replies import Answer
-from .requests import Entry, Grant, Part
-
-TIME = 1_500_000_000_000_000  # µs since 1970, where a test does not care
-BYTES_MAX = 1 << 20
-ADVANCE, CREATE, SET = 0, 1, 2  # what cursor_commit does
-RECORDS_MAX = 1024  # the most that one trim_to may be asked to free
+from .requests import BYTES_MAX, TIME, WRITER, Entry, Grant, Part, View
 
 
 class Store(Protocol):
@@ -28,18 +27,45 @@ class Store(Protocol):
         ...
 
 
-def writer_id(letter: str) -> bytes:
-    """A writer's 16-byte id for tests: one letter, repeated."""
-    return letter.encode() * 16
-
-
-WRITER = writer_id("w")
-
-
 @dataclass
 class _Object:
+    """An object, whose calls are those of its model, with the same arguments."""
+
+    MODEL: ClassVar[type]
+    PREFIXES: ClassVar[tuple[str, ...]] = ("",)
+    """What the methods' names have before those of the calls."""
+
     store: Store
     name: str
+
+    def __getattr__(self, name: str) -> Callable[..., Answer]:
+        method = next((each + name for each in self.PREFIXES if each + name in METHODS), None)
+        if method is None:
+            raise AttributeError(name)
+        signature = inspect.signature(getattr(self.MODEL, name))
+        fields = STRUCTS[METHODS[method].request].type._fields
+
+        def call(*arguments: Any, **options: Any) -> Answer:
+            bound = signature.bind(self, *arguments, **options)
+            bound.apply_defaults()
+            values = vars(self) | self._values(bound.arguments)
+            return self.call(method, *(values[field] for field in fields))
+
+        return call
+
+    def _values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments of the model as fields of a request, by name."""
+        values: dict[str, Any] = {}
+        for name, value in arguments.items():
+            if isinstance(value, Part):
+                values |= vars(value)
+            elif isinstance(value, Grant):
+                values |= vars(value) | vars(value.part)
+            elif name == "positions":
+                values["runs"] = (wire.spacing_of(self.stride, self.unit), value)
+            else:
+                values[name] = requests.view(value) if isinstance(value, View) else value
+        return values
 
     def call(self, method: str, *values: Any) -> Answer:
         """Run a method, with the values of its request's fields, and parse its answer."""
@@ -70,6 +96,8 @@ class _Object:
 class Stripe(_Object):
     """A stripe object; the other fields are what the requests claim its geometry to be."""
 
+    MODEL = StripeModel
+
     stride: int = 1
     residue: int = 0
     unit: int = 1
@@ -78,10 +106,6 @@ class Stripe(_Object):
     def spacing(self) -> int:
         """Its stride and unit as requests have them."""
         return wire.spacing_of(self.stride, self.unit)
-
-    def seal(self, epoch: int, create: bool = True, start: int | None = None) -> Answer:
-        """seal: OK with a `replies.Sealed`, or INVALID_EPOCH with the object's epoch."""
-        return self.call("seal", epoch, self.stride, self.residue, create, start, self.unit)
 
     def write(
         self,
@@ -156,10 +180,6 @@ class Stripe(_Object):
         """tags_list: OK with a `replies.Listed`, or STALE_EPOCH."""
         return replies.parse_tags_list(*self.tags_list_bytes(epoch, start, end))
 
-    def compact(self, epoch: int, start: int, end: int, positions: Sequence[int]) -> Answer:
-        """compact: OK with a CompactReply, or STALE_EPOCH."""
-        return self.call("compact", epoch, start, end, (self.spacing, positions))
-
     def verify(
         self,
         epoch: int,
@@ -170,172 +190,20 @@ class Stripe(_Object):
         """verify: OK with a `replies.Verified`, or STALE_EPOCH."""
         return self.call("verify", epoch, bytes_max, (self.spacing, positions), keys_only)
 
-    def count(self, epoch: int, start: int, end: int) -> Answer:
-        """count: OK with a CountReply, or STALE_EPOCH."""
-        return self.call("count", epoch, start, end)
 
-    def fill(
-        self,
-        epoch: int,
-        positions: Sequence[int],
-        writer: bytes = WRITER,
-        timestamp: int = TIME,
-        reason: int = 0,
-    ) -> Answer:
-        """fill: OK, STALE_EPOCH, or READ_ONLY or LOST with the first position that is so."""
-        return self.call("fill", epoch, timestamp, writer, reason, (self.spacing, positions))
-
-    def trim(self, epoch: int, positions: Sequence[int]) -> Answer:
-        """trim: OK or STALE_EPOCH."""
-        return self.call("trim", epoch, (self.spacing, positions))
-
-    def trim_to(self, epoch: int, position: int, records_max: int = RECORDS_MAX) -> Answer:
-        """trim_to: OK with True when records are left to free, or STALE_EPOCH."""
-        return self.call("trim_to", epoch, position, records_max)
-
-    def max_position(self, epoch: int, start: int = 0) -> Answer:
-        """max_position: OK with (highest, unwritten), each None or a position, or STALE_EPOCH."""
-        return self.call("max_position", epoch, start)
-
-    def stat(self, epoch: int) -> Answer:
-        """stat: OK with a `replies.Stat`, or STALE_EPOCH."""
-        return self.call("stat", epoch)
-
-    def remove(self, epoch: int) -> Answer:
-        """remove: OK or STALE_EPOCH; after it the object is missing."""
-        return self.call("remove", epoch)
-
-
-@dataclass
 class Head(_Object):
     """A log's head object."""
 
-    def create(self, name: str, log_id: int) -> Answer:
-        """head_create: OK, or the outer EEXIST."""
-        return self.call("head_create", name, log_id)
-
-    def epoch_next(self, width: int = 0, above: int = 0) -> Answer:
-        """epoch_next: OK with (epoch, tail floor)."""
-        return self.call("epoch_next", width, above)
-
-    def epoch_read(self) -> Answer:
-        """epoch_read: OK with a HeadReply."""
-        return self.call("epoch_read")
-
-    def tail_raise(self, epoch: int, tail: int, log_id: int = 7) -> Answer:
-        """tail_raise: OK, STALE_EPOCH with the counter, or BEYOND_STRIPE with the highest tail."""
-        return self.call("tail_raise", log_id, epoch, tail)
-
-    def trim_point_raise(
-        self, position: int, log_id: int = 7, past_cursors: bool = False
-    ) -> Answer:
-        """trim_point_raise: OK with True when archived stripes below the point are left.
-
-        HELD_BY_CURSOR with the lowest cursor.
-        """
-        return self.call("trim_point_raise", log_id, position, past_cursors)
-
-    def cursor_commit(
-        self, name: str, mode: int, position: int, timestamp: int = TIME, log_id: int = 7
-    ) -> Answer:
-        """cursor_commit: OK, or why not; mode is ADVANCE, CREATE or SET."""
-        return self.call("cursor_commit", log_id, name, mode, position, timestamp)
-
-    def cursor_read(self, name: str, log_id: int = 7) -> Answer:
-        """cursor_read: OK with a CursorReply, or NOT_FOUND."""
-        return self.call("cursor_read", log_id, name)
-
-    def cursor_list(self, after: str = "", count_max: int = 1000, log_id: int = 7) -> Answer:
-        """cursor_list: OK with (more, NamedCursors)."""
-        return self.call("cursor_list", log_id, after, count_max)
-
-    def cursor_remove(self, name: str, log_id: int = 7) -> Answer:
-        """cursor_remove: OK, or NOT_FOUND."""
-        return self.call("cursor_remove", log_id, name)
-
-    def retention_read(self, log_id: int = 7) -> Answer:
-        """retention_read: OK with a RetentionReply."""
-        return self.call("retention_read", log_id)
-
-    def retention_write(self, version: int, state: bytes, log_id: int = 7) -> Answer:
-        """retention_write: OK, or SUPERSEDED with the version that there is."""
-        return self.call("retention_write", log_id, version, state)
-
-    def delivery_begin(self, part: Part, timestamp: int = TIME) -> Answer:
-        """delivery_begin: OK with (attempt, grants before, incarnation), or BATCH_DONE."""
-        return self.call("delivery_begin", *part.fields, timestamp)
-
-    def delivery_grant(self, grant: Grant) -> Answer:
-        """delivery_grant: OK with the first position, or why not."""
-        return self.call("delivery_grant", *grant.fields)
-
-    def delivery_read(self, part: Part) -> Answer:
-        """delivery_read: OK with a DeliveryReadReply, or NOT_FOUND."""
-        return self.call("delivery_read", *part.fields)
-
-    def delivery_done(
-        self, source: str, batch: int, incarnation: int = 1, timestamp: int = TIME, log_id: int = 7
-    ) -> Answer:
-        """delivery_done: OK with whether to call again, or the incarnation that it is."""
-        return self.call("delivery_done", log_id, source, batch, incarnation, timestamp)
-
-    def delivery_list(self, after: str = "", count_max: int = 1000, log_id: int = 7) -> Answer:
-        """delivery_list: OK with (more, NamedSources)."""
-        return self.call("delivery_list", log_id, after, count_max)
-
-    def view_propose(self, base: int, view: requests.View) -> Answer:
-        """view_propose: OK, INVALID_EPOCH or STALE_EPOCH."""
-        return self.propose_bytes(base, requests.view(view))
+    MODEL = HeadModel
+    PREFIXES = ("head_", "")
 
     def propose_bytes(self, base: int, view: bytes) -> Answer:
         """view_propose of a view that is encoded already, well or badly."""
         return self.call("view_propose", base, view)
 
-    def view_read(self, from_epoch: int = 0, count_max: int = 100, latest: bool = False) -> Answer:
-        """view_read: OK with a ViewReadReply."""
-        return self.call("view_read", from_epoch, count_max, latest)
 
-    def stripes_read(self, log_id: int, position: int = 0, count_max: int = 100) -> Answer:
-        """stripes_read: OK with (more, stripes)."""
-        return self.call("stripes_read", log_id, position, count_max)
-
-    def stripes_loose(self, log_id: int, after_id: int = 0, count_max: int = 100) -> Answer:
-        """stripes_loose: OK with (the newest view's epoch, more, (id, width) of stripes)."""
-        return self.call("stripes_loose", log_id, after_id, count_max)
-
-    def stripe_forget(self, log_id: int, id: int) -> Answer:
-        """stripe_forget: OK, or INVALID_EPOCH with the newest view's epoch."""
-        return self.call("stripe_forget", log_id, id)
-
-    def remove(self, epoch: int) -> Answer:
-        """head_remove: OK, or INVALID_EPOCH."""
-        return self.call("head_remove", epoch)
-
-
-@dataclass
 class Directory(_Object):
     """The directory of logs and the place where a sequencer announces itself."""
 
-    def add(self, name: str, log_id: int = 7) -> Answer:
-        """directory_add: OK."""
-        return self.call("directory_add", name, log_id)
-
-    def remove(self, name: str, log_id: int = 7) -> Answer:
-        """directory_remove: OK, or the outer ENOENT of a missing directory."""
-        return self.call("directory_remove", name, log_id)
-
-    def list(self, after: str = "", count_max: int = 1000) -> Answer:
-        """directory_list: OK with (more, names)."""
-        return self.call("directory_list", after, count_max)
-
-    def announce(self, address: str) -> Answer:
-        """sequencer_announce: OK."""
-        return self.call("sequencer_announce", address)
-
-    def withdraw(self, address: str) -> Answer:
-        """sequencer_withdraw: OK."""
-        return self.call("sequencer_withdraw", address)
-
-    def find(self) -> Answer:
-        """sequencer_find: OK with the address, empty when there is none."""
-        return self.call("sequencer_find")
+    MODEL = DirectoryModel
+    PREFIXES = ("directory_", "sequencer_")

@@ -11,8 +11,20 @@ from .messages import STRUCTS, decode, encode, request
 
 ZSTD = 1  # a compression
 NUMBER_BASE_MAX = 2**64 - 2**32  # so that base and u32 delta never overflow
+TIME = 1_500_000_000_000_000  # µs since 1970, where a test does not care
+BYTES_MAX = 1 << 20
+RECORDS_MAX = 1024  # the most that one trim_to may be asked to free
+ADVANCE, CREATE, SET = 0, 1, 2  # what cursor_commit does
 StripeView: Any = STRUCTS["Stripe"].type
 """One stripe in a view: positions `[start, end)` over `width` objects."""
+
+
+def writer_id(letter: str) -> bytes:
+    """A writer's 16-byte id for tests: one letter, repeated."""
+    return letter.encode() * 16
+
+
+WRITER = writer_id("w")
 
 
 @dataclass(frozen=True)
@@ -52,11 +64,6 @@ class Part:
     part: int = 0
     log_id: int = 7
 
-    @property
-    def fields(self) -> tuple[int, str, int, int]:
-        """As requests begin."""
-        return self.log_id, self.source, self.batch, self.part
-
 
 @dataclass(frozen=True)
 class Grant:
@@ -72,12 +79,6 @@ class Grant:
     count: int
     reserve: bool = False
     incarnation: int = 1
-
-    @property
-    def fields(self) -> tuple[Any, ...]:
-        """As in a request."""
-        attempt = self.incarnation, self.attempt, self.epoch
-        return *self.part.fields, *attempt, self.first, self.count, self.reserve
 
 
 def write(

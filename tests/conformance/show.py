@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from . import replies
-from .objects import TIME
 from .replies import Answer, Read, Row, Sealed, Selected, Slot, Stat, State, Verified
-from .requests import View, parse_view
+from .requests import TIME, View, parse_view
 from .wire import OPEN_END, following
 
 _SHOWN_BYTES_MAX = 40

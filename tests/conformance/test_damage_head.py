@@ -10,9 +10,9 @@ import pytest
 from . import requests, wire
 from .damage import EIO, damages, make_head
 from .messages import encode
-from .objects import ADVANCE, CREATE, SET, Directory, Store
+from .objects import Directory, Store
 from .replies import Answer, Code
-from .requests import Grant, Part, StripeView, View
+from .requests import ADVANCE, CREATE, SET, Grant, Part, StripeView, View
 from .stored import (
     HEAD,
     SEQUENCER,

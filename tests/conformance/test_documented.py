@@ -23,9 +23,9 @@ from ..docs.pages import DOCS
 from ..docs.pages import blocks as blocks_in
 from . import requests
 from .golden import Taped
-from .objects import CREATE, Directory, Head, Stripe
+from .objects import Directory, Head, Stripe
 from .replies import Code
-from .requests import Entry, Grant, Part, StripeView, View
+from .requests import CREATE, Entry, Grant, Part, StripeView, View
 from .stored import Door, MemoryDoor
 from .wire import OPEN_END
 

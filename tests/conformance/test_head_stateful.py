@@ -13,9 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 from .directory_model import DirectoryModel
 from .head_model import HeadModel
-from .objects import ADVANCE, CREATE, SET, Directory, Head, Store
+from .objects import Directory, Head, Store
 from .replies import Answer
-from .requests import Grant, Part, StripeView, View
+from .requests import ADVANCE, CREATE, SET, Grant, Part, StripeView, View
 from .wire import OPEN_END
 
 STEPS = {"mem": (100, 50), "file": (20, 30), "ceph": (8, 30)}

@@ -19,9 +19,9 @@ from .damage import (
     make_head,
     salvaged,
 )
-from .objects import CREATE, Directory, Head, Store, Stripe
+from .objects import Directory, Head, Store, Stripe
 from .replies import Answer, Code, State, Verified
-from .requests import Entry
+from .requests import CREATE, Entry
 from .stored import (
     HEAD,
     HEADER,

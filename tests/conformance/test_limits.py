@@ -19,9 +19,9 @@ from zlog._native.writes import encode_write
 from . import hostile, wire
 from .head_model import CURSORS_MAX, GRANTS_MAX, PARTS_MAX, PARTS_REMOVED_MAX, SOURCES_MAX
 from .messages import request
-from .objects import ADVANCE, CREATE, SET, TIME, WRITER, Head, Store, Stripe
+from .objects import Head, Store, Stripe
 from .replies import WRITTEN, Answer, Code, Slot, State, parse
-from .requests import Entry, Grant, Part
+from .requests import ADVANCE, CREATE, SET, TIME, WRITER, Entry, Grant, Part
 from .stored import STORES_WITH_DOORS, Door, envelope
 
 MIB = 1 << 20
@@ -260,7 +260,7 @@ def test_what_is_done_goes_so_many_parts_at_a_time(store: Store, prefix: str) ->
     head = Head(store, prefix)
     assert head.create("orders", 7).code == Code.OK
     parts = [Part("query", n // 100, n) for n in range(2 * PARTS_REMOVED_MAX + 1)]
-    begun = together(head, (("delivery_begin", *part.fields, TIME) for part in parts))
+    begun = together(head, (("delivery_begin", 7, "query", p.batch, p.part, TIME) for p in parts))
     assert begun == [Answer(Code.OK, (1, 0, 1))] * len(parts)
     assert head.delivery_begin(Part("query.more")).code == Code.OK
     assert head.delivery_done("query", 5) == Answer(Code.OK, True)
@@ -277,9 +277,9 @@ def test_a_part_gets_so_many_grants_and_no_more(store: Store, prefix: str) -> No
     head = Head(store, prefix)
     assert head.create("orders", 7).code == Code.OK
     assert head.delivery_begin(Part("query")).code == Code.OK
-    grants = [Grant(Part("query"), 1, 0, 10 * n, 5) for n in range(GRANTS_MAX)]
-    granted = together(head, (("delivery_grant", *grant.fields) for grant in grants))
-    assert granted == [Answer(Code.OK, grant.first) for grant in grants]
+    grants = ((7, "query", 0, 0, 1, 1, 0, 10 * n, 5, False) for n in range(GRANTS_MAX))
+    granted = together(head, (("delivery_grant", *grant) for grant in grants))
+    assert granted == [Answer(Code.OK, 10 * n) for n in range(GRANTS_MAX)]
     assert head.delivery_grant(Grant(Part("query"), 1, 0, 10 * GRANTS_MAX, 5)) == Answer(
         Code.LIMIT_REACHED, 4096
     )

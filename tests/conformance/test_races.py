@@ -14,9 +14,9 @@ from zlog._native.completions import CompletionQueue
 
 from ..support.threads import at_once
 from . import messages, replies, requests
-from .objects import TIME, Head, Stripe, writer_id
+from .objects import Head, Stripe
 from .replies import WRITTEN, Answer, Code, State
-from .requests import Entry
+from .requests import TIME, Entry, writer_id
 
 CALLERS = 4
 POSITIONS = 60

@@ -26,9 +26,9 @@ from zlog._native.local import MemoryStore
 
 from .damage import flip
 from .model import POSITION_MAX, StripeModel
-from .objects import RECORDS_MAX, TIME, Store, Stripe, writer_id
+from .objects import Store, Stripe
 from .replies import Answer, Code, Read, Selected, Stat, State
-from .requests import Entry
+from .requests import RECORDS_MAX, TIME, Entry, writer_id
 from .stored import MemoryDoor
 
 PLACES = 40  # positions that a history is about at a time, from just below the trim point on

@@ -15,9 +15,9 @@ from . import requests, wire
 from .damage import flip
 from .messages import request
 from .model import POSITION_MAX
-from .objects import BYTES_MAX, Store, Stripe
+from .objects import Store, Stripe
 from .replies import Code, Selected, State
-from .requests import Entry
+from .requests import BYTES_MAX, Entry
 from .stored import LATER, Content, MemoryDoor, envelope, fields_of, of_version
 
 A, B = b"a", b"b"

@@ -20,9 +20,9 @@ from . import replies
 from .directory_model import DirectoryModel
 from .head_model import HeadModel
 from .model import StripeModel
-from .objects import TIME, Directory, Head, Store, Stripe
+from .objects import Directory, Head, Store, Stripe
 from .replies import Answer, Read
-from .requests import Entry, Grant, Part, View
+from .requests import TIME, Entry, Grant, Part, View
 from .show import show_answer
 from .words import Words, stripe_view_of
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .objects import SET, Directory, Head, Store, Stripe
+from .objects import Directory, Head, Store, Stripe
 from .replies import Code
-from .requests import Entry, Part
+from .requests import SET, Entry, Part
 
 HEAD_METHODS = ("head", "epoch", "tail", "trim_point", "view", "stripe", "cursor", "delivery")
 

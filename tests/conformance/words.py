@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .objects import writer_id
-from .requests import Entry, StripeView
+from .requests import Entry, StripeView, writer_id
 from .wire import OPEN_END, following
 
 _MODES = ("advance", "create", "set")  # of cursor_commit, by their values
