@@ -2,33 +2,37 @@
 
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
-#include <mutex>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "cls_zlog/host/completion_queue.h"
-#include "cls_zlog/host/listing.h"
 #include "cls_zlog/host/request_bytes.h"
 
 namespace zlog {
 
-// Takes the outcome of one operation: a negative errno (EOPNOTSUPP: no such method; EINVAL: an object
-// without a name; ENOENT: no such object; nothing was applied), or the method's Code with its reply.
+// Receives the outcome of one operation: the method's Code with its reply, or a negative errno
+// (EOPNOTSUPP: the method does not exist; EINVAL: the object has no name; ENOENT: the object does not
+// exist); then nothing was applied.
 using Done = std::function<void(int code, Buffer reply)>;
 
-// Names an operation under way to the host that carries it out.
+// Identifies an operation under way to its host.
 using Ticket = uint64_t;
 
-// Of an operation that is over already, or that can't be given up.
+// The ticket of an operation that has ended, or that can't be given up.
 constexpr Ticket kNoTicket = 0;
 
-// An operation that is to be started, as submit() takes it.
+// Ends an operation with an error before it has begun.
+inline Ticket refuse(const Done& done, int error) {
+  done(error, {});
+  return kNoTicket;
+}
+
+// An operation that submit_all() starts.
 struct Submission {
   std::string_view object;
   std::string_view method;
@@ -36,19 +40,19 @@ struct Submission {
   Done done;
 };
 
-// A place where objects live and methods run on them, each as one atomic, isolated step. Every `done` is called exactly once: from a thread of the
-// host, or from the caller's before the call returns. Names are copied where they are needed for
-// longer; the payload is shared, and must not change any more.
+// A host stores objects and runs methods on them, each as one atomic, isolated step. It calls each
+// `done` exactly once: on one of its threads, or on the caller's before the call returns. It copies
+// the names that it needs for longer; it shares the payload, which must not change any more.
 class AsyncHost {
  public:
   virtual ~AsyncHost() = default;
 
-  // Starts an operation on behalf of an event loop, which must not be held up.
+  // Starts an operation without blocking, as event loops need it.
   virtual Ticket submit(std::string_view object, std::string_view method, SharedRequest payload,
                         Done done) = 0;
 
-  // Whether it carries operations out together that are started together. Else the first had better
-  // be started before the next one is even encoded.
+  // Whether operations that are started together are also carried out together. If not, callers
+  // start the first one before they encode the next.
   virtual bool gathers() const { return false; }
 
   // Starts several operations at once, in their order.
@@ -58,108 +62,89 @@ class AsyncHost {
     }
   }
 
-  // Starts an operation on behalf of a thread that will wait for it, so that a host may as well use
-  // it.
+  // Starts an operation for a thread that will wait for it. The host may run it on that thread.
   virtual Ticket run(std::string_view object, std::string_view method, SharedRequest payload,
                      Done done) {
     return submit(object, method, std::move(payload), std::move(done));
   }
 
-  // Lists the objects whose names begin with `prefix`, from where `after` says on: the `next` of
-  // the page before, empty at first. The reply is the Listing, encoded.
+  // Lists the objects whose names begin with `prefix`. `after` is the `next` of the page before,
+  // empty at first. The reply is the encoded Listing.
   virtual void list(std::string_view prefix, std::string_view after, Done done) = 0;
 
-  // Starts a method of Ceph's own class `lock`, where the host is Ceph.
+  // On Ceph: starts a method of Ceph's own class `lock`.
   virtual Ticket lock(std::string_view /*object*/, std::string_view /*method*/,
                       SharedRequest /*payload*/, Done done) {
-    done(-EOPNOTSUPP, {});
-    return kNoTicket;
+    return refuse(done, -EOPNOTSUPP);
   }
 
-  // Starts a method that only reads at one of the object's copies, chosen at random, where the host
-  // keeps several: on Ceph. Every other call goes to the primary one. The reply begins with the
-  // number of the process that answered (ReplicaAnswer).
+  // On Ceph: starts a method that only reads at one of the object's replicas, chosen at random.
+  // Every other call goes to the primary one. The reply begins with the number of the process that
+  // answered (replica_reply).
   virtual void ask_replica(std::string_view /*object*/, std::string_view /*method*/,
                            SharedRequest /*payload*/, Done done) {
-    done(-EOPNOTSUPP, {});
+    refuse(done, -EOPNOTSUPP);
   }
 
-  // Has Ceph's monitors run a command, where the host is Ceph. The command and the reply are JSON;
-  // a failure's reply is the monitors' own words.
-  virtual void ask_monitor(std::string_view /*command*/, Done done) { done(-EOPNOTSUPP, {}); }
+  // On Ceph: runs a command at the monitors. Command and reply are JSON; the reply of a failure is
+  // the monitors' error message.
+  virtual void ask_monitor(std::string_view /*command*/, Done done) { refuse(done, -EOPNOTSUPP); }
 
-  // Wakes all clients that watch an object, as far as there are means: a hint, which may be lost, or
-  // come a moment later together with the next ones. Does not wait.
+  // Wakes the clients that watch an object. A notification is a hint: it may be lost, or be merged
+  // with later ones. Does not wait.
   virtual void notify(std::string_view /*object*/) {}
 
-  // Waits until an object is notified. The reply is a number (number_reply), which each notification
-  // changes: it comes as soon as that is another one than `seen`. It is never 0, so a wait with that
-  // is over as soon as no later notification will be missed.
+  // Waits until an object is notified. The reply is a number (number_reply) that each notification
+  // changes; it comes once the number differs from `seen`. The number is never 0, so a wait with 0
+  // ends as soon as the host misses no later notification.
   virtual Ticket watch(std::string_view /*object*/, uint64_t /*seen*/, Done done) {
-    done(-EOPNOTSUPP, {});
-    return kNoTicket;
+    return refuse(done, -EOPNOTSUPP);
   }
 
-  // Removes what watches need of an object, if there is anything; waits for it may fail.
+  // Removes what the host stores for watches of an object. Waits for it may fail.
   virtual void remove_watched(std::string_view /*object*/, Done done) { done(0, {}); }
 
-  // Says that an operation's caller waits no more, so that nothing is kept for it: its `done` gets
-  // ECANCELED, unless it is over. Whether it takes effect is unknown.
+  // Gives up an operation that its caller no longer waits for: unless it has ended, its `done`
+  // gets ECANCELED. It may or may not take effect.
   virtual void give_up(Ticket) {}
 
-  // Gives up what is outstanding (each `done` gets ECANCELED; whether such an operation took effect
-  // is unknown) and lets go of the store. Takes a bounded time. Not to be used afterwards; a call
-  // of another thread that comes too late is canceled too.
+  // Gives up all operations under way and releases the store, in a bounded time. The host must not
+  // be used afterwards; a call that another thread makes too late gets ECANCELED.
   virtual void close() = 0;
 };
 
-// Answers with a page of objects, or with the error that there was.
-inline void answer_with_page(int error, const Listing& page, const Done& done) {
-  done(error, error == 0 ? Buffer::of(page.encode()) : Buffer());
-}
-
-// A Done that puts the outcome into `queue` under `token`.
+// Returns a Done that puts the outcome into `queue` under `token`.
 inline Done queue_completer(std::shared_ptr<CompletionQueue> queue, uint64_t token) {
   return [queue = std::move(queue), token](int code, Buffer reply) {
     queue->push({token, code, std::move(reply)});
   };
 }
 
-// The outcome that a blocking caller waits for. The operation shares it, so a caller may leave at
-// any time.
+// The outcome that a blocking caller waits for. The operation shares it, so the caller may stop
+// waiting at any time.
 class Pending {
  public:
-  // A Done that completes `pending`.
+  // Returns a Done that completes `pending`.
   static Done completer(std::shared_ptr<Pending> pending) {
     return [pending = std::move(pending)](int code, Buffer reply) {
-      pending->complete(code, std::move(reply));
+      pending->code_ = code;
+      pending->reply_ = std::move(reply);
+      pending->done_.set_value();
     };
   }
 
-  // Waits for the outcome for at most `timeout_ms`; false when it has not come.
-  bool wait(int timeout_ms) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    return arrived_.wait_for(lock, std::chrono::milliseconds(timeout_ms), [this] { return done_; });
+  // Waits for the outcome for at most `timeout_ms`. Returns whether it has come.
+  bool wait(int timeout_ms) const {
+    return arrived_.wait_for(std::chrono::milliseconds(timeout_ms)) == std::future_status::ready;
   }
 
   // The outcome, once wait() has returned true.
   int code() const { return code_; }
   const Buffer& reply() const { return reply_; }
 
-  void complete(int code, Buffer reply) {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      code_ = code;
-      reply_ = std::move(reply);
-      done_ = true;
-    }
-    arrived_.notify_all();  // without the mutex, which those who wake up take first
-  }
-
  private:
-  std::mutex mutex_;
-  std::condition_variable arrived_;
-  bool done_ = false;
+  std::promise<void> done_;
+  const std::future<void> arrived_ = done_.get_future();
   int code_ = 0;
   Buffer reply_;
 };

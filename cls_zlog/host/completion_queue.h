@@ -1,47 +1,66 @@
 #pragma once
 
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <cerrno>
 #include <cstdint>
 #include <mutex>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "cls_zlog/base/buffer.h"
+#include "cls_zlog/host/file_descriptor.h"
 
 namespace zlog {
 
-// The result of one operation: the submitter's token, and its outcome as a Done takes it.
+// The result of one operation: the submitter's token, and the outcome as a Done receives it.
 struct Completion {
   uint64_t token;
   int code;
   Buffer reply;
 };
 
-// Results of submitted operations on their way from any thread to one consumer.
+// Passes the results of operations from any thread to one consumer.
 //
 // Stores push from their own threads (librados' callbacks, the embedded store's workers) and never
 // wait for the consumer. The consumer watches fileno(), an eventfd that is readable exactly while
 // results wait, and takes all of them with one drain().
 class CompletionQueue {
  public:
-  // Throws std::system_error when no eventfd is to be had.
-  CompletionQueue();
-  ~CompletionQueue();
-  CompletionQueue(const CompletionQueue&) = delete;
-  CompletionQueue& operator=(const CompletionQueue&) = delete;
+  // Throws std::system_error if the system has no eventfd left.
+  CompletionQueue() : event_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (event_fd_ < 0)
+      throw std::system_error(errno, std::generic_category(), "can't make an eventfd");
+  }
 
   int fileno() const { return event_fd_; }
 
-  // Adds a result and, if it is the first one waiting, wakes the consumer. Any thread.
-  void push(Completion completion);
+  // Adds a result and, if it is the first one waiting, wakes the consumer. The eventfd is written
+  // and read under the mutex, so that "readable" and "not empty" are one state.
+  void push(Completion completion) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    waiting_.push_back(std::move(completion));
+    if (waiting_.size() == 1) ::eventfd_write(event_fd_, 1);
+  }
 
-  // All results that wait, in the order in which they came; empty when there are none. Does not
-  // block.
-  std::vector<Completion> drain();
+  // Takes all results that wait, in the order in which they came. Does not block.
+  std::vector<Completion> drain() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    eventfd_t count = 0;
+    if (!waiting_.empty()) ::eventfd_read(event_fd_, &count);
+    return std::exchange(waiting_, {});
+  }
 
-  // Waits until results wait. False when `timeout_ms` (-1: none) has passed or a signal came.
-  bool wait(int timeout_ms) const;
+  // Waits until results wait. Returns false after `timeout_ms` (-1: no limit), or when a signal came.
+  bool wait(int timeout_ms) const {
+    pollfd poll_fd{event_fd_, POLLIN, 0};
+    return ::poll(&poll_fd, 1, timeout_ms) > 0;
+  }
 
  private:
-  const int event_fd_;
+  const FileDescriptor event_fd_;
   std::mutex mutex_;
   std::vector<Completion> waiting_;
 };

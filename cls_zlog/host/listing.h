@@ -5,24 +5,33 @@
 #include <string_view>
 #include <vector>
 
+#include "cls_zlog/host/async_host.h"
+
 namespace zlog {
 
-// A page of the names of a store's objects that begin in some way.
+// A page of the names of a store's objects that begin with some prefix.
 struct Listing {
-  // How many objects one page is about at most. On Ceph these are objects of all names.
+  // How many objects a page covers at most. On Ceph these are objects of all names.
   static constexpr size_t kObjectsMax = 1024;
 
-  std::string next;  // where to go on; empty: nowhere
+  std::string next;  // where the next page begins; empty if this is the last one
   std::vector<std::string> names;
 
-  // `next`, then each name behind a NUL.
-  std::string encode() const {
-    std::string out = next;
-    for (const std::string& name : names) {
-      out.push_back('\0');
-      out.append(name);
+  // Adds the next name. If the page is full, ends it after the last one and returns false.
+  bool add(std::string_view name) {
+    if (names.size() == kObjectsMax) {
+      next = names.back();
+      return false;
     }
-    return out;
+    names.emplace_back(name);
+    return true;
+  }
+
+  // Answers with the page, or with the error that listing met: `next`, then each name after a NUL.
+  void answer(int error, const Done& done) const {
+    std::string out = next;
+    for (const std::string& name : names) out.append(1, '\0').append(name);
+    done(error, error == 0 ? Buffer::of(std::move(out)) : Buffer());
   }
 };
 

@@ -1,34 +1,110 @@
 #pragma once
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "cls_zlog/base/little_endian.h"
 #include "cls_zlog/host/async_host.h"
 
 namespace zlog {
 
-// What a wait for a notification is answered with: the object's number, 8 bytes, little-endian.
-Buffer number_reply(uint64_t number);
+// The reply to a wait for a notification: the object's number, 8 bytes, little-endian.
+inline Buffer number_reply(uint64_t number) {
+  std::string bytes;
+  wire::append(&bytes, number);
+  return Buffer::of(std::move(bytes));
+}
 
-// The waits of this process for notifications of objects. An object has a number, above 0, and each
-// notification gives it a new one: so none is missed that comes before the next wait.
+// The waits of this process for notifications of objects. An object has a number, above 0, that
+// each notification changes, so a notification between two waits is not missed.
 class NotificationTable {
  public:
-  // Calls `done` with OK and the object's number once that is not `seen`, which may be at once.
-  Ticket wait(std::string_view object, uint64_t seen, Done done);
+  // Calls `done` with OK and the object's number once it differs from `seen`, which may be at once.
+  Ticket wait(std::string_view object, uint64_t seen, Done done) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (closed_) {
+      lock.unlock();
+      return refuse(done, -ECANCELED);
+    }
+    Object& found = find(object);
+    const uint64_t number = found.number;
+    if (number == seen) {
+      found.waits.push_back({++last_ticket_, std::move(done)});
+      return last_ticket_;
+    }
+    lock.unlock();
+    done(0, number_reply(number));
+    return kNoTicket;
+  }
 
-  uint64_t number(std::string_view object);
-  bool awaited(std::string_view object);
-  void notify(std::string_view object);
+  uint64_t number(std::string_view object) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return find(object).number;
+  }
+
+  bool awaited(std::string_view object) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto at = objects_.find(object);
+    return at != objects_.end() && !at->second.waits.empty();
+  }
+
+  void notify(std::string_view object) {
+    std::vector<Wait> over;
+    uint64_t number = 0;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      const auto at = objects_.find(object);
+      if (at == objects_.end()) return;  // its number was never returned
+      at->second.number = number = ++last_number_;
+      over.swap(at->second.waits);
+    }
+    for (const Wait& each : over) each.done(0, number_reply(number));
+  }
 
   // Answers all waits for an object with an error, and forgets its number.
-  void fail(std::string_view object, int error);
-  void give_up(Ticket ticket);
-  void close();
+  void fail(std::string_view object, int error) {
+    Objects over;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (const auto at = objects_.find(object); at != objects_.end())
+        over.insert(objects_.extract(at));
+    }
+    end(over, error);
+  }
+
+  void give_up(Ticket ticket) {
+    Done done;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      for (auto& [name, object] : objects_) {
+        const auto at = std::find_if(object.waits.begin(), object.waits.end(),
+                                     [&](const Wait& each) { return each.ticket == ticket; });
+        if (at == object.waits.end()) continue;
+        done = std::move(at->done);
+        object.waits.erase(at);
+        break;
+      }
+    }
+    if (done) done(-ECANCELED, {});
+  }
+
+  // Answers all waits, and those that come later, with ECANCELED.
+  void close() {
+    Objects over;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      closed_ = true;
+      over.swap(objects_);
+    }
+    end(over, -ECANCELED);
+  }
 
  private:
   struct Wait {
@@ -39,12 +115,25 @@ class NotificationTable {
     uint64_t number;
     std::vector<Wait> waits;
   };
-  Object& find(std::string_view object);
+  using Objects = std::map<std::string, Object, std::less<>>;
+
+  static void end(const Objects& objects, int error) {
+    for (const auto& [name, object] : objects) {
+      for (const Wait& each : object.waits) each.done(error, {});
+    }
+  }
+
+  Object& find(std::string_view object) {
+    const auto at = objects_.find(object);
+    if (at != objects_.end()) return at->second;
+    return objects_.emplace(std::string(object), Object{++last_number_, {}}).first->second;
+  }
 
   std::mutex mutex_;
+  bool closed_ = false;
   Ticket last_ticket_ = kNoTicket;
   uint64_t last_number_ = 0;
-  std::map<std::string, Object, std::less<>> objects_;
+  Objects objects_;
 };
 
 }  // namespace zlog

@@ -2,15 +2,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <new>
 #include <utility>
 
 #include "cls_zlog/base/limits.h"
+#include "cls_zlog/host/exception_barrier.h"
 
 namespace zlog {
 namespace {
 
-// What an OSD returns from one listing, whatever was asked (osd_max_omap_entries_per_request).
+// An OSD returns at most this many keys from one listing (osd_max_omap_entries_per_request).
 constexpr uint64_t kListingMax = 1024;
 
 size_t bytes_in(const Pieces& pieces) {
@@ -19,156 +19,149 @@ size_t bytes_in(const Pieces& pieces) {
   return bytes;
 }
 
-}  // namespace
-
-BufferedObject::BufferedObject(Backing& backing, int flags, bool exists)
-    : backing_(backing), flags_(flags), exists_(exists), exists_after_(exists) {}
-
-int BufferedObject::may_read() const { return (flags_ & kRead) != 0 ? 0 : -EIO; }
-
-int BufferedObject::may_change() const { return (flags_ & kWrite) != 0 ? 0 : -EIO; }
-
-// A change to a missing object makes it.
-void BufferedObject::ensure_created() {
-  if (!exists_after_) changes_.push_back({Change::Kind::kCreate});
-  exists_after_ = true;
+void append(const Pieces& pieces, std::string* out) {
+  out->reserve(out->size() + bytes_in(pieces));
+  for (const std::string_view piece : pieces) out->append(piece);
 }
 
-int BufferedObject::create(bool exclusive) {
-  if (const int r = may_change(); r < 0) return r;
-  if (exists_after_ && exclusive) return -EEXIST;
-  ensure_created();
-  return 0;
-}
+// Reads from a Backing and keeps what is written until commit(), as an OSD does during one method.
+// Its errors are those measured on a real OSD (Ceph 16.2).
+class BufferedObject final : public Object {
+ public:
+  BufferedObject(Backing& backing, int flags, bool exists)
+      : backing_(backing), flags_(flags), exists_(exists), exists_after_(exists) {}
 
-int BufferedObject::remove() {
-  if (const int r = may_change(); r < 0) return r;
-  if (!exists_after_) return -ENOENT;
-  changes_.push_back({Change::Kind::kRemove});
-  exists_after_ = false;
-  return 0;
-}
-
-int BufferedObject::attr_get(const std::string& name, std::string* value) {
-  if (const int r = may_read(); r < 0) return r;
-  return exists_ ? backing_.attr_get(name, value) : -ENODATA;
-}
-
-int BufferedObject::attr_set(const std::string& name, std::string_view value) {
-  if (const int r = may_change(); r < 0) return r;
-  ensure_created();
-  changes_.push_back({Change::Kind::kAttrSet, name, std::string(value)});
-  return 0;
-}
-
-int BufferedObject::omap_get(const std::string& key, std::string* value) {
-  if (const int r = may_read(); r < 0) return r;
-  return exists_ ? backing_.omap_get(key, value) : -ENOENT;
-}
-
-int BufferedObject::omap_list(const std::string& after, const std::string& prefix,
-                              uint64_t count_max, Page* out, bool* more) {
-  if (const int r = may_read(); r < 0) return r;
-  out->clear();
-  *more = false;
-  if (!exists_ || count_max == 0) return 0;
-  return backing_.omap_list(after, prefix, std::min(count_max, kListingMax), out, more);
-}
-
-int BufferedObject::omap_set(const std::string& key, std::string_view value) {
-  if (const int r = may_change(); r < 0) return r;
-  ensure_created();
-  changes_.push_back({Change::Kind::kOmapSet, key, std::string(value)});
-  return 0;
-}
-
-int BufferedObject::omap_remove(const std::string& key) {
-  if (const int r = may_change(); r < 0) return r;
-  if (!exists_after_) return -ENOENT;
-  changes_.push_back({Change::Kind::kOmapRemove, key});
-  return 0;
-}
-
-int BufferedObject::omap_remove_range(const std::string& begin, const std::string& end) {
-  if (const int r = may_change(); r < 0) return r;
-  if (!exists_after_) return -ENOENT;
-  changes_.push_back({Change::Kind::kOmapRemoveRange, begin, end});
-  return 0;
-}
-
-int BufferedObject::read(uint64_t offset, uint64_t length, std::string* data) {
-  if (const int r = may_read(); r < 0) return r;
-  if (!exists_) return -ENOENT;
-  data->clear();
-  Pieces pieces;
-  if (const int r = backing_.read(offset, length, &pieces); r < 0) return r;
-  data->reserve(bytes_in(pieces));
-  for (const std::string_view piece : pieces) data->append(piece);
-  return 0;
-}
-
-int BufferedObject::answer(const Buffer& value) {
-  answered_.push_back(value.bytes);
-  return 0;
-}
-
-int BufferedObject::answer_stream(uint64_t offset, uint64_t length, uint64_t* there) {
-  *there = 0;
-  if (const int r = may_read(); r < 0) return r;
-  if (!exists_) return -ENOENT;
-  if (length == 0) return 0;
-  Pieces pieces;
-  if (const int r = backing_.read(offset, length, &pieces); r < 0) return r;
-  *there = bytes_in(pieces);
-  if (*there == length) answered_.insert(answered_.end(), pieces.begin(), pieces.end());
-  return 0;
-}
-
-int BufferedObject::write(uint64_t offset, std::string_view data) {
-  if (const int r = may_change(); r < 0) return r;
-  ensure_created();
-  if (!data.empty()) changes_.push_back({Change::Kind::kWrite, {}, {}, offset, 0, data});
-  return 0;
-}
-
-int BufferedObject::zero(uint64_t offset, uint64_t length) {
-  if (const int r = may_change(); r < 0) return r;
-  if (exists_after_ && length > 0)
-    changes_.push_back({Change::Kind::kZero, {}, {}, offset, length});
-  return 0;
-}
-
-int BufferedObject::commit() {
-  for (Change& change : changes_) {
-    if (const int r = backing_.apply(std::move(change)); r < 0) return r;
+  int create(bool exclusive) override {
+    if (!may_change()) return -EIO;
+    if (exists_after_) return exclusive ? -EEXIST : 0;
+    ensure_created();
+    return 0;
   }
-  changes_.clear();
-  return 0;
-}
 
-namespace {
+  int remove() override {
+    if (const int r = change_existing({Change::Kind::kRemove}); r < 0) return r;
+    exists_after_ = false;
+    return 0;
+  }
 
-// Runs the method and applies what it buffered; `applying` says how far that got if it does not
-// return.
-int run_and_apply(const Method& method, Backing& backing, std::string_view payload,
-                  std::string* reply, bool* applying) {
-  const bool writes = (method.flags & kWrite) != 0;
-  bool exists = false;
-  if (const int r = backing.exists(&exists); r < 0) return r;
-  if (!exists && !writes) return -ENOENT;
-  BufferedObject object(backing, method.flags, exists);
-  const int code = method.call(object, payload, reply);
-  if (code < 0) return code;
-  if (code > 0 && object.changed()) return -EIO;  // a refusal changes nothing
-  const size_t reply_bytes = reply->size() + bytes_in(object.answered());
-  if (writes && reply_bytes > limits::write_reply_bytes_max) return -EOVERFLOW;
-  reply->reserve(reply_bytes);
-  for (const std::string_view piece : object.answered()) reply->append(piece);
-  *applying = object.changed();
-  if (const int r = object.commit(); r < 0) return r;
-  *applying = false;
-  return code;
-}
+  int attr_get(const std::string& name, std::string* value) override {
+    if (!may_read()) return -EIO;
+    return exists_ ? backing_.attr_get(name, value) : -ENODATA;
+  }
+
+  int attr_set(const std::string& name, std::string_view value) override {
+    return change({Change::Kind::kAttrSet, name, std::string(value)});
+  }
+
+  int omap_get(const std::string& key, std::string* value) override {
+    if (!may_read()) return -EIO;
+    return exists_ ? backing_.omap_get(key, value) : -ENOENT;
+  }
+
+  int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max, Page* out,
+                bool* more) override {
+    if (!may_read()) return -EIO;
+    out->clear();
+    *more = false;
+    if (!exists_ || count_max == 0) return 0;
+    return backing_.omap_list(after, prefix, std::min(count_max, kListingMax), out, more);
+  }
+
+  int omap_set(const std::string& key, std::string_view value) override {
+    return change({Change::Kind::kOmapSet, key, std::string(value)});
+  }
+
+  int omap_remove(const std::string& key) override {
+    return change_existing({Change::Kind::kOmapRemove, key});
+  }
+
+  int omap_remove_range(const std::string& begin, const std::string& end) override {
+    return change_existing({Change::Kind::kOmapRemoveRange, begin, end});
+  }
+
+  int read(uint64_t offset, uint64_t length, std::string* data) override {
+    Pieces pieces;
+    data->clear();
+    if (const int r = pieces_of(offset, length, &pieces); r < 0) return r;
+    append(pieces, data);
+    return 0;
+  }
+
+  int answer(const Buffer& value) override {
+    answered_.push_back(value.bytes);
+    return 0;
+  }
+
+  int answer_stream(uint64_t offset, uint64_t length, uint64_t* there) override {
+    *there = 0;
+    Pieces pieces;
+    const int r = pieces_of(offset, length, &pieces);
+    if (r < 0 || length == 0) return r;
+    *there = bytes_in(pieces);
+    if (*there == length) answered_.insert(answered_.end(), pieces.begin(), pieces.end());
+    return 0;
+  }
+
+  int write(uint64_t offset, std::string_view data) override {
+    if (data.empty()) return create(false);
+    return change({Change::Kind::kWrite, {}, {}, offset, 0, data});
+  }
+
+  int zero(uint64_t offset, uint64_t length) override {
+    if (may_change() && (!exists_after_ || length == 0)) return 0;
+    return change_existing({Change::Kind::kZero, {}, {}, offset, length});
+  }
+
+  // What was answered, in order. It is valid until the object changes.
+  const Pieces& answered() const { return answered_; }
+
+  bool changed() const { return !changes_.empty(); }
+
+  // Applies the changes in the order in which they were made; stops at the first that fails.
+  int commit() {
+    for (Change& change : changes_) {
+      if (const int r = backing_.apply(std::move(change)); r < 0) return r;
+    }
+    return 0;
+  }
+
+ private:
+  bool may_read() const { return (flags_ & kRead) != 0; }
+  bool may_change() const { return (flags_ & kWrite) != 0; }
+
+  void ensure_created() {
+    if (!exists_after_) changes_.push_back({Change::Kind::kCreate});
+    exists_after_ = true;
+  }
+
+  // A change that creates a missing object.
+  int change(Change change) {
+    if (!may_change()) return -EIO;
+    ensure_created();
+    changes_.push_back(std::move(change));
+    return 0;
+  }
+
+  int change_existing(Change change) {
+    if (!may_change()) return -EIO;
+    if (!exists_after_) return -ENOENT;
+    changes_.push_back(std::move(change));
+    return 0;
+  }
+
+  int pieces_of(uint64_t offset, uint64_t length, Pieces* pieces) {
+    if (!may_read()) return -EIO;
+    if (!exists_) return -ENOENT;
+    return length == 0 ? 0 : backing_.read(offset, length, pieces);
+  }
+
+  Backing& backing_;
+  const int flags_;
+  const bool exists_;  // before the method
+  bool exists_after_;  // once the buffered changes are applied
+  std::vector<Change> changes_;
+  Pieces answered_;
+};
 
 }  // namespace
 
@@ -176,13 +169,22 @@ Outcome run_method(const Method& method, Backing& backing, std::string_view payl
                    std::string* reply) {
   Outcome outcome;
   reply->clear();
-  try {
-    outcome.code = run_and_apply(method, backing, payload, reply, &outcome.broken);
-  } catch (const std::bad_alloc&) {
-    outcome.code = -ENOMEM;
-  } catch (...) {
-    outcome.code = -EIO;
-  }
+  outcome.code = exception_barrier([&] {
+    const bool writes = (method.flags & kWrite) != 0;
+    bool exists = false;
+    if (const int r = backing.exists(&exists); r < 0) return r;
+    if (!exists && !writes) return -ENOENT;
+    BufferedObject object(backing, method.flags, exists);
+    const int code = method.call(object, payload, reply);
+    if (code < 0) return code;
+    if (code > 0 && object.changed()) return -EIO;  // a refusal changes nothing
+    append(object.answered(), reply);
+    if (writes && reply->size() > limits::write_reply_bytes_max) return -EOVERFLOW;
+    outcome.broken = object.changed();
+    if (const int r = object.commit(); r < 0) return r;
+    outcome.broken = false;
+    return code;
+  });
   if (outcome.code < 0) reply->clear();
   return outcome;
 }

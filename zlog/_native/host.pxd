@@ -74,7 +74,6 @@ cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
     cdef cppclass Pending:
         Pending()
         cbool wait(int timeout_ms)
-        void complete(int code, CppBuffer reply)
         int code()
         const CppBuffer& reply()
         @staticmethod

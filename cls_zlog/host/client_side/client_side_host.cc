@@ -2,34 +2,56 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <random>
 #include <utility>
+#include <vector>
 
 #include "cls_zlog/base/limits.h"
-#include "cls_zlog/host/client_side/backoff.h"
 #include "cls_zlog/host/client_side/read_set.h"
 
 namespace zlog {
 namespace {
 
-// What goes out together.
+// The limits of calls that are written together.
 constexpr size_t kGroupCalls = 64;
 constexpr size_t kGroupBytes = 8u << 20;  // of payloads
 
-// Keys that an OSD lists at once, whatever was asked (osd_max_omap_entries_per_request).
+// An OSD lists at most this many keys at once (osd_max_omap_entries_per_request).
 constexpr uint64_t kListingMax = 1024;
 // A method asks for a page once it has read the one before. Each page after the first is one more
 // round trip, so it is made larger.
 constexpr uint64_t kFurtherPages = 4;
 
+constexpr size_t kCachedMax = 8192;  // objects
+
+// The pause before a conflicting change is repeated: none before the first repetition, then a random
+// one up to a growing limit. Longer pauses would not raise the throughput, since one of the clients
+// that conflict always succeeds, and would delay the client that lost most often.
+std::chrono::microseconds backoff(unsigned conflicts) {
+  constexpr int64_t kMicroseconds = 500;
+  constexpr unsigned kDoublings = 3;
+  if (conflicts < 2) return {};
+  static thread_local std::minstd_rand random{std::random_device()()};
+  const auto most = kMicroseconds << std::min(conflicts - 2, kDoublings);
+  return std::chrono::microseconds(std::uniform_int_distribution<int64_t>(0, most)(random));
+}
+
 }  // namespace
 
 struct ClientSideHost::Call {
-  Ticket ticket;
+  std::string object;
   const Method* method;
   SharedRequest payload;
   Done done;
-  std::string object;
-  std::weak_ptr<Run> run;  // none while it waits
+  Ticket ticket = kNoTicket;
+  std::weak_ptr<Run> run = {};  // none while it waits
+  int code = 0;                 // what the method has answered
+  std::string reply = {};
+
+  void run_on(ReadSet* read_set) {
+    code = run_method(*method, *read_set, payload->bytes(), &reply).code;
+  }
 };
 
 // Calls on their way through reading, running and writing: one, and those that joined it.
@@ -38,7 +60,7 @@ struct ClientSideHost::Run {
   std::vector<CallPtr> calls;
   bool replica = false;
   ObjectVersion known;
-  bool fresh = false;  // and not remembered
+  bool fresh = false;  // and not cached
   bool moved = false;  // the object has changed between two reads
   Reads asked;         // what was read so far, without the answers
   unsigned conflicts = 0;
@@ -47,43 +69,28 @@ struct ClientSideHost::Run {
   bool changes() const { return (calls.front()->method->flags & kWrite) != 0; }
 };
 
-ClientSideHost::Answer ClientSideHost::run_on(const Method& method, const RequestBytes& payload,
-                                              ReadSet* read_set) {
-  Answer answer;
-  answer.code = run_method(method, *read_set, payload.bytes(), &answer.reply).code;
-  return answer;
-}
-
 Ticket ClientSideHost::submit(std::string_view object, const Method& method, SharedRequest payload,
                               bool replica, Done done) {
-  const auto call = std::make_shared<Call>();
-  call->method = &method;
-  call->payload = std::move(payload);
-  call->done = std::move(done);
-  call->object = object;
-  RunPtr run;
-  bool closed = false;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    call->ticket = ++last_;
-    closed = closed_;
-    if (!closed) {
-      calls_.emplace(call->ticket, call);
-      if ((method.flags & kWrite) == 0) {
-        run = make_run(call, replica);
-      } else if (const auto [line, idle] = lines_.try_emplace(call->object); idle) {
-        run = make_run(call, false);
-      } else {
-        line->second.push_back(call);
-      }
-      if (run != nullptr) inside_++;
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (closed_) {
+    lock.unlock();
+    return refuse(done, -ECANCELED);
+  }
+  const auto call = std::make_shared<Call>(
+      Call{std::string(object), &method, std::move(payload), std::move(done), ++last_});
+  calls_.emplace(call->ticket, call);
+  if ((method.flags & kWrite) != 0) {
+    const auto [line, idle] = lines_.try_emplace(call->object);
+    if (!idle) {
+      line->second.push_back(call);
+      return call->ticket;
     }
   }
-  if (run != nullptr) {
-    begin(run);
-    leave();
-  }
-  if (closed) call->done(-ECANCELED, {});
+  const RunPtr run = make_run(call, replica);
+  inside_++;
+  lock.unlock();
+  begin(run);
+  leave();
   return call->ticket;
 }
 
@@ -97,35 +104,45 @@ ClientSideHost::RunPtr ClientSideHost::make_run(const CallPtr& first, bool repli
 }
 
 void ClientSideHost::begin(const RunPtr& run) {
-  bool remembered = false;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    remembered = version_cache_.recall(run->object, &run->known);
-  }
-  if (remembered) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto cached = cache_.find(run->object);
+  if (cached != cache_.end()) {
+    run->known = cached->second;
+    lock.unlock();
     go_on(run);
   } else {
+    lock.unlock();
     read(run, {});
   }
 }
 
-// Runs its first call on what is known of the object.
+// With the mutex. Notes what is known about an object now; version 0: nothing.
+void ClientSideHost::cache(const std::string& object, uint64_t version, const Attrs& attrs) {
+  if (version == 0) {
+    cache_.erase(object);
+    return;
+  }
+  if (cache_.size() > kCachedMax) cache_.clear();
+  ObjectVersion& known = cache_[object];
+  if (version < known.version) return;  // a late reply
+  known.version = version;
+  known.attrs = attrs;
+}
+
+// Runs the first call on what is known about the object.
 void ClientSideHost::go_on(const RunPtr& run) {
   ReadSet read_set(run->known);
-  const Call& first = *run->calls.front();
-  Answer found = run_on(*first.method, *first.payload, &read_set);
+  Call& first = *run->calls.front();
+  first.run_on(&read_set);
   if (read_set.incomplete()) {
     read(run, read_set.take_missing());
   } else if (read_set.changed()) {
-    std::vector<Answer> answers;
-    answers.push_back(std::move(found));
-    join(run, &read_set, &answers);
-    write(run, &read_set, std::move(answers));
+    join(run, &read_set);
+    write(run, &read_set);
   } else if (!run->fresh) {
-    read(run, {});  // what is remembered may be long over
+    read(run, {});  // what is cached may be out of date
   } else {
-    answer(run->calls.front(), found.code, std::move(found.reply));
-    end(run);
+    finish(run, 0);
   }
 }
 
@@ -134,8 +151,8 @@ void ClientSideHost::read(const RunPtr& run, Reads missing) {
     const bool further = !run->asked.lists.empty();
     list.count = std::min(list.count * (further ? kFurtherPages : 1), kListingMax);
   }
-  // Of an object that is changed all the time everything is asked again, or it would never be seen
-  // as a whole. Before bytes are fetched, so is what tells where they are, which is little.
+  // If the object changes all the time, everything is read again, or it would never be seen as a whole.
+  // Before bytes are read, so is what tells where they are, which is little.
   Reads reads;
   if (run->moved) {
     reads = run->asked;
@@ -157,13 +174,9 @@ void ClientSideHost::was_read(const RunPtr& run, int error, ObjectVersion known)
     fail(run, error);
     return;
   }
-  {
+  if (!run->replica || known.version == 0) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (known.version == 0) {
-      version_cache_.forget(run->object);
-    } else if (!run->replica) {
-      version_cache_.note(run->object, known.version, known.attrs);
-    }
+    cache(run->object, known.version, known.attrs);
   }
   if (known.version == run->known.version) {
     run->known.reads.add(std::move(known.reads));
@@ -176,23 +189,22 @@ void ClientSideHost::was_read(const RunPtr& run, int error, ObjectVersion known)
   go_on(run);
 }
 
-// Takes along those that wait, as far as they need nothing but attributes.
-void ClientSideHost::join(const RunPtr& run, ReadSet* read_set, std::vector<Answer>* answers) {
+// Runs waiting calls on the same read set, as long as they need only attributes.
+void ClientSideHost::join(const RunPtr& run, ReadSet* read_set) {
   size_t bytes = run->calls.front()->payload->size();
-  while (answers->size() < kGroupCalls && bytes < kGroupBytes && read_set->exists()) {
+  while (run->calls.size() < kGroupCalls && bytes < kGroupBytes && read_set->exists()) {
     const CallPtr next = take_along(run, kGroupBytes - bytes);
     if (next == nullptr) return;
-    Answer found = run_on(*next->method, *next->payload, read_set);
+    next->run_on(read_set);
     if (read_set->incomplete()) {
       send_back(run);
       return;
     }
-    answers->push_back(std::move(found));
     bytes += next->payload->size();
   }
 }
 
-// The next call that waits; null if there is none that may be written together with the run's.
+// Returns the next call that waits; nullptr if none can be written together with the run's.
 ClientSideHost::CallPtr ClientSideHost::take_along(const RunPtr& run, size_t bytes_max) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Line& waiting = lines_[run->object];
@@ -206,7 +218,7 @@ ClientSideHost::CallPtr ClientSideHost::take_along(const RunPtr& run, size_t byt
   return next;
 }
 
-// Has the last call that was taken along wait again, ahead of all others.
+// Puts the last call that was taken along back to the front of the line.
 void ClientSideHost::send_back(const RunPtr& run) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const CallPtr call = std::move(run->calls.back());
@@ -215,41 +227,35 @@ void ClientSideHost::send_back(const RunPtr& run) {
   if (calls_.count(call->ticket) != 0) lines_[run->object].push_front(call);
 }
 
-void ClientSideHost::write(const RunPtr& run, ReadSet* read_set, std::vector<Answer> answers) {
+void ClientSideHost::write(const RunPtr& run, ReadSet* read_set) {
   std::vector<Change> changes = read_set->take_changes();
   const bool exists = read_set->exists();
   take_step(run, [&] {
     return store_.write(run->object, run->known.version, std::move(changes),
                         run->calls.front()->method->flags,
-                        [self = shared_from_this(), run, exists, attrs = read_set->take_attrs(),
-                         answers = std::move(answers)](int error, uint64_t version) mutable {
+                        [self = shared_from_this(), run, exists, attrs = read_set->take_attrs()](
+                            int error, uint64_t version) {
                           {
                             const std::lock_guard<std::mutex> lock(self->mutex_);
-                            if (error == 0 && exists) {
-                              self->version_cache_.note(run->object, version, attrs);
-                            } else {
-                              self->version_cache_.forget(run->object);
-                            }
+                            self->cache(run->object, error == 0 && exists ? version : 0, attrs);
                           }
-                          self->was_written(run, error, std::move(answers));
+                          self->finish(run, error);
                         });
   });
 }
 
-void ClientSideHost::was_written(const RunPtr& run, int error, std::vector<Answer> answers) {
+void ClientSideHost::finish(const RunPtr& run, int error) {
   if (error == -ESTALE) {
     repeat(run);
   } else if (error < 0) {
     fail(run, error);
   } else {
-    for (size_t i = 0; i < answers.size(); i++) {
-      answer(run->calls[i], answers[i].code, std::move(answers[i].reply));
-    }
+    for (const CallPtr& call : run->calls) answer(call, call->code, std::move(call->reply));
     end(run);
   }
 }
 
-// Another client was faster.
+// Repeats a run after another client was faster.
 void ClientSideHost::repeat(const RunPtr& run) {
   while (run->calls.size() > 1) send_back(run);
   run->known = {};
@@ -284,7 +290,7 @@ void ClientSideHost::fail(const RunPtr& run, int error) {
   end(run);
 }
 
-// Gives the turn to the next one.
+// Gives the turn to the next call.
 void ClientSideHost::end(const RunPtr& run) {
   if (!run->changes()) return;
   RunPtr next;
@@ -310,8 +316,8 @@ void ClientSideHost::answer(const CallPtr& call, int code, std::string reply) {
   call->done(code, Buffer::of(std::move(reply)));
 }
 
-// Starts an operation of the store, and gives it up if no call waits for it any more: also one that
-// was given up while it was being started.
+// Starts an operation of the store, and gives it up if no call waits for it any more: its calls may
+// be given up while it is being started.
 template <typename Start>
 void ClientSideHost::take_step(const RunPtr& run, Start start) {
   uint64_t number = 0;
@@ -325,7 +331,7 @@ void ClientSideHost::take_step(const RunPtr& run, Start start) {
   bool too_late = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (run->steps != number) return;  // it is over already
+    if (run->steps != number) return;  // it has ended already
     run->step = step;
     too_late = deserted(*run);
   }

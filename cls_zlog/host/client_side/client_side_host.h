@@ -7,11 +7,9 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include "cls_zlog/host/async_host.h"
 #include "cls_zlog/host/client_side/object_store.h"
-#include "cls_zlog/host/client_side/version_cache.h"
 #include "cls_zlog/host/timer.h"
 #include "cls_zlog/methods.h"
 
@@ -19,35 +17,33 @@ namespace zlog {
 
 class ReadSet;
 
-// A host that runs the methods in this process, on objects of a cluster whose OSDs need not have
-// the class: over the operations that every cluster has.
+// Runs the methods in this process, over the operations that every cluster has. The OSDs need not
+// have the class.
 //
 // A method runs on what has been read of its object, all of it at one version. If it asks for more,
-// that is read, and it is run again. Its changes then go out together, on condition that the object
-// still has this version; if not, all begins anew. So each call is one atomic step, as in an OSD,
-// and clients of the class and of this host may share objects.
+// that is read, and it is run again. Its changes are then written together, on condition that the
+// object still has this version; if not, everything is repeated. So each call is one atomic step, as
+// in an OSD, and clients of the class and of this host may share objects.
 //
-// What an object looked like last is remembered: a writer beside no other one needs one round trip.
-// Changes of one object take turns. Those that wait go out together, if all but the first need
-// nothing but attributes.
+// The last version of each object and its attributes are cached: if no other client writes to it, a
+// write needs one round trip. Changes of one object take turns. Those that wait are written together,
+// if all but the first need only attributes.
 //
 // Life of a call that changes: waiting (for its turn) → reading ⇄ running → writing → answered, or
-// back to reading after a pause of random length when another client was faster. One that only
-// reads waits for no turn. It may be given up at any time.
+// back to reading after a pause of random length if another client was faster. A call that only reads
+// does not wait for a turn. A call may be given up at any time.
 class ClientSideHost : public std::enable_shared_from_this<ClientSideHost> {
  public:
   // `store` must outlive settle(), and make no more calls once the host is closed. The host belongs
-  // to a shared_ptr, which operations of `store` share; it is closed before its owner lets go of it.
+  // to a shared_ptr, which operations of `store` share; its owner closes it before releasing it.
   explicit ClientSideHost(ObjectStore& store) : store_(store) {}
-  ClientSideHost(const ClientSideHost&) = delete;
-  ClientSideHost& operator=(const ClientSideHost&) = delete;
 
-  // As AsyncHost has them. `replica`: a method that only reads does so at replicas chosen at random.
+  // As in AsyncHost. `replica`: a method that only reads does so at replicas chosen at random.
   Ticket submit(std::string_view object, const Method& method, SharedRequest payload, bool replica,
                 Done done);
   void give_up(Ticket ticket);
 
-  // Gives all up. What `store` still has under way comes to nothing.
+  // Gives up all calls, and ignores what `store` still has under way.
   void close();
 
   // After close(): returns once no thread is about to use `store`, or within it.
@@ -62,22 +58,16 @@ class ClientSideHost : public std::enable_shared_from_this<ClientSideHost> {
   // Calls that wait for their turn to change an object, on which a run is under way.
   using Line = std::deque<CallPtr>;
 
-  struct Answer {
-    int code;
-    std::string reply;
-  };
-
-  static Answer run_on(const Method& method, const RequestBytes& payload, ReadSet* read_set);
   RunPtr make_run(const CallPtr& first, bool replica);
   void begin(const RunPtr& run);
   void go_on(const RunPtr& run);
   void read(const RunPtr& run, Reads missing);
   void was_read(const RunPtr& run, int error, ObjectVersion known);
-  void join(const RunPtr& run, ReadSet* read_set, std::vector<Answer>* answers);
+  void join(const RunPtr& run, ReadSet* read_set);
   CallPtr take_along(const RunPtr& run, size_t bytes_max);
   void send_back(const RunPtr& run);
-  void write(const RunPtr& run, ReadSet* read_set, std::vector<Answer> answers);
-  void was_written(const RunPtr& run, int error, std::vector<Answer> answers);
+  void write(const RunPtr& run, ReadSet* read_set);
+  void finish(const RunPtr& run, int error);
   void repeat(const RunPtr& run);
   void try_again(const RunPtr& run);
   void leave();
@@ -87,16 +77,17 @@ class ClientSideHost : public std::enable_shared_from_this<ClientSideHost> {
   template <typename Start>
   void take_step(const RunPtr& run, Start start);
   bool deserted(const Run& run) const;
+  void cache(const std::string& object, uint64_t version, const Attrs& attrs);
 
   ObjectStore& store_;
   std::mutex mutex_;
   std::condition_variable left_;
   bool closed_ = false;
-  unsigned inside_ = 0;  // threads that began a run or took it up again, and may use the store
+  unsigned inside_ = 0;  // threads that began or repeated a run, and may use the store
   Ticket last_ = kNoTicket;
-  std::unordered_map<Ticket, CallPtr> calls_;    // that are not answered
-  std::unordered_map<std::string, Line> lines_;  // of the objects that are being changed
-  VersionCache version_cache_;
+  std::unordered_map<Ticket, CallPtr> calls_;             // that are not answered
+  std::unordered_map<std::string, Line> lines_;           // of the objects that are being changed
+  std::unordered_map<std::string, ObjectVersion> cache_;  // versions and attributes
   Timer timer_;
 };
 

@@ -56,7 +56,7 @@ struct HolderId {
   }
 };
 
-// locker_info_t. The client's address is a structure, of which nothing is needed.
+// locker_info_t. The client's address is a structure that is not needed.
 struct HolderInfo {
   Time expires;
   uint8_t address_marker = 1;
@@ -76,7 +76,7 @@ struct HolderInfo {
   }
 };
 
-// An element of a map from one to the other, which are a frame each.
+// An element of a map. Key and value each have a frame.
 struct Holder {
   HolderId id;
   HolderInfo info;
@@ -167,7 +167,7 @@ std::chrono::nanoseconds now() { return std::chrono::system_clock::now().time_si
 
 std::string attribute_of(const std::string& name) { return "lock." + name; }
 
-// Takes the request apart, from behind the client that asks.
+// Decodes the client that asks, and the request after it.
 template <typename Request>
 int decode(std::string_view in, Client* client, Request* request) {
   if (in.size() < client->size()) return -EINVAL;
@@ -176,7 +176,7 @@ int decode(std::string_view in, Client* client, Request* request) {
   return wire::decode(in, request) == wire::Decoded::kOk ? 0 : -EINVAL;
 }
 
-// Those that have let it expire are left out.
+// Loads a lock without the holders whose time has expired.
 int load(Object& object, const std::string& name, Lock* lock) {
   std::string value;
   const int r = object.attr_get(attribute_of(name), &value);

@@ -9,15 +9,14 @@
 
 namespace zlog {
 
-// Ceph's own class `lock` as methods that a ClientSideHost runs, for clients whose caps allow reading
-// and writing, but no classes. What is stored is the class's, byte for byte: who uses the class and who
-// does not exclude each other. When a lock expires is judged by the client's clock here, and by the
-// OSD's there.
+// The methods of Ceph's own class `lock` for a ClientSideHost, for clients whose caps allow reading and
+// writing, but no classes. They store the same bytes as the class, so clients with and without it
+// exclude each other. Here a lock expires by the client's clock, there by the OSD's.
 
-// The method of the class; null if it is none of those that sequencers need.
+// Returns nullptr for a method that sequencers do not need.
 const Method* find_lock_method(std::string_view name);
 
-// Its request with the number of this client, which an OSD knows and the class takes from there.
+// Adds the number of this client to a request, which the class learns from its OSD.
 SharedRequest lock_request(uint64_t client, std::string_view request);
 
 }  // namespace zlog

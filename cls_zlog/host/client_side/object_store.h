@@ -2,9 +2,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cls_zlog/base/buffer.h"
@@ -14,8 +15,8 @@
 
 namespace zlog {
 
-// What a method reads of an object beside its attributes: questions, and their answers once they
-// have been read.
+// What a method reads of an object in addition to its attributes: questions, and their answers once
+// they have been read.
 struct KeyRead {
   std::string key;
   bool found = false;
@@ -39,15 +40,19 @@ struct Reads {
   std::vector<StreamRead> stream;
 
   bool empty() const { return keys.empty() && lists.empty() && stream.empty(); }
-  void add(Reads other);
+  void add(Reads other) {
+    std::move(other.keys.begin(), other.keys.end(), std::back_inserter(keys));
+    std::move(other.lists.begin(), other.lists.end(), std::back_inserter(lists));
+    std::move(other.stream.begin(), other.stream.end(), std::back_inserter(stream));
+  }
 };
 
 using Attrs = std::map<std::string, std::string>;
 
-// What has been read of an object, all of it at one version. RADOS gives an object another, higher
-// one with each change, also when it is removed and made again.
+// What has been read of an object, all of it at one version. RADOS gives an object a new, higher one
+// with each change, also when it is removed and created again.
 struct ObjectVersion {
-  uint64_t version = 0;  // 0: there is no such object
+  uint64_t version = 0;  // 0: the object does not exist
   Attrs attrs;
   Reads reads;
 };
@@ -61,13 +66,13 @@ class ObjectStore {
 
   virtual ~ObjectStore() = default;
 
-  // Reads the attributes and what is asked for, in one step. A missing object is no error. `replica`:
-  // of a replica chosen at random.
+  // Reads the attributes and what is asked for, in one step. A missing object is not an error.
+  // `replica`: from a replica chosen at random.
   virtual Ticket read(const std::string& object, Reads reads, bool replica, ReadDone done) = 0;
 
-  // Makes changes together and in their order if the object has this version (0: it is missing, and
-  // they make it). Returns the version that the object has then. ESTALE: it has another version, and
-  // nothing was changed. `flags` are the method's. The changes' data may go once this returns.
+  // Makes changes together and in their order if the object has this version (0: it does not exist,
+  // and they create it). Returns the version that the object has then. ESTALE: it has another version,
+  // and nothing was changed. `flags` are the method's. The changes' data may go once this returns.
   virtual Ticket write(const std::string& object, uint64_t version, std::vector<Change> changes,
                        int flags, WriteDone done) = 0;
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,44 +16,132 @@ namespace zlog {
 // An optimistic read set: an object as far as it has been read, all at one version, and the changes
 // that methods make to it, which take effect only if the object still has that version.
 //
-// A method that asks for what has not been read yet gets EAGAIN, or zeros instead of bytes (so that
-// one run collects all that the method wants to read), and what it answers and changes counts for
-// nothing. It is run again when take_missing() has been read.
+// A method that asks for something not read yet gets EAGAIN, or zeros instead of bytes (so that one
+// run collects all that the method wants to read), and its answer and changes are discarded. It is run
+// again when take_missing() has been read.
 class ReadSet final : public Backing {
  public:
   // `known` must outlive it.
   explicit ReadSet(const ObjectVersion& known)
       : known_(known), attrs_(known.attrs), exists_(known.version != 0) {}
 
-  // Whether the last method lacked something, and what it asked for: nothing if it asked for what an
-  // earlier method may have changed.
+  // Whether the last method lacked something.
   bool incomplete() const { return changed_before_ || !missing_.empty(); }
+
+  // What it asked for: nothing if it asked for something that an earlier method may have changed.
   Reads take_missing() { return std::exchange(missing_, {}); }
 
-  // What it changed.
-  std::vector<Change> take_changes();
   bool changed() const { return !changes_.empty(); }
 
-  // What then is there.
+  std::vector<Change> take_changes() {
+    // As in the class (osd/cls_zlog.cc): no attribute is changed without a key.
+    if (exists_ && attrs_changed_ && !keys_changed_) {
+      changes_.push_back({Change::Kind::kOmapRemove, "zlog.none"});
+    }
+    return std::move(changes_);
+  }
+
+  // The object once the changes have been made.
   bool exists() const { return exists_; }
   Attrs take_attrs() { return std::move(attrs_); }
 
-  int exists(bool* exists) override;
-  int attr_get(const std::string& name, std::string* value) override;
-  int omap_get(const std::string& key, std::string* value) override;
+  int exists(bool* exists) override {
+    *exists = exists_;
+    return 0;
+  }
+
+  int attr_get(const std::string& name, std::string* value) override {
+    const auto found = attrs_.find(name);
+    if (found == attrs_.end()) return -ENODATA;
+    *value = found->second;
+    return 0;
+  }
+
+  int omap_get(const std::string& key, std::string* value) override {
+    if (!may_ask()) return -EAGAIN;
+    for (const KeyRead& read : known_.reads.keys) {
+      if (read.key != key) continue;
+      if (read.found) *value = read.value;
+      return read.found ? 0 : -ENOENT;
+    }
+    missing_.keys.push_back({key});
+    return -EAGAIN;
+  }
+
   int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max, Page* out,
-                bool* more) override;
-  int read(uint64_t offset, uint64_t length, Pieces* pieces) override;
-  int apply(Change&& change) override;
+                bool* more) override {
+    if (!may_ask()) return -EAGAIN;
+    for (const ListRead& list : known_.reads.lists) {
+      if (!covers(list, after, prefix)) continue;
+      auto at = list.page.upper_bound(after);
+      for (; at != list.page.end() && out->size() < count_max; ++at) {
+        out->emplace_hint(out->end(), *at);
+      }
+      *more = list.more || at != list.page.end();
+      return 0;
+    }
+    missing_.lists.push_back({after, prefix, count_max});
+    return -EAGAIN;
+  }
+
+  int read(uint64_t offset, uint64_t length, Pieces* pieces) override {
+    static constexpr char kZeros[1 << 16] = {};
+    if (!may_ask()) return -EAGAIN;
+    for (const StreamRead& read : known_.reads.stream) {
+      if (read.offset != offset || read.length < length) continue;
+      pieces->push_back(read.bytes.bytes.substr(0, length));
+      return 0;
+    }
+    missing_.stream.push_back({offset, length});
+    for (; length > 0; length -= pieces->back().size()) {
+      pieces->emplace_back(kZeros, std::min<uint64_t>(length, sizeof(kZeros)));
+    }
+    return 0;
+  }
+
+  int apply(Change&& change) override {
+    if (incomplete()) return -EAGAIN;
+    switch (change.kind) {
+      case Change::Kind::kCreate:
+        exists_ = true;
+        break;
+      case Change::Kind::kRemove:
+        exists_ = false;
+        break;
+      case Change::Kind::kAttrSet:
+        attrs_changed_ = true;
+        attrs_[change.key] = change.value;
+        break;
+      case Change::Kind::kOmapSet:
+      case Change::Kind::kOmapRemove:
+        keys_changed_ = true;
+        break;
+      default:  // not every release of Ceph counts the removal of a range as a change of keys
+        break;
+    }
+    changes_.push_back(std::move(change));
+    return 0;
+  }
 
  private:
-  int ask();
+  // Whether a listing that was read has what comes after `after`.
+  static bool covers(const ListRead& list, const std::string& after, const std::string& prefix) {
+    if (list.prefix != prefix || list.after > after) return false;
+    return !list.more || (!list.page.empty() && after < list.page.rbegin()->first);
+  }
+
+  // After a change nothing more may be read: what was read does not have the change.
+  bool may_ask() {
+    changed_before_ = changed_before_ || changed();
+    return !changed_before_;
+  }
 
   const ObjectVersion& known_;
   Attrs attrs_;
   bool exists_;
   Reads missing_;
-  bool changed_before_ = false;  // a method asked for what an earlier one may have changed
+  bool changed_before_ =
+      false;  // a method asked for something that an earlier one may have changed
   std::vector<Change> changes_;
   bool attrs_changed_ = false;
   bool keys_changed_ = false;

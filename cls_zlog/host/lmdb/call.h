@@ -2,13 +2,35 @@
 
 #include <lmdb.h>
 
+#include <cerrno>
 #include <csetjmp>
+#include <string>
+#include <string_view>
 
 namespace zlog {
 
-// LMDB ends the process where pages contradict each other. A call that is made through lmdb_call
-// comes back instead. What was under way is left in the middle: a transaction that reads can be
-// ended, one that writes can't, since LMDB keeps some of it on the stack of the call.
+// The database in LMDB's file that has all entries: the unnamed one, to which LMDB gives this handle.
+constexpr MDB_dbi kEntries = 1;
+
+// The negative errno for what an LMDB call returned.
+inline int lmdb_errno(int result) {
+  static constexpr struct {
+    int result;
+    int error;
+  } kErrors[] = {
+      {MDB_NOTFOUND, ENOENT},     {MDB_MAP_FULL, ENOSPC},         {MDB_TXN_FULL, E2BIG},
+      {MDB_READERS_FULL, EUSERS}, {MDB_MAP_RESIZED, ENOMEM},      {MDB_BAD_VALSIZE, ENAMETOOLONG},
+      {MDB_INVALID, EPROTO},      {MDB_VERSION_MISMATCH, EPROTO}, {MDB_PANIC, ENOTRECOVERABLE}};
+  if (result >= 0) return -result;
+  for (const auto& each : kErrors) {
+    if (each.result == result) return -each.error;
+  }
+  return -EIO;
+}
+
+// LMDB ends the process if pages contradict each other. A call that is made through lmdb_call
+// returns instead, in the middle of its work: a read transaction can still be ended, a write
+// transaction can't, since LMDB keeps some of it on the stack of the call.
 class LmdbAssertion {
  public:
   // For mdb_env_set_assert.
@@ -20,7 +42,7 @@ class LmdbAssertion {
 
   static bool failed() { return state_.failed; }
 
-  // Whether one has failed on this thread since the last time.
+  // Whether an assertion has failed on this thread since the last take().
   static bool take() {
     const bool failed = state_.failed;
     state_.failed = false;
@@ -38,8 +60,8 @@ class LmdbAssertion {
   static inline thread_local State state_{};
 };
 
-// What the call answers; MDB_CORRUPTED where an assertion failed in it. Nothing of C++ may need to
-// be destroyed in it.
+// Returns what the call returns, or MDB_CORRUPTED if an assertion failed in it. The call must not
+// leave anything in C++ to be destroyed.
 template <typename Call>
 int lmdb_call(const Call& call) {
   std::jmp_buf here;
@@ -52,5 +74,75 @@ int lmdb_call(const Call& call) {
   LmdbAssertion::state_.call = nullptr;
   return result;
 }
+
+inline MDB_val value_of(std::string_view bytes) {
+  return MDB_val{bytes.size(), const_cast<char*>(bytes.data())};
+}
+
+inline std::string_view view_of(const MDB_val& value) {
+  return {static_cast<const char*>(value.mv_data), value.mv_size};
+}
+
+// These three return 0 or a negative errno: ENOENT if the key does not exist.
+
+inline int get_value(MDB_txn* txn, std::string_view key, std::string* value) {
+  MDB_val name = value_of(key), found{};
+  const int result = lmdb_call([&] { return ::mdb_get(txn, kEntries, &name, &found); });
+  if (result == 0) value->assign(view_of(found));
+  return lmdb_errno(result);
+}
+
+inline int put_value(MDB_txn* txn, std::string_view key, std::string_view value) {
+  MDB_val name = value_of(key), bytes = value_of(value);
+  return lmdb_errno(lmdb_call([&] { return ::mdb_put(txn, kEntries, &name, &bytes, 0); }));
+}
+
+inline int remove_value(MDB_txn* txn, std::string_view key) {
+  MDB_val name = value_of(key);
+  return lmdb_errno(lmdb_call([&] { return ::mdb_del(txn, kEntries, &name, nullptr); }));
+}
+
+// A cursor in a tree. It must be destroyed before the transaction ends.
+class Cursor {
+ public:
+  explicit Cursor(MDB_txn* txn, MDB_dbi dbi = kEntries)
+      : result_(::mdb_cursor_open(txn, dbi, &cursor_)) {}
+  ~Cursor() {
+    if (cursor_ != nullptr) ::mdb_cursor_close(cursor_);
+  }
+  Cursor(const Cursor&) = delete;
+  Cursor& operator=(const Cursor&) = delete;
+
+  // Moves to the first key >= `key`, to the next key (at first the first one), to the previous one.
+  // False at the end, or after an error.
+  bool seek(const std::string& key) {
+    key_ = value_of(key);
+    return move(MDB_SET_RANGE);
+  }
+  bool next() { return move(MDB_NEXT); }
+  bool previous() { return move(MDB_PREV); }
+  bool last() { return move(MDB_LAST); }
+  bool remove() {
+    result_ = lmdb_call([&] { return ::mdb_cursor_del(cursor_, 0); });
+    return result_ == 0;
+  }
+
+  std::string_view key() const { return view_of(key_); }
+  std::string_view value() const { return view_of(value_); }
+
+  // 0 if the last move reached the end.
+  int error() const { return result_ == MDB_NOTFOUND ? 0 : lmdb_errno(result_); }
+
+ private:
+  bool move(MDB_cursor_op operation) {
+    if (cursor_ == nullptr) return false;
+    result_ = lmdb_call([&] { return ::mdb_cursor_get(cursor_, &key_, &value_, operation); });
+    return result_ == 0;
+  }
+
+  MDB_cursor* cursor_ = nullptr;
+  int result_;
+  MDB_val key_{}, value_{};
+};
 
 }  // namespace zlog

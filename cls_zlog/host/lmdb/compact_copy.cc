@@ -9,23 +9,15 @@
 #include <cstdio>
 #include <vector>
 
-#include "cls_zlog/host/lmdb/env.h"
+#include "cls_zlog/host/lmdb/call.h"
 #include "cls_zlog/host/lmdb/file.h"
-#include "cls_zlog/host/lmdb/reader_locks.h"
+#include "cls_zlog/host/lmdb/locks.h"
 #include "cls_zlog/host/lmdb/redo_log.h"
 
 namespace zlog {
 namespace {
 
-constexpr const char* kAcl = "system.posix_acl_access";  // acl(5); absent where there is none
-
-int copy_acl(const char* from, int to) {
-  const ssize_t size = ::getxattr(from, kAcl, nullptr, 0);
-  if (size < 0) return errno == ENODATA || errno == ENOTSUP ? 0 : -errno;
-  std::vector<char> acl(static_cast<size_t>(size));
-  if (::getxattr(from, kAcl, acl.data(), acl.size()) != size) return -errno;
-  return ::fsetxattr(to, kAcl, acl.data(), acl.size(), 0) == 0 ? 0 : -errno;
-}
+constexpr const char* kAcl = "system.posix_acl_access";  // acl(5); not every file has one
 
 // Gives a file the owner and the permissions of another.
 int copy_permissions(const char* from, int to) {
@@ -33,7 +25,11 @@ int copy_permissions(const char* from, int to) {
   if (::stat(from, &status) != 0) return -errno;
   if (::fchown(to, status.st_uid, status.st_gid) != 0) return -errno;
   if (::fchmod(to, status.st_mode & 07777) != 0) return -errno;
-  return copy_acl(from, to);
+  const ssize_t size = ::getxattr(from, kAcl, nullptr, 0);
+  if (size < 0) return errno == ENODATA || errno == ENOTSUP ? 0 : -errno;
+  std::vector<char> acl(static_cast<size_t>(size));
+  if (::getxattr(from, kAcl, acl.data(), acl.size()) != size) return -errno;
+  return ::fsetxattr(to, kAcl, acl.data(), acl.size(), 0) == 0 ? 0 : -errno;
 }
 
 int entries_of(MDB_env* env, size_t* entries) {
@@ -43,15 +39,14 @@ int entries_of(MDB_env* env, size_t* entries) {
   return lmdb_errno(result);
 }
 
-// Makes the database file `path`, which nothing else uses, one that can be put in place, and tells
-// how many entries it had.
+// Prepares the copy, which nothing else uses, for taking the database's place, and counts its entries.
 int complete(const std::string& path, size_t* entries) {
   LmdbFile file;
   if (const int error = file.open(path, 0)) return error;
   if (const int error = entries_of(file.env(), entries)) return error;
-  return file.transact(0, [&](MDB_txn* txn, MDB_dbi dbi) {
+  return file.transact(0, [&](MDB_txn* txn) {
     RedoLog log;  // notes nothing of a copy, whose transactions are counted from 1
-    const int error = log.find(file.env(), txn, dbi);
+    const int error = log.find(file.env(), txn);
     if (error == -ENOENT) return 0;  // format 1
     return error != 0 ? error : log.clear();
   });
@@ -59,14 +54,8 @@ int complete(const std::string& path, size_t* entries) {
 
 }  // namespace
 
-CompactCopy::~CompactCopy() {
-  if (fd_ < 0) return;
-  if (!in_place_) ::unlink(copy_path_.c_str());
-  ::close(fd_);
-}
-
 int CompactCopy::write(MDB_env* env, std::string* reason) {
-  fd_ = ::open(copy_path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  fd_ = FileDescriptor(::open(copy_path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (fd_ < 0) return -errno;
   if (const int error = copy_permissions(path_.c_str(), fd_)) {
     *reason = "only the owner of data.mdb can compact it";
@@ -98,12 +87,6 @@ int CompactCopy::put_in_place(LmdbLocks* locks, std::string* reason) {
   return error;
 }
 
-int CompactCopy::release() {
-  const int fd = fd_;
-  fd_ = -1;
-  return fd;
-}
-
-void CompactCopy::remove_left(const std::string& path) { ::unlink(beside(path).c_str()); }
+void CompactCopy::remove() const { ::unlink(copy_path_.c_str()); }
 
 }  // namespace zlog

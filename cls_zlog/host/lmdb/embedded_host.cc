@@ -16,11 +16,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kDeadReadersInterval{60};
 
-struct Answered {
-  int code = 0;
-  std::string reply;
-};
-
 bool writes(const Method& method) { return (method.flags & kWrite) != 0; }
 bool adds_data(const Method& method) { return (method.flags & kAddsData) != 0; }
 
@@ -29,9 +24,8 @@ int run_alone(LmdbEnv& env, std::string_view object, const Method& method, std::
               std::string* reply) {
   if (object.empty()) return -EINVAL;
   int code = 0;
-  const auto work = [&](MDB_txn* txn, MDB_dbi dbi, Redo* changes = nullptr) {
-    LmdbObject backing(txn, dbi, env.format(), object, changes);
-    code = run_method(method, backing, payload, reply).code;
+  const auto work = [&](MDB_txn* txn, Redo* changes = nullptr) {
+    code = run_in_transaction(txn, env.format(), changes, object, method, payload, reply).code;
     return code < 0 ? code : 0;
   };
   const auto run = [&] {
@@ -39,7 +33,7 @@ int run_alone(LmdbEnv& env, std::string_view object, const Method& method, std::
     return !adds_data(method) || env.has_room_for(payload.size()) ? env.change(work) : -ENOSPC;
   };
   int error = exception_barrier(run);
-  // It may just have been trimmed: room that comes into use one transaction later.
+  // Space that was just trimmed can be used one transaction later.
   if (error == -ENOSPC && exception_barrier([&] { return env.release_freed_pages(); }) == 0) {
     error = exception_barrier(run);
   }
@@ -53,20 +47,17 @@ int run_alone(LmdbEnv& env, std::string_view object, const Method& method, std::
 
 // Runs all operations in one transaction, each seeing what those before it did. A refused one
 // leaves no trace, as its writes were only buffered. An error means that none of them took effect.
-int run_together(LmdbEnv& env, const std::vector<Operation>& batch,
-                 std::vector<Answered>* results) {
-  const auto work = [&](MDB_txn* txn, MDB_dbi dbi, Redo* changes) {
-    for (size_t i = 0; i < batch.size(); i++) {
-      Answered& result = (*results)[i];
-      if (batch[i].object.empty()) {
-        result.code = -EINVAL;
+int run_together(LmdbEnv& env, std::vector<Operation>& batch) {
+  const auto work = [&](MDB_txn* txn, Redo* changes) {
+    for (Operation& each : batch) {
+      if (each.object.empty()) {
+        each.code = -EINVAL;
         continue;
       }
-      LmdbObject backing(txn, dbi, env.format(), batch[i].object, changes);
-      const Outcome outcome =
-          run_method(*batch[i].method, backing, batch[i].payload->bytes(), &result.reply);
+      const Outcome outcome = run_in_transaction(txn, env.format(), changes, each.object,
+                                                 *each.method, each.payload->bytes(), &each.reply);
       if (outcome.broken) return outcome.code;
-      result.code = outcome.code;
+      each.code = outcome.code;
     }
     return 0;
   };
@@ -75,34 +66,14 @@ int run_together(LmdbEnv& env, const std::vector<Operation>& batch,
   return exception_barrier([&] { return env.has_room_for(added) ? env.change(work) : -ENOSPC; });
 }
 
-void run_each(LmdbEnv& env, const std::vector<Operation>& batch, std::vector<Answered>* results) {
-  for (size_t i = 0; i < batch.size(); i++) {
-    Answered& result = (*results)[i];
-    result.code =
-        run_alone(env, batch[i].object, *batch[i].method, batch[i].payload->bytes(), &result.reply);
+void run_each(LmdbEnv& env, std::vector<Operation>& batch) {
+  for (Operation& each : batch) {
+    each.code = run_alone(env, each.object, *each.method, each.payload->bytes(), &each.reply);
   }
 }
 
-void answer(std::vector<Operation>* batch, std::vector<Answered>* results) {
-  for (size_t i = 0; i < batch->size(); i++) {
-    (*batch)[i].done((*results)[i].code, Buffer::of(std::move((*results)[i].reply)));
-  }
-}
-
-void write_batch(LmdbEnv& env, std::vector<Operation>* batch) {
-  std::vector<Answered> results(batch->size());
-  // What fails together (a full disk, a batch too large) may succeed one by one, and if not, the
-  // error belongs to the operation that meets it.
-  if (batch->size() == 1 || run_together(env, *batch, &results) != 0) {
-    run_each(env, *batch, &results);
-  }
-  answer(batch, &results);
-}
-
-void read_batch(LmdbEnv& env, std::vector<Operation>* batch) {
-  std::vector<Answered> results(batch->size());
-  run_each(env, *batch, &results);
-  answer(batch, &results);
+void answer(std::vector<Operation>& batch) {
+  for (Operation& each : batch) each.done(each.code, Buffer::of(std::move(each.reply)));
 }
 
 }  // namespace
@@ -117,22 +88,28 @@ int EmbeddedHost::open(const std::string& directory, size_t map_bytes, bool read
   return 0;
 }
 
-EmbeddedHost::EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, std::string directory,
+EmbeddedHost::EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, const std::string& directory,
                            bool read_only)
     : env_(env),
-      directory_(std::move(directory)),
+      directory_(directory),
       read_only_(read_only),
       writer_([env, checked = Clock::now()](std::vector<Operation>& batch) mutable {
-        write_batch(*env, &batch);
+        // What fails together (a full disk, a batch too large) may succeed one by one, and if not, the
+        // error belongs to the operation that meets it.
+        if (batch.size() == 1 || run_together(*env, batch) != 0) run_each(*env, batch);
+        answer(batch);
         if (Clock::now() - checked < kDeadReadersInterval) return;
         env->forget_dead_readers();
         checked = Clock::now();
       }),
-      reader_([env](std::vector<Operation>& batch) { read_batch(*env, &batch); }) {
+      reader_([env](std::vector<Operation>& batch) {
+        run_each(*env, batch);
+        answer(batch);
+      }) {
   keep_large_blocks();
 }
 
-// A method that may run here: 0, or a negative errno.
+// Finds a method that may run here. Returns 0 or a negative errno.
 int EmbeddedHost::find(std::string_view name, const Method** method) const {
   *method = find_method(name);
   if (*method == nullptr) return -EOPNOTSUPP;
@@ -152,7 +129,7 @@ void EmbeddedHost::submit_all(std::vector<Submission> submissions) {
   for (Submission& each : submissions) {
     const Method* found = nullptr;
     if (const int error = find(each.method, &found)) {
-      each.done(error, {});
+      refuse(each.done, error);
       continue;
     }
     (writes(*found) ? to_write : to_read)
@@ -180,10 +157,9 @@ Ticket EmbeddedHost::run(std::string_view object, std::string_view method, Share
 void EmbeddedHost::list(std::string_view prefix, std::string_view after, Done done) {
   Listing page;
   const int error = exception_barrier([&] {
-    return env_->read(
-        [&](MDB_txn* txn, MDB_dbi dbi) { return list_objects(txn, dbi, prefix, after, &page); });
+    return env_->read([&](MDB_txn* txn) { return list_objects(txn, prefix, after, &page); });
   });
-  answer_with_page(error, page, done);
+  page.answer(error, done);
 }
 
 int EmbeddedHost::compact(std::string* reason) {
@@ -194,35 +170,35 @@ int EmbeddedHost::room_inside(uint64_t* bytes) {
   return exception_barrier([&] { return env_->room_inside(bytes); });
 }
 
-SharedNotifications* EmbeddedHost::notifications(bool make) {
+// Returns nullptr if there is no memory to share. Opens the memory, once, if `make` is set.
+std::shared_ptr<SharedNotifications> EmbeddedHost::notifications(bool make) {
   const std::lock_guard<std::mutex> lock(notifications_mutex_);
   if (make && !read_only_ && !std::exchange(notifications_tried_, true)) {
     std::shared_ptr<SharedSequencer> shared;
     if (SharedSequencer::open(directory_, &shared) == 0) {
-      notifications_ = std::make_unique<SharedNotifications>(std::move(shared));
+      notifications_ = std::make_shared<SharedNotifications>(std::move(shared));
     }
   }
-  return notifications_.get();
+  return notifications_;
 }
 
 void EmbeddedHost::notify(std::string_view object) {
-  if (SharedNotifications* shared = notifications(true)) shared->notify(object);
+  if (const auto shared = notifications(true)) shared->notify(object);
 }
 
 Ticket EmbeddedHost::watch(std::string_view object, uint64_t seen, Done done) {
-  if (SharedNotifications* shared = notifications(true))
-    return shared->wait(object, seen, std::move(done));
-  return AsyncHost::watch(object, seen, std::move(done));
+  const auto shared = notifications(true);
+  return shared ? shared->wait(object, seen, std::move(done)) : refuse(done, -EOPNOTSUPP);
 }
 
-// Of what takes long here, only waits can be given up.
+// Only waits can be given up: nothing else takes long here.
 void EmbeddedHost::give_up(Ticket ticket) {
   if (ticket == kNoTicket) return;
-  if (SharedNotifications* shared = notifications(false)) shared->give_up(ticket);
+  if (const auto shared = notifications(false)) shared->give_up(ticket);
 }
 
 void EmbeddedHost::close() {
-  if (SharedNotifications* shared = notifications(false)) shared->close();
+  if (const auto shared = notifications(false)) shared->close();
   writer_.stop();
   reader_.stop();
 }

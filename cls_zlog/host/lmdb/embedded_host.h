@@ -14,14 +14,14 @@
 
 namespace zlog {
 
-// Objects in a local directory, for any number of processes at once. What was answered is on disk:
-// a process or the machine may die at any moment.
+// Stores objects in a local directory, for any number of processes at once. What was answered is on
+// disk: a process or the machine may die at any moment.
 //
-// Writing methods of all callers go through one worker, which puts all that waits into one
-// transaction and syncs once (group commit). Reading methods work on a snapshot and never wait.
+// One worker runs the writing methods of all callers: it puts all that waits into one transaction and
+// syncs once (group commit). Reading methods work on a snapshot and never wait.
 class EmbeddedHost final : public AsyncHost {
  public:
-  // As LmdbEnv::open. Read-only, every method that writes is answered with EROFS.
+  // As LmdbEnv::open. Read-only, every method that writes gets EROFS.
   static int open(const std::string& directory, size_t map_bytes, bool read_only,
                   std::unique_ptr<EmbeddedHost>* host, std::string* reason);
 
@@ -32,7 +32,8 @@ class EmbeddedHost final : public AsyncHost {
   Ticket run(std::string_view object, std::string_view method, SharedRequest payload,
              Done done) override;
   void list(std::string_view prefix, std::string_view after, Done done) override;
-  // By memory that processes share. Not read-only: nothing can be written then, this memory neither.
+  // Notifications go through memory that processes share. A read-only store has none, since it must
+  // not write to this memory.
   void notify(std::string_view object) override;
   Ticket watch(std::string_view object, uint64_t seen, Done done) override;
   void give_up(Ticket ticket) override;
@@ -45,9 +46,8 @@ class EmbeddedHost final : public AsyncHost {
   int room_inside(uint64_t* bytes);
 
  private:
-  EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, std::string directory, bool read_only);
-  // None where there is no memory to share. With `make` it is made, if it may be.
-  SharedNotifications* notifications(bool make);
+  EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, const std::string& directory, bool read_only);
+  std::shared_ptr<SharedNotifications> notifications(bool make);
   int find(std::string_view name, const Method** method) const;
 
   const std::shared_ptr<LmdbEnv> env_;
@@ -55,7 +55,7 @@ class EmbeddedHost final : public AsyncHost {
   const bool read_only_;
   std::mutex notifications_mutex_;
   bool notifications_tried_ = false;
-  std::unique_ptr<SharedNotifications> notifications_;
+  std::shared_ptr<SharedNotifications> notifications_;
   Worker writer_;
   Worker reader_;
 };

@@ -1,14 +1,14 @@
 #include "cls_zlog/host/lmdb/env.h"
 
 #include <fcntl.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <map>
 #include <mutex>
+#include <system_error>
 
 #include "cls_zlog/host/fork_mutex.h"
 #include "cls_zlog/host/lmdb/call.h"
@@ -20,9 +20,9 @@ namespace zlog {
 namespace {
 
 constexpr MDB_dbi kFreePages = 0;
-constexpr size_t kPagesKept = 64;    // on a full disk, for what makes room
+constexpr size_t kPagesKept = 64;    // on a full disk, for what frees space
 constexpr unsigned kReaders = 1024;  // snapshots at a time, over all processes
-constexpr int64_t kLookMs = 10;      // as long may a reader not notice that the files are gone
+constexpr int64_t kLookMs = 10;      // how long a reader may not notice that the files are gone
 constexpr size_t kMapBytesMin = size_t{64} << 20;
 constexpr uint64_t kFullBytes = uint64_t{1} << 20;  // a file system with less left counts as full
 
@@ -37,54 +37,27 @@ std::map<std::string, LmdbEnv*>& registry() {
   return *instance;
 }
 
-// Whether a reader can list itself in lock.mdb, as LMDB wants it to beside writers. Asked without
-// opening the file: closing it again would end the locks that this process may have on it.
+// Whether a reader can register itself in lock.mdb, as LMDB requires it next to writers. Does not open
+// the file: closing it again would end the locks that this process may have on it.
 bool can_list_itself(const std::string& directory) {
   return ::faccessat(AT_FDCWD, (directory + kLockFile).c_str(), R_OK | W_OK, AT_EACCESS) == 0;
 }
 
 bool file_system_full(const std::string& directory) {
-  struct statvfs status{};
-  return ::statvfs(directory.c_str(), &status) == 0 &&
-         uint64_t{status.f_bavail} * status.f_frsize < kFullBytes;
+  std::error_code unknown;
+  return std::filesystem::space(directory, unknown).available < kFullBytes;
 }
 
 }  // namespace
 
-int lmdb_errno(int result) {
-  switch (result) {
-    case MDB_NOTFOUND:
-      return -ENOENT;
-    case MDB_MAP_FULL:
-      return -ENOSPC;
-    case MDB_TXN_FULL:
-      return -E2BIG;
-    case MDB_READERS_FULL:
-      return -EUSERS;
-    case MDB_MAP_RESIZED:
-      return -ENOMEM;
-    case MDB_BAD_VALSIZE:
-      return -ENAMETOOLONG;
-    case MDB_INVALID:
-    case MDB_VERSION_MISMATCH:
-      return -EPROTO;
-    case MDB_PANIC:
-      return -ENOTRECOVERABLE;
-    default:
-      return result >= 0 ? -result : -EIO;
-  }
-}
-
 int LmdbEnv::open(const std::string& directory, size_t map_bytes, bool read_only,
                   std::shared_ptr<LmdbEnv>* env, std::string* reason) {
-  char* resolved = ::realpath(directory.c_str(), nullptr);
-  if (resolved == nullptr) return -errno;
-  const std::string path = resolved;
-  std::free(resolved);
-
+  std::error_code failed;
+  const std::string path = std::filesystem::canonical(directory, failed);
+  if (failed) return -failed.value();
   const std::lock_guard<std::mutex> lock(fork_mutex<LmdbEnv>());
   LmdbEnv*& known = registry()[path];
-  // What a parent process had open is of no use here, and must not even be closed.
+  // What a parent process had open is of no use here, and must not be closed.
   if (known == nullptr || known->pid_ != ::getpid() || !known->in_place()) {
     auto* const made = new LmdbEnv(path, map_bytes, read_only);
     if (const int error = made->start(reason)) {
@@ -128,27 +101,22 @@ int LmdbEnv::start(std::string* reason) {
   const std::string file = directory_ + kDataFile;
   if (const int error = check_not_emptied(directory_, reason)) return error;
   if (const int error = lock_.take(file, !read_only_, reason)) return error;
-  if (!read_only_) CompactCopy::remove_left(file);  // none is at work: it would hold the lock alone
-  if (!unlisted_) return start_listed(reason);
-  const Glance glance(&lock_);
-  return glance.error() != 0 ? glance.error() : start_unguarded(reason);
-}
-
-int LmdbEnv::start_listed(std::string* reason) {
+  if (!read_only_)
+    CompactCopy(file).remove();  // no process is at work: it would hold the lock alone
+  const auto open = [&] { return start_guarded(reason); };
+  if (unlisted_) return lock_.glance(open);
   if (const int error = locks_.open(directory_ + kLockFile, !read_only_)) return error;
-  const Opening opening(&locks_);
-  if (opening.error() == -EBUSY) *reason = "a process that opens it has been stopped in the middle";
-  return opening.error() != 0 ? opening.error() : start_unguarded(reason);
+  return locks_.while_opening(reason, open);
 }
 
-int LmdbEnv::start_unguarded(std::string* reason) {
+int LmdbEnv::start_guarded(std::string* reason) {
   if (const int error = open_map(reason)) return error;
   forget_dead_readers();
   if (const int error = check_length(env_, reason)) return error;
   if (const int error = check_identity()) return error;
   if (const int error = recover(reason)) return error;
   if (read_only_) return 0;
-  // A compaction may have given the file its name without living to sync that.
+  // A compaction may have renamed the file and died before it synced that.
   if (const int error = sync_directory(directory_)) return error;
   reserve_.open(directory_);
   return check_history();
@@ -171,7 +139,7 @@ int LmdbEnv::open_map(std::string* reason) {
     }
     ::mdb_env_close(handle);
     if (result != ENOMEM || bytes / 2 < kMapBytesMin) {
-      if (result < 0) *reason = ::mdb_strerror(result);  // LMDB's own: no errno says as much
+      if (result < 0) *reason = ::mdb_strerror(result);  // LMDB's own errors say more than an errno
       return lmdb_errno(result);
     }
   }
@@ -189,63 +157,100 @@ int LmdbEnv::open_database(MDB_env* handle) {
   return result;
 }
 
-// Makes sure that the database says which format it holds, and that it is this one.
+// Checks that the database has a known format; gives a new one its format and its incarnation.
 int LmdbEnv::check_identity() {
-  const int error = read([&](MDB_txn* txn, MDB_dbi dbi) {
-    const int failed = check_format(txn, dbi);
+  const int error = read([&](MDB_txn* txn) {
+    const int failed = check_format(txn);
     if (failed != 0) return failed;
-    const int unknown = read_incarnation(txn, dbi, &incarnation_);
+    const int unknown = read_incarnation(txn, &incarnation_);
     return read_only_ && unknown == -ENOENT ? 0 : unknown;
   });
-  if (error == -ENOENT && read_only_) return -EPROTO;  // its maker died, or another program's
+  if (error == -ENOENT && read_only_) return -EPROTO;  // its creator died, or it is not zlog's
   if (error != -ENOENT) return error;
   if (const int failed = sync_directory(directory_ + "/..")) return failed;
-  return write([&](MDB_txn* txn, MDB_dbi dbi) {
+  return write([&](MDB_txn* txn) {
     MDB_stat stat{};
-    if (const int result = ::mdb_stat(txn, dbi, &stat)) return lmdb_errno(result);
-    const int known = check_format(txn, dbi);
+    if (const int result = ::mdb_stat(txn, kEntries, &stat)) return lmdb_errno(result);
+    const int known = check_format(txn);
     if (known == -ENOENT && stat.ms_entries != 0) return -EPROTO;  // another program's database
     if (known != 0 && known != -ENOENT) return known;
     if (known == -ENOENT) {
-      if (const int failed = put_format(txn, dbi)) return failed;
-      if (const int failed = RedoLog::make(txn, dbi)) return failed;
+      if (const int failed = put_value(txn, kFormatKey, kFormat)) return failed;
+      if (const int failed = RedoLog::make(txn)) return failed;
     }
-    return put_new_incarnation(txn, dbi, &incarnation_);
+    return put_new_incarnation(txn, &incarnation_);
   });
 }
 
-// Compares the database with what its users have noted of it beside it.
+// Makes the changes again that a loss of power took from the database after they were durable.
+int LmdbEnv::recover(std::string* reason) {
+  if (const int error = find_redo_log()) return error;
+  std::string changes;
+  for (uint64_t next = transactions() + 1; redo_.load(next, incarnation_, &changes); next++) {
+    if (read_only_ && redo_.noted_since_boot(next)) return 0;  // a writer is about to commit it
+    if (read_only_) {
+      *reason = "the power failed in its last transaction, which opening it for writing completes";
+      return -EBUSY;
+    }
+    int failed = redo(next);
+    if (failed == -ENOSPC) {
+      reserve_.open(directory_);
+      failed = run_with_reserve([&] { return redo(next); });
+    }
+    if (failed != 0) return failed;
+  }
+  return 0;
+}
+
+// Without transact(), which would wait for the compaction that calls it.
+int LmdbEnv::find_redo_log() {
+  MDB_txn* txn = nullptr;
+  const unsigned flags = locks_.pid_taken() ? 0 : MDB_RDONLY;
+  if (const int result = ::mdb_txn_begin(env_, nullptr, flags, &txn)) return lmdb_errno(result);
+  const int error = redo_.find(env_, txn);
+  ::mdb_txn_abort(txn);
+  return error == -ENOENT ? 0 : error;
+}
+
+int LmdbEnv::redo(uint64_t transaction) {
+  return write([&](MDB_txn* txn) {
+    std::string changes;
+    const bool others = ::mdb_txn_id(txn) != transaction;  // they have committed it meanwhile
+    if (others || !redo_.load(transaction, incarnation_, &changes)) return 0;
+    return Redo::apply(changes, txn);
+  });
+}
+
+// Compares the database with what its users have noted about it in shared memory.
 int LmdbEnv::check_history() {
-  if (SharedSequencer::open(directory_, &shared_) != 0) return 0;  // there may be no room for it
+  if (SharedSequencer::open(directory_, &shared_) != 0)
+    return 0;  // the disk may have no space for it
   if (!shared_->belongs_to(incarnation_, transactions())) return -EUCLEAN;
   shared_->note(incarnation_, transactions());
   return 0;
 }
 
-// Whether a transaction that has begun is one of the database that was opened, in its last state.
-int LmdbEnv::check_current(MDB_txn* txn, unsigned flags) {
-  const bool there = flags & MDB_RDONLY ? in_place_lately() : in_place();
-  if (!there) return -ESTALE;
+// Checks that a transaction has begun in the database that was opened, in its last state.
+int LmdbEnv::check_current(MDB_txn* txn, bool reads) {
+  if (!(reads ? in_place_lately() : in_place())) return -ESTALE;
   // LMDB counts transactions in lock.mdb, and in the file. A reader may have been overtaken.
   const uint64_t number = ::mdb_txn_id(txn);
-  if (flags & MDB_RDONLY) return transactions() >= number ? 0 : -EUCLEAN;
+  if (reads) return transactions() >= number ? 0 : -EUCLEAN;
   if (transactions() != number - 1) return -EUCLEAN;
   if (shared_ == nullptr) return 0;
   std::string incarnation;
-  if (const int error = read_incarnation(txn, kMainDatabase, &incarnation)) {
+  if (const int error = read_incarnation(txn, &incarnation)) {
     return error == -ENOENT ? -EUCLEAN : error;
   }
   return shared_->belongs_to(incarnation, number - 1) ? 0 : -EUCLEAN;
 }
 
-// How many the database has had, as the file says.
+// The number of transactions that the database has had, according to the file.
 uint64_t LmdbEnv::transactions() const {
   MDB_envinfo info{};
   ::mdb_env_info(env_, &info);
   return info.me_last_txnid;
 }
-
-bool LmdbEnv::in_place() const { return lock_.in_place() && (unlisted_ || locks_.in_place()); }
 
 // Two looks at the file system take as long as the rest of a small read.
 bool LmdbEnv::in_place_lately() {
@@ -258,22 +263,24 @@ bool LmdbEnv::in_place_lately() {
   return true;
 }
 
-int LmdbEnv::write(const Work& work) { return transact(0, true, work); }
-
 int LmdbEnv::change(const NotingWork& work) {
   Redo changes;
-  const Work noting = [&](MDB_txn* txn, MDB_dbi dbi) { return work(txn, dbi, &changes); };
-  return transact(0, true, noting, &changes);
+  return transact(0, true, [&](MDB_txn* txn) { return work(txn, &changes); }, &changes);
 }
 
 int LmdbEnv::read(const Work& work) {
-  // Without a pid of its own it can't be listed as a reader; a writer needs not be.
-  if (!unlisted_) return transact(locks_.pid_taken() ? 0 : MDB_RDONLY, false, work);
-  const Glance glance(&lock_);
-  return glance.error() != 0 ? glance.error() : transact(MDB_RDONLY, false, work);
+  // Without a pid of its own it can't be registered as a reader; a writer need not be.
+  const auto run = [&] { return transact(locks_.pid_taken() ? 0 : MDB_RDONLY, false, work); };
+  return unlisted_ ? lock_.glance(run) : run();
 }
 
-int LmdbEnv::release_freed_pages() { return write(touch_format); }
+int LmdbEnv::release_freed_pages() {
+  return write([](MDB_txn* txn) {
+    std::string format;
+    const int error = get_value(txn, kFormatKey, &format);
+    return error != 0 ? error : put_value(txn, kFormatKey, format);
+  });
+}
 
 bool LmdbEnv::has_room_for(size_t bytes) {
   if (reserve_.whole() || reserve_.make() || locks_.pid_taken()) return true;
@@ -282,22 +289,16 @@ bool LmdbEnv::has_room_for(size_t bytes) {
 }
 
 int LmdbEnv::room_inside(uint64_t* bytes) {
-  // LMDB lists free pages in a database of its own, by the transaction that freed them: how many,
-  // then which.
+  // LMDB lists free pages in a database of its own, by the transaction that freed them: their number,
+  // then each page.
   size_t free_pages = 0, page_bytes = 0;
-  const int error = read([&](MDB_txn* txn, MDB_dbi) {
+  const int error = read([&](MDB_txn* txn) {
     MDB_stat stat{};
-    MDB_cursor* cursor = nullptr;
     if (const int result = ::mdb_stat(txn, kFreePages, &stat)) return lmdb_errno(result);
-    if (const int result = ::mdb_cursor_open(txn, kFreePages, &cursor)) return lmdb_errno(result);
-    MDB_val key{}, pages{};
-    const auto next = [&] { return ::mdb_cursor_get(cursor, &key, &pages, MDB_NEXT); };
-    while (lmdb_call(next) == 0) {
-      free_pages += *static_cast<const size_t*>(pages.mv_data);
-    }
-    ::mdb_cursor_close(cursor);
     page_bytes = stat.ms_psize;
-    return 0;
+    Cursor cursor(txn, kFreePages);
+    while (cursor.next()) free_pages += number_at<size_t>(cursor.value().data());
+    return cursor.error();
   });
   *bytes = free_pages < kPagesKept ? 0 : (free_pages - kPagesKept) / 2 * page_bytes;
   return error;
@@ -347,6 +348,7 @@ int LmdbEnv::replace_by(CompactCopy* copy, std::string* reason) {
 }
 
 int LmdbEnv::transact(unsigned flags, bool commits, const Work& work, const Redo* changes) {
+  const bool reads = (flags & MDB_RDONLY) != 0;
   std::shared_lock<std::shared_mutex> lock(map_mutex_);
   MDB_txn* txn = nullptr;
   int result = begin(flags, &txn);
@@ -359,15 +361,15 @@ int LmdbEnv::transact(unsigned flags, bool commits, const Work& work, const Redo
   if (result != 0) return lmdb_errno(result);
   int error = -EIO;
   try {
-    error = check_current(txn, flags);
-    if (error == 0) error = work(txn, kMainDatabase);
+    error = check_current(txn, reads);
+    if (error == 0) error = work(txn);
   } catch (...) {
     ::mdb_txn_abort(txn);
     throw;
   }
   const bool committed = error == 0 && commits;
   if (committed) error = commit(txn, changes);
-  if (LmdbAssertion::take() && !(flags & MDB_RDONLY)) {
+  if (LmdbAssertion::take() && !reads) {
     damaged_ = true;
     return -EIO;
   }
@@ -387,7 +389,7 @@ int LmdbEnv::begin(unsigned flags, MDB_txn** txn) {
   return result;
 }
 
-// A process that may have more address space has written beyond what is mapped here.
+// A process that may use more address space has written beyond what is mapped here.
 int LmdbEnv::adopt_map_of_others() {
   const std::unique_lock<std::shared_mutex> alone(map_mutex_);
   if (lost_ != 0) return -lost_;
@@ -406,6 +408,15 @@ int LmdbEnv::commit(MDB_txn* txn, const Redo* changes) {
   if (error == 0 && shared_ != nullptr) shared_->note(incarnation_, transactions());
   // LMDB calls a write that the file system cut short EIO.
   return error == -EIO && file_system_full(directory_) ? -ENOSPC : error;
+}
+
+// Erases the note of a transaction that its caller was told has failed, unless another transaction
+// has come since.
+void LmdbEnv::forget_failed(uint64_t transaction) {
+  MDB_txn* txn = nullptr;
+  if (LmdbAssertion::failed() || ::mdb_txn_begin(env_, nullptr, 0, &txn) != 0) return;
+  if (::mdb_txn_id(txn) == transaction) redo_.forget(transaction);
+  ::mdb_txn_abort(txn);
 }
 
 }  // namespace zlog

@@ -5,24 +5,22 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
-#include <cstring>
 #include <vector>
 
-#include "cls_zlog/host/lmdb/env.h"
+#include "cls_zlog/host/file_descriptor.h"
+#include "cls_zlog/host/lmdb/call.h"
 
 namespace zlog {
 namespace {
 
 // How LMDB 0.9 lays out its file on a 64-bit machine (struct MDB_page, MDB_node, MDB_meta, MDB_db
-// of its source, lmdb.h and mdb.c). All numbers are in the machine's byte order.
-constexpr size_t kPageHeaderBytes = 16;
-constexpr size_t kPageFlagsAt = 10;
+// in its lmdb.h and mdb.c).
 constexpr size_t kPageLowerAt = 12;
 constexpr uint16_t kBranchPage = 0x01;
 constexpr uint16_t kLeafPage = 0x02;
 constexpr size_t kNodeHeaderBytes = 8;
-constexpr uint16_t kBigData = 0x01;  // the value lies in pages of its own, the node has the first
+constexpr uint16_t kBigData =
+    0x01;  // the value has pages of its own, the node has the first's number
 constexpr size_t kTreesAt[] = {40, 88};  // in a meta page: of free pages, and of entries
 constexpr size_t kDepthAt = 6;           // in a tree's description
 constexpr size_t kRootAt = 40;
@@ -33,25 +31,23 @@ constexpr uint64_t kNoPage = ~uint64_t{0};
 
 template <typename Number>
 Number number_at(const std::vector<char>& bytes, size_t at) {
-  Number number;
-  std::memcpy(&number, bytes.data() + at, sizeof number);
-  return number;
+  return zlog::number_at<Number>(bytes.data() + at);
 }
 
-// The pages that one file's trees use, read without the map.
+// The pages that a file's trees use, read without the map.
 class Pages {
  public:
   Pages(int fd, size_t page_bytes) : fd_(fd), page_bytes_(page_bytes) {}
 
-  // Whether the file has all pages of the newest trees. A transaction has to be open, so that these
-  // are not used again meanwhile.
+  // Whether the file has all pages of the newest trees. A transaction must be open, so that they are
+  // not reused meanwhile.
   bool complete() {
     std::vector<char> newest, other;
     if (!load(0, &newest) || !load(1, &other)) return false;
     if (number_at<uint64_t>(newest, kTransactionAt) < number_at<uint64_t>(other, kTransactionAt)) {
       newest.swap(other);
     }
-    // Now, since a commit writes its pages first, and its meta page then.
+    // Only now, since a commit writes its pages before its meta page.
     struct stat status{};
     if (::fstat(fd_, &status) != 0) return false;
     pages_ = static_cast<uint64_t>(status.st_size) / page_bytes_;
@@ -71,7 +67,7 @@ class Pages {
                static_cast<ssize_t>(page_bytes_);
   }
 
-  // Whether the tree below a page is there; a tree that is deeper than it says is damaged.
+  // Whether the file has the whole tree below a page. A tree deeper than it says is damaged.
   bool has_tree(uint64_t page, unsigned depth) const {
     std::vector<char> bytes;
     if (depth == 0 || !load(page, &bytes)) return false;
@@ -110,22 +106,18 @@ class Pages {
 
 }  // namespace
 
-LmdbFile::~LmdbFile() {
-  if (env_ != nullptr) ::mdb_env_close(env_);
-}
-
 int LmdbFile::open(const std::string& path, unsigned flags, MDB_assert_func* on_damage) {
   if (const int result = ::mdb_env_create(&env_)) return lmdb_errno(result);
   ::mdb_env_set_assert(env_, on_damage);
   return lmdb_errno(::mdb_env_open(env_, path.c_str(), flags | MDB_NOSUBDIR | MDB_NOLOCK, 0));
 }
 
-int LmdbFile::transact(unsigned flags, const std::function<int(MDB_txn* txn, MDB_dbi dbi)>& work) {
+int LmdbFile::transact(unsigned flags, const std::function<int(MDB_txn* txn)>& work) {
   MDB_txn* txn = nullptr;
   if (const int result = ::mdb_txn_begin(env_, nullptr, flags, &txn)) return lmdb_errno(result);
-  MDB_dbi dbi = 0;
-  int error = lmdb_errno(::mdb_dbi_open(txn, nullptr, 0, &dbi));
-  if (error == 0) error = work(txn, dbi);
+  MDB_dbi entries = kEntries;
+  int error = lmdb_errno(::mdb_dbi_open(txn, nullptr, 0, &entries));
+  if (error == 0) error = work(txn);
   if (error == 0) return lmdb_errno(::mdb_txn_commit(txn));
   ::mdb_txn_abort(txn);
   return error;
@@ -133,8 +125,8 @@ int LmdbFile::transact(unsigned flags, const std::function<int(MDB_txn* txn, MDB
 
 int check_not_emptied(const std::string& directory, std::string* reason) {
   struct stat status{};
-  // The lock file tells nothing: LMDB makes it first, and another process may be doing so. The
-  // sequencer comes after the database was opened, and before the first entry.
+  // The lock file proves nothing: LMDB creates it first, and another process may be doing so. The
+  // sequencer is created after the database was opened, and before the first entry.
   if (::stat((directory + "/sequencer").c_str(), &status) != 0) return 0;
   const bool found = ::stat((directory + "/data.mdb").c_str(), &status) == 0;
   if (!found && errno != ENOENT) return -errno;
@@ -157,7 +149,7 @@ int check_length(MDB_env* env, std::string* reason) {
   const auto size = static_cast<uint64_t>(status.st_size);
   if (size >= needed) return 0;
 
-  // Not necessarily damage: LMDB never writes pages that one transaction took and gave back.
+  // Not necessarily damage: LMDB never writes pages that one transaction allocated and freed.
   MDB_txn* txn = nullptr;
   if (const int result = ::mdb_txn_begin(env, nullptr, MDB_RDONLY, &txn)) return lmdb_errno(result);
   const bool complete = Pages(fd, stat.ms_psize).complete();
@@ -175,11 +167,8 @@ int share_as_database(int fd, const std::string& directory) {
 }
 
 int sync_directory(const std::string& directory) {
-  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return -errno;
-  const int error = ::fsync(fd) == 0 ? 0 : -errno;
-  ::close(fd);
-  return error;
+  const FileDescriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return fd >= 0 && ::fsync(fd) == 0 ? 0 : -errno;
 }
 
 }  // namespace zlog

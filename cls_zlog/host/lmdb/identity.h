@@ -1,29 +1,44 @@
 #pragma once
 
 #include <lmdb.h>
+#include <sys/random.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <string>
+#include <string_view>
 
+#include "cls_zlog/host/lmdb/call.h"
+
+// What a database says about itself: the format of its contents, and its incarnation, a random number.
+// A backup that replaces the store gets a new one: what was written since the backup belongs to
+// another history, even if transactions and positions have the same numbers.
+//
+// All calls return 0 or a negative errno: ENOENT if the database has no such value.
 namespace zlog {
 
-// What a database says of itself: the format of what it holds, and its incarnation, which is random
-// and made anew when a backup takes the store's place: what was written since the backup is of
-// another history, also where transactions and positions have the same numbers.
-//
-// All answer 0 or a negative errno.
+constexpr std::string_view kFormatKey = "F";
+constexpr std::string_view kFormat = "zlog-embedded 2";
+constexpr std::string_view kFormatWithoutRedoLog = "zlog-embedded 1";
+constexpr std::string_view kIncarnationKey = "I";
+constexpr size_t kIncarnationBytes = 16;
 
-// ENOENT when the database does not say; EPROTO when it has another format.
-int check_format(MDB_txn* txn, MDB_dbi dbi);
+// EPROTO: another format.
+inline int check_format(MDB_txn* txn) {
+  std::string format;
+  if (const int error = get_value(txn, kFormatKey, &format)) return error;
+  return format == kFormat || format == kFormatWithoutRedoLog ? 0 : -EPROTO;
+}
 
-// ENOENT when it has none: an earlier version made it.
-int read_incarnation(MDB_txn* txn, MDB_dbi dbi, std::string* incarnation);
+inline int read_incarnation(MDB_txn* txn, std::string* incarnation) {
+  return get_value(txn, kIncarnationKey, incarnation);
+}
 
-// Says that the format is this version's newest.
-int put_format(MDB_txn* txn, MDB_dbi dbi);
-
-// Changes nothing, by a write.
-int touch_format(MDB_txn* txn, MDB_dbi dbi);
-
-int put_new_incarnation(MDB_txn* txn, MDB_dbi dbi, std::string* incarnation);
+inline int put_new_incarnation(MDB_txn* txn, std::string* incarnation) {
+  incarnation->resize(kIncarnationBytes);
+  const auto got = ::getrandom(incarnation->data(), incarnation->size(), 0);
+  if (got != ssize_t{kIncarnationBytes}) return got < 0 ? -errno : -EIO;
+  return put_value(txn, kIncarnationKey, *incarnation);
+}
 
 }  // namespace zlog

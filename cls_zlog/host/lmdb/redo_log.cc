@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "cls_zlog/base/crc32c.h"
 #include "cls_zlog/host/lmdb/boot_id.h"
-#include "cls_zlog/host/lmdb/value.h"
+#include "cls_zlog/host/lmdb/call.h"
+#include "cls_zlog/host/lmdb/file.h"
 #include "cls_zlog/wire/wire.h"
 
 namespace zlog {
@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kKey = "J";
 constexpr std::string_view kTitle = "zlog redo log";  // what the value begins with
 
-// Of a meta page: LMDB's part lies in its first sector.
+// LMDB's part of a meta page is in the first sector.
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kEndAt = 512;
 constexpr uint64_t kEndBytes = kPageBytes - kEndAt;
@@ -25,23 +25,13 @@ constexpr uint64_t kSlotBytes = uint64_t{64} << 10;  // each has pages of its ow
 constexpr size_t kHeaderBytes = kBootIdBytes + 2 * sizeof(uint32_t) + sizeof(uint64_t);
 static_assert(kHeaderBytes + Redo::kBytesMax <= kSlotBytes);
 
-// How LMDB 0.9 lays out a value that has pages of its own (struct MDB_page).
-constexpr uint64_t kPageHeaderBytes = 16;
-constexpr size_t kPageFlagsAt = 10;
+// A value that has pages of its own (struct MDB_page of LMDB 0.9).
 constexpr uint16_t kOverflowPage = 0x04;
 constexpr uint64_t kValueBytes = kPageBytes - kPageHeaderBytes + 2 * kSlotBytes;
 
 constexpr uint8_t kPut = 1;
 constexpr uint8_t kRemove = 2;
 constexpr size_t kChangeBytes = sizeof(uint8_t) + 2 * sizeof(uint32_t);
-
-// LMDB's numbers have the machine's byte order.
-template <typename Number>
-Number native(const char* at) {
-  Number number;
-  std::memcpy(&number, at, sizeof number);
-  return number;
-}
 
 int write_whole(int fd, std::string_view bytes, uint64_t offset) {
   while (!bytes.empty()) {
@@ -59,7 +49,7 @@ bool read_whole(int fd, std::string* bytes, uint64_t offset) {
          static_cast<ssize_t>(bytes->size());
 }
 
-// What a slot holds from its length on.
+// The contents of a slot from its length on.
 std::string body_of(uint64_t transaction, std::string_view changes) {
   std::string body;
   wire::Writer(&body).u32(static_cast<uint32_t>(changes.size())).u64(transaction).bytes(changes);
@@ -80,38 +70,38 @@ void Redo::add(uint8_t kind, std::string_view key, std::string_view value) {
   out.bytes(key).bytes(value);
 }
 
-int Redo::apply(std::string_view changes, MDB_txn* txn, MDB_dbi dbi) {
+int Redo::apply(std::string_view changes, MDB_txn* txn) {
   wire::Reader reader(changes);
   while (!reader.rest().empty()) {
     const uint8_t kind = reader.u8();
     const uint32_t key_bytes = reader.u32(), value_bytes = reader.u32();
     const std::string_view key = reader.bytes(key_bytes), value = reader.bytes(value_bytes);
     if (!reader.ok() || (kind != kPut && kind != kRemove)) return -EIO;
-    const int error = kind == kPut ? put_value(txn, dbi, key, value) : remove_value(txn, dbi, key);
+    const int error = kind == kPut ? put_value(txn, key, value) : remove_value(txn, key);
     if (error != 0 && error != -ENOENT) return error;
   }
   return 0;
 }
 
-int RedoLog::make(MDB_txn* txn, MDB_dbi dbi) {
+int RedoLog::make(MDB_txn* txn) {
   std::string value(kTitle);
   value.resize(kValueBytes);
-  return put_value(txn, dbi, kKey, value);
+  return put_value(txn, kKey, value);
 }
 
-int RedoLog::find(MDB_env* env, MDB_txn* txn, MDB_dbi dbi) {
+int RedoLog::find(MDB_env* env, MDB_txn* txn) {
   offset_ = 0;
   MDB_val key = value_of(kKey), value{};
   MDB_stat stat{};
-  if (const int result = ::mdb_stat(txn, dbi, &stat)) return lmdb_errno(result);
-  const int result = lmdb_call([&] { return ::mdb_get(txn, dbi, &key, &value); });
+  if (const int result = ::mdb_stat(txn, kEntries, &stat)) return lmdb_errno(result);
+  const int result = lmdb_call([&] { return ::mdb_get(txn, kEntries, &key, &value); });
   if (result != 0) return lmdb_errno(result);
   if (value.mv_size != kValueBytes) return -EIO;
   const char* page = static_cast<const char*>(value.mv_data) - kPageHeaderBytes;
-  if ((native<uint16_t>(page + kPageFlagsAt) & kOverflowPage) == 0) return -EIO;
-  const uint64_t begin = native<uint64_t>(page) * stat.ms_psize;
+  if ((number_at<uint16_t>(page + kPageFlagsAt) & kOverflowPage) == 0) return -EIO;
+  const uint64_t begin = number_at<uint64_t>(page) * stat.ms_psize;
   if (const int failed = ::mdb_env_get_fd(env, &fd_)) return lmdb_errno(failed);
-  // The same bytes in the file as in the map, or LMDB lays out its pages in another way.
+  // If the file has other bytes there than the map, LMDB lays out its pages in another way.
   std::string title(kTitle.size(), '\0');
   if (!read_whole(fd_, &title, begin + kPageHeaderBytes) || title != kTitle) return -EIO;
   read_boot_id(&boot_);
@@ -120,51 +110,50 @@ int RedoLog::find(MDB_env* env, MDB_txn* txn, MDB_dbi dbi) {
   return 0;
 }
 
-uint64_t RedoLog::slot(uint64_t transaction, size_t bytes) const {
-  const uint64_t turn = transaction % 2;  // as LMDB's own, for its meta pages
-  return bytes <= kEndBytes ? turn * page_bytes_ + kEndAt : offset_ + turn * kSlotBytes;
+std::array<uint64_t, 2> RedoLog::slots(uint64_t transaction) const {
+  const uint64_t turn = transaction % 2;  // as LMDB alternates between its meta pages
+  return {turn * page_bytes_ + kEndAt, offset_ + turn * kSlotBytes};
 }
 
 bool RedoLog::note(uint64_t transaction, std::string_view incarnation, const Redo& changes) const {
-  if (!found() || changes.empty() || !changes.whole()) return false;
+  if (!found() || !changes.notable()) return false;
   const std::string body = body_of(transaction, changes.bytes());
   std::string noted = boot_;
   wire::Writer(&noted).u32(crc32c(body, crc32c(incarnation))).bytes(body);
-  return write_whole(fd_, noted, slot(transaction, noted.size())) == 0;
+  const auto [small, large] = slots(transaction);
+  return write_whole(fd_, noted, noted.size() <= kEndBytes ? small : large) == 0;
 }
 
 bool RedoLog::load(uint64_t transaction, std::string_view incarnation, std::string* changes) const {
   if (!found()) return false;
-  return load_at(slot(transaction, 0), transaction, incarnation, changes) ||
-         load_at(slot(transaction, kSlotBytes), transaction, incarnation, changes);
-}
-
-bool RedoLog::load_at(uint64_t offset, uint64_t transaction, std::string_view incarnation,
-                      std::string* changes) const {
-  std::string header(kHeaderBytes, '\0');
-  if (!read_whole(fd_, &header, offset)) return false;
-  wire::Reader reader(header);
-  reader.bytes(kBootIdBytes);
-  const uint32_t crc = reader.u32(), length = reader.u32();
-  if (reader.u64() != transaction || length > Redo::kBytesMax) return false;
-  changes->resize(length);
-  return read_whole(fd_, changes, offset + kHeaderBytes) &&
-         crc == crc32c(body_of(transaction, *changes), crc32c(incarnation));
+  for (const uint64_t slot : slots(transaction)) {
+    std::string header(kHeaderBytes, '\0');
+    if (!read_whole(fd_, &header, slot)) continue;
+    wire::Reader reader(header);
+    reader.bytes(kBootIdBytes);
+    const uint32_t crc = reader.u32(), length = reader.u32();
+    if (reader.u64() != transaction || length > Redo::kBytesMax) continue;
+    changes->resize(length);
+    if (!read_whole(fd_, changes, slot + kHeaderBytes)) continue;
+    if (crc == crc32c(body_of(transaction, *changes), crc32c(incarnation))) return true;
+  }
+  return false;
 }
 
 bool RedoLog::noted_since_boot(uint64_t transaction) const {
-  return noted_at(slot(transaction, 0)) || noted_at(slot(transaction, kSlotBytes));
-}
-
-bool RedoLog::noted_at(uint64_t offset) const {
-  std::string boot(kBootIdBytes, '\0');
-  return read_whole(fd_, &boot, offset) && boot == boot_ && boot[0] != '\0';
+  for (const uint64_t slot : slots(transaction)) {
+    std::string boot(kBootIdBytes, '\0');
+    if (read_whole(fd_, &boot, slot) && boot == boot_ && boot[0] != '\0') return true;
+  }
+  return false;
 }
 
 int RedoLog::forget(uint64_t transaction) const {
   const std::string nothing(kHeaderBytes, '\0');
-  const int error = write_whole(fd_, nothing, slot(transaction, 0));
-  return error != 0 ? error : write_whole(fd_, nothing, slot(transaction, kSlotBytes));
+  for (const uint64_t slot : slots(transaction)) {
+    if (const int error = write_whole(fd_, nothing, slot)) return error;
+  }
+  return 0;
 }
 
 int RedoLog::clear() const {

@@ -2,6 +2,7 @@
 
 #include <lmdb.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -17,14 +18,13 @@ class Redo {
   void put(std::string_view key, std::string_view value);
   void remove(std::string_view key);
 
-  bool empty() const { return whole_ && bytes_.empty(); }
-  // Whether they are few enough to be noted, and so to be told by bytes().
-  bool whole() const { return whole_; }
+  // Whether there are changes, and few enough to be noted. Then bytes() has all of them.
+  bool notable() const { return whole_ && !bytes_.empty(); }
   const std::string& bytes() const { return bytes_; }
 
-  // Makes changes again. Made twice they come to the same. Answers 0 or a negative errno: EIO when
-  // they are malformed.
-  static int apply(std::string_view changes, MDB_txn* txn, MDB_dbi dbi);
+  // Makes changes again, which is idempotent. Returns 0 or a negative errno: EIO if they are
+  // malformed.
+  static int apply(std::string_view changes, MDB_txn* txn);
 
  private:
   void add(uint8_t kind, std::string_view key, std::string_view value);
@@ -33,55 +33,55 @@ class Redo {
   std::string bytes_;
 };
 
-// Keeps what the last two transactions changed, in the database's own file, so that one sync makes a
+// Keeps the changes of the last two transactions in the database's own file, so that one sync makes a
 // transaction durable.
 //
 // LMDB syncs twice for a commit: the pages, and then the meta page that names their root. With
 // MDB_NOMETASYNC it leaves the second sync to the next commit. What is noted here before the first
-// one is durable with the pages: if the power fails before the meta page is on the disk, the
-// database comes back as it was before the transaction, and the changes are made once more.
+// sync is durable with the pages: if the power fails before the meta page is on the disk, the database
+// comes back as it was before the transaction, and the changes are made again.
 //
-// Transactions take turns in two slots. The older one is done with when the younger one begins: the
-// sync of a transaction makes the meta page of the one before it durable.
+// Transactions alternate between two slots. The older one is no longer needed when the younger one
+// begins: the sync of a transaction makes the meta page of the previous one durable.
 //
-// A slot is the end of a meta page, which LMDB leaves alone: the two lie side by side and are written
-// anyway, so that nothing else needs to be. What takes more room goes to a value of the database that
-// is there for it. LMDB never moves that, and its bytes are written past LMDB.
+// A slot is the end of a meta page, which LMDB leaves alone: both meta pages are adjacent and are
+// written anyway, so nothing else needs to be. Larger changes go to a value of the database that is
+// reserved for them. LMDB never moves it, and its bytes are written without LMDB.
 // Life: none → found; a database without it (format 1) has every commit synced twice.
+//
+// The calls that return an int return 0 or a negative errno.
 class RedoLog {
  public:
-  // Makes the place, with nothing noted. Answers 0 or a negative errno.
-  static int make(MDB_txn* txn, MDB_dbi dbi);
+  // Creates the reserved value, with nothing noted.
+  static int make(MDB_txn* txn);
 
-  // Finds the place. Answers 0 or a negative errno: ENOENT when there is none.
-  int find(MDB_env* env, MDB_txn* txn, MDB_dbi dbi);
+  // Finds it. ENOENT: the database has none.
+  int find(MDB_env* env, MDB_txn* txn);
   bool found() const { return offset_ != 0; }
 
-  // Notes the changes of the transaction under way, before it is committed. False: too many, or the
-  // write failed, and the commit has to sync twice.
+  // Notes the changes of the transaction under way, before it is committed. If it returns false there
+  // are none or too many, or the write failed, and the commit has to sync twice.
   bool note(uint64_t transaction, std::string_view incarnation, const Redo& changes) const;
 
-  // The changes of a transaction, if they were noted, in this incarnation, and are whole.
+  // Reads the changes of a transaction. False unless they were noted in this incarnation and are
+  // whole.
   bool load(uint64_t transaction, std::string_view incarnation, std::string* changes) const;
 
-  // Whether this run of the kernel has noted the transaction: then what was written since is in the
-  // file, durable or not.
+  // Whether the transaction was noted since the kernel was booted: then all that was written after it
+  // is in the file, durable or not.
   bool noted_since_boot(uint64_t transaction) const;
 
-  // Makes void what is noted of a transaction, or all. Answers 0 or a negative errno.
+  // Erases the changes of a transaction, or all.
   int forget(uint64_t transaction) const;
   int clear() const;
 
  private:
-  // Where a transaction's changes are noted, if they are this large.
-  uint64_t slot(uint64_t transaction, size_t bytes) const;
-  bool load_at(uint64_t offset, uint64_t transaction, std::string_view incarnation,
-               std::string* changes) const;
-  bool noted_at(uint64_t offset) const;
+  // Where a transaction's changes are noted: small ones, and larger ones.
+  std::array<uint64_t, 2> slots(uint64_t transaction) const;
 
   int fd_ = -1;  // LMDB's
   uint64_t page_bytes_ = 0;
-  uint64_t offset_ = 0;  // of the value's slots in the file; 0: there is none
+  uint64_t offset_ = 0;  // of the value's slots in the file; 0 if there is none
   std::string boot_;
 };
 

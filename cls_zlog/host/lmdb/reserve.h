@@ -1,33 +1,55 @@
 #pragma once
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <string>
+
+#include "cls_zlog/host/file_descriptor.h"
+#include "cls_zlog/host/lmdb/file.h"
 
 namespace zlog {
 
-// Space on the disk that is kept for what makes room. LMDB changes no page in place, so on a full
-// disk even removing needs some new ones.
+// Disk space that is reserved for what frees space. LMDB changes no page in place, so on a full disk
+// even a removal needs some new pages.
 //
-// Life: whole → given up, for the length of a transaction → what is left of it; whole again as soon
-// as the disk has room. Several processes share one; a store may be without.
+// Life: whole → given up during one transaction → what is left of it; whole again as soon as the disk
+// has space. Several processes share one; a store may have none.
 class Reserve {
  public:
-  Reserve() = default;
-  ~Reserve();
-  Reserve(const Reserve&) = delete;
-  Reserve& operator=(const Reserve&) = delete;
+  // Opens the reserve in a directory, and creates it if it is missing.
+  void open(const std::string& directory) {
+    fd_ = FileDescriptor(
+        ::open((directory + "/reserve").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    if (fd_ < 0) return;
+    share_as_database(fd_, directory);
+    make();
+  }
 
-  // Has the one in a directory, which is made if it is missing.
-  void open(const std::string& directory);
+  // Whether it has its full size. True if the store has none.
+  bool whole() const {
+    struct stat status{};
+    return fd_ < 0 || ::fstat(fd_, &status) != 0 || status.st_size >= kBytes;
+  }
 
-  // Whether all of it is there. True where there is none to be had.
-  bool whole() const;
+  // Takes as much space as the disk has. Returns whether it is whole.
+  bool make() {
+    for (off_t bytes = kBytes; bytes > 0; bytes -= kStepBytes) {
+      if (::posix_fallocate(fd_, 0, bytes) == 0) return bytes == kBytes;
+    }
+    return false;
+  }
 
-  // Takes as much as the disk has room for. True when it is whole.
-  bool make();
-  void give_up();
+  void give_up() {
+    if (fd_ >= 0 && ::ftruncate(fd_, 0) != 0) return;  // then there is no more space than before
+  }
 
  private:
-  int fd_ = -1;
+  static constexpr off_t kBytes = off_t{512} << 10;
+  static constexpr off_t kStepBytes = off_t{32} << 10;
+
+  FileDescriptor fd_;
 };
 
 }  // namespace zlog

@@ -16,28 +16,27 @@
 #include <vector>
 
 #include "cls_zlog/host/exception_barrier.h"
+#include "cls_zlog/host/lmdb/call.h"
 #include "cls_zlog/host/lmdb/compact_copy.h"
-#include "cls_zlog/host/lmdb/database_lock.h"
-#include "cls_zlog/host/lmdb/env.h"
 #include "cls_zlog/host/lmdb/file.h"
 #include "cls_zlog/host/lmdb/identity.h"
-#include "cls_zlog/host/lmdb/reader_locks.h"
+#include "cls_zlog/host/lmdb/locks.h"
 #include "cls_zlog/host/lmdb/redo_log.h"
 
 namespace zlog {
 namespace {
 
-// Ends this process, a child, where LMDB finds a page damaged.
+// Ends this process, a child, if LMDB finds a page damaged.
 void end_quietly(MDB_env*, const char*) { ::_exit(1); }
 
 using Pending = std::vector<std::string>;
 
-// Adds the changes that are durable in a database beyond its last transaction.
-int find_pending(MDB_env* env, MDB_txn* txn, MDB_dbi dbi, Pending* pending) {
+// Finds the durable changes after a database's last transaction.
+int find_pending(MDB_env* env, MDB_txn* txn, Pending* pending) {
   std::string incarnation, changes;
   RedoLog log;
-  int error = log.find(env, txn, dbi);
-  if (error == 0) error = read_incarnation(txn, dbi, &incarnation);
+  int error = log.find(env, txn);
+  if (error == 0) error = read_incarnation(txn, &incarnation);
   if (error != 0) return error == -ENOENT ? 0 : error;
   for (uint64_t next = ::mdb_txn_id(txn) + 1; log.load(next, incarnation, &changes); next++) {
     pending->push_back(changes);
@@ -50,9 +49,9 @@ int copy_backup(const std::string& backup, CompactCopy* copy, Pending* pending,
   LmdbFile file;
   if (const int error = file.open(backup, MDB_RDONLY, end_quietly)) return error;
   if (const int error = check_length(file.env(), reason)) return error;
-  const int error = file.transact(MDB_RDONLY, [&](MDB_txn* txn, MDB_dbi dbi) {
-    const int failed = check_format(txn, dbi);
-    return failed != 0 ? failed : find_pending(file.env(), txn, dbi, pending);
+  const int error = file.transact(MDB_RDONLY, [&](MDB_txn* txn) {
+    const int failed = check_format(txn);
+    return failed != 0 ? failed : find_pending(file.env(), txn, pending);
   });
   if (error != 0) return error == -ENOENT ? -EPROTO : error;
   return copy->write(file.env(), reason);
@@ -61,36 +60,33 @@ int copy_backup(const std::string& backup, CompactCopy* copy, Pending* pending,
 int begin_incarnation(const std::string& path, const Pending& pending) {
   LmdbFile file;
   if (const int error = file.open(path, 0, end_quietly)) return error;
-  return file.transact(0, [&](MDB_txn* txn, MDB_dbi dbi) {
+  return file.transact(0, [&](MDB_txn* txn) {
     for (const std::string& changes : pending) {
-      if (const int error = Redo::apply(changes, txn, dbi)) return error;
+      if (const int error = Redo::apply(changes, txn)) return error;
     }
     std::string incarnation;
-    return put_new_incarnation(txn, dbi, &incarnation);
+    return put_new_incarnation(txn, &incarnation);
   });
 }
 
-// Reads everything in a database, and compares what its pages say.
+// Reads everything in a database, and checks that its pages are consistent.
 int verify(const std::string& path) {
   LmdbFile file;
   if (const int error = file.open(path, MDB_RDONLY, end_quietly)) return error;
-  return file.transact(MDB_RDONLY, [](MDB_txn* txn, MDB_dbi dbi) {
+  return file.transact(MDB_RDONLY, [](MDB_txn* txn) {
     MDB_stat stat{};
-    MDB_cursor* cursor = nullptr;
-    if (const int result = ::mdb_stat(txn, dbi, &stat)) return lmdb_errno(result);
-    if (const int result = ::mdb_cursor_open(txn, dbi, &cursor)) return lmdb_errno(result);
-    MDB_val key{}, value{}, last{};
+    if (const int result = ::mdb_stat(txn, kEntries, &stat)) return lmdb_errno(result);
     size_t entries = 0;
-    int result = 0;
-    while ((result = ::mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
-      const std::string_view data(static_cast<const char*>(value.mv_data), value.mv_size);
+    std::string_view last;
+    Cursor cursor(txn);
+    while (cursor.next()) {
+      const std::string_view data = cursor.value();
       const volatile char touched = data.empty() ? '\0' : data.back();
       static_cast<void>(touched);
-      if (entries++ > 0 && ::mdb_cmp(txn, dbi, &last, &key) >= 0) break;
-      last = key;
+      if (entries++ > 0 && cursor.key() <= last) return -EIO;
+      last = cursor.key();
     }
-    ::mdb_cursor_close(cursor);
-    return result == MDB_NOTFOUND && entries == stat.ms_entries ? 0 : -EIO;
+    return cursor.error() == 0 && entries == stat.ms_entries ? 0 : -EIO;
   });
 }
 
@@ -98,14 +94,14 @@ int verify(const std::string& path) {
 int prepare(const std::string& backup, CompactCopy* copy, std::string* reason) {
   Pending pending;
   if (const int error = copy_backup(backup, copy, &pending, reason)) {
-    return error == -EFAULT ? -EIO : error;  // it was sent to where no page is
+    return error == -EFAULT ? -EIO : error;  // a damaged page led it outside of the map
   }
   if (const int error = begin_incarnation(copy->path(), pending)) return error;
   return verify(copy->path());
 }
 
-// What `work(reason)` answers in a process of its own. EIO if a signal ended that: LMDB trusts the
-// pages of a file, and a damaged one may send it anywhere.
+// Returns what `work(reason)` returns in a child process. EIO if a signal ended the child: LMDB trusts
+// the pages of a file, and a damaged one may lead it anywhere.
 template <typename Work>
 int in_child(const Work& work, std::string* reason) {
   int ends[2];
@@ -128,8 +124,8 @@ int in_child(const Work& work, std::string* reason) {
   int status = 0;
   while (child >= 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  // The child has ended, and its answer fits into the pipe. Not up to the pipe's end: a process that
-  // another thread forked in between may hold that open.
+  // The child has ended, and its answer fits into the pipe. One read, not up to the pipe's end: a process
+  // that another thread forked meanwhile may hold that open.
   char answer[PIPE_BUF];
   const ssize_t size = child < 0 ? 0 : ::read(ends[0], answer, sizeof answer);
   const std::string told(answer, static_cast<size_t>(std::max<ssize_t>(size, 0)));
@@ -158,10 +154,10 @@ int restore_store(const std::string& directory, const std::string& backup, std::
   if (const int failed = locks.open(directory + "/lock.mdb", true)) return failed;
   CompactCopy copy(path);
   int failed = in_child([&](std::string* more) { return prepare(backup, &copy, more); }, reason);
-  // It notes a later state, and higher epochs and positions. Nothing is lost with it.
+  // It knows a later state, with higher epochs and positions. Nothing is lost with it.
   if (failed == 0 && ::unlink(sequencer.c_str()) != 0 && errno != ENOENT) failed = -errno;
   if (failed == 0) failed = copy.put_in_place(&locks, reason);
-  if (!copy.in_place()) CompactCopy::remove_left(path);
+  if (!copy.in_place()) copy.remove();
   return failed;
 }
 

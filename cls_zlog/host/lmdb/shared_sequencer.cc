@@ -18,8 +18,10 @@
 #include <utility>
 
 #include "cls_zlog/base/limits.h"
+#include "cls_zlog/host/file_descriptor.h"
 #include "cls_zlog/host/lmdb/boot_id.h"
 #include "cls_zlog/host/lmdb/file.h"
+#include "cls_zlog/host/lmdb/identity.h"
 
 namespace zlog {
 namespace {
@@ -32,16 +34,6 @@ constexpr int kLockSeconds = 5;  // a slot is held for nanoseconds, unless its h
 static_assert(std::atomic<uint64_t>::is_always_lock_free, "shared between processes");
 static_assert(std::atomic<uint32_t>::is_always_lock_free, "shared between processes");
 static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t), "a futex is a plain 32-bit word");
-
-struct File {
-  explicit File(int fd) : fd(fd) {}
-  ~File() {
-    if (fd >= 0) ::close(fd);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  const int fd;
-};
 
 int initialise_mutex(pthread_mutex_t* mutex) {
   pthread_mutexattr_t attributes;
@@ -65,8 +57,8 @@ void futex_wait(std::atomic<uint32_t>* word, uint32_t seen, std::chrono::nanosec
 
 }  // namespace
 
-// Holds a robust mutex. If its last owner died holding it, `broken` is set: what the mutex guards
-// may have been left half-way.
+// Holds a robust mutex. If its last owner died holding it, sets `broken`: the guarded data may be
+// incomplete.
 class SharedSequencer::Lock {
  public:
   Lock(pthread_mutex_t* mutex, uint32_t* broken) : mutex_(mutex) {
@@ -97,11 +89,11 @@ struct alignas(128) SharedSequencer::Slot {
   pthread_mutex_t mutex;         // guards what follows, except where atomic
   std::atomic<uint64_t> log_id;  // valid while `used`; read without the lock to find the slot
   std::atomic<uint32_t> used;    // 0 or 1
-  uint32_t broken;               // 1: a process died holding it; nothing is granted till activated
+  uint32_t broken;  // 1: a process died holding the mutex; nothing is granted until activated
   uint64_t epoch;
   uint64_t tail;
   std::atomic<uint32_t> changes;  // the futex: counts changes of epoch and tail
-  std::atomic<uint32_t> waiters;  // how many wait on it (for ever too high once one was killed)
+  std::atomic<uint32_t> waiters;  // waits on it (stays too high once a waiting process was killed)
 
   bool holds(uint64_t id) const { return used == 1 && log_id == id; }
 
@@ -111,13 +103,13 @@ struct alignas(128) SharedSequencer::Slot {
     return holds(id) && !broken && epoch == at ? 0 : -ESTALE;
   }
 
-  // After a change: wakes those who wait for one.
+  // Counts a change and wakes the waits for it.
   void announce() {
     changes++;
     if (waiters != 0) futex_wake_all(&changes);
   }
 
-  // Waits while `changes` is what was seen.
+  // Waits while `changes` equals `seen`.
   void wait(uint32_t seen, std::chrono::nanoseconds timeout) {
     waiters++;
     futex_wait(&changes, seen, timeout);
@@ -138,36 +130,40 @@ struct SharedSequencer::Region {
 
 int SharedSequencer::open(const std::string& directory,
                           std::shared_ptr<SharedSequencer>* sequencer) {
-  const File folder(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.fd < 0) return -errno;
-  while (::flock(folder.fd, LOCK_EX) != 0) {  // released when the folder is closed
+  const FileDescriptor folder(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder < 0) return -errno;
+  while (::flock(folder, LOCK_EX) != 0) {  // released when the folder is closed
     if (errno != EINTR) return -errno;
   }
   const std::string path = directory + "/sequencer";
-  Region* region = nullptr;
+  Mapping region;
   int error = map_file(path, &region);
   if (error == -ENOENT) {
     error = create_file(directory, path);
     if (error == 0) error = map_file(path, &region);
   }
-  if (error == 0) sequencer->reset(new SharedSequencer(region));
+  if (error == 0) sequencer->reset(new SharedSequencer(std::move(region)));
   return error;
 }
 
 int SharedSequencer::open_anonymous(std::shared_ptr<SharedSequencer>* sequencer) {
-  void* memory =
-      ::mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return -errno;
-  auto* region = static_cast<Region*>(memory);
-  if (const int error = initialise(region)) {
-    ::munmap(region, sizeof *region);
-    return error;
-  }
-  sequencer->reset(new SharedSequencer(region));
-  return 0;
+  Mapping region;
+  int error = map(-1, &region);
+  if (error == 0) error = initialise(region.get());
+  if (error == 0) sequencer->reset(new SharedSequencer(std::move(region)));
+  return error;
 }
 
-SharedSequencer::~SharedSequencer() { ::munmap(region_, sizeof *region_); }
+void SharedSequencer::Unmap::operator()(Region* region) const { ::munmap(region, sizeof *region); }
+
+// Maps a file; with -1, memory for this process and its children.
+int SharedSequencer::map(int fd, Mapping* region) {
+  const int flags = fd < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED;
+  void* memory = ::mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE, flags, fd, 0);
+  if (memory == MAP_FAILED) return -errno;
+  region->reset(static_cast<Region*>(memory));
+  return 0;
+}
 
 int SharedSequencer::initialise(Region* region) {
   std::memcpy(region->magic, kMagic, sizeof kMagic);
@@ -183,42 +179,35 @@ int SharedSequencer::initialise(Region* region) {
   return 0;
 }
 
-// Makes a fresh file beside the old one and renames it: a process that still uses the old one keeps
-// a whole file, and finds out by its stale epoch.
+// Creates a new file and renames it to `path`: a process that still uses the old one keeps a whole file,
+// and finds out by its stale epoch.
 int SharedSequencer::create_file(const std::string& directory, const std::string& path) {
   const std::string fresh = path + ".new";
-  const File file(::open(fresh.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (file.fd < 0) return -errno;
-  if (const int error = share_as_database(file.fd, directory)) return error;
-  // Every block is allocated now: on a full disk this is an error here instead of a SIGBUS later.
-  if (const int error = ::posix_fallocate(file.fd, 0, sizeof(Region))) return -error;
-  void* memory = ::mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
-  if (memory == MAP_FAILED) return -errno;
-  auto* region = static_cast<Region*>(memory);
-  const int error = initialise(region);
-  ::munmap(memory, sizeof(Region));
-  if (error != 0) return error;
+  const FileDescriptor file(::open(fresh.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (file < 0) return -errno;
+  if (const int error = share_as_database(file, directory)) return error;
+  // Allocates every block now: a full disk is then an error here instead of a SIGBUS later.
+  if (const int error = ::posix_fallocate(file, 0, sizeof(Region))) return -error;
+  Mapping region;
+  if (const int error = map(file, &region)) return error;
+  if (const int error = initialise(region.get())) return error;
   return ::rename(fresh.c_str(), path.c_str()) == 0 ? 0 : -errno;
 }
 
-// ENOENT when the file is missing or of no use.
-int SharedSequencer::map_file(const std::string& path, Region** region) {
+// ENOENT: the file is missing or not usable.
+int SharedSequencer::map_file(const std::string& path, Mapping* region) {
   std::string boot;  // locks and grants of another run of the kernel mean nothing
   if (const int error = read_boot_id(&boot)) return error;
-  const File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (file.fd < 0) return -errno;
+  const FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (file < 0) return -errno;
   struct stat status{};
-  if (::fstat(file.fd, &status) != 0) return -errno;
+  if (::fstat(file, &status) != 0) return -errno;
   if (status.st_size != off_t{sizeof(Region)}) return -ENOENT;
-  void* memory = ::mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
-  if (memory == MAP_FAILED) return -errno;
-  *region = static_cast<Region*>(memory);
+  if (const int error = map(file, region)) return error;
   const bool usable = std::memcmp((*region)->magic, kMagic, sizeof kMagic) == 0 &&
                       (*region)->version == kVersion && (*region)->slot_bytes == sizeof(Slot) &&
                       boot.compare(0, kBootIdBytes, (*region)->boot, kBootIdBytes) == 0;
-  if (usable) return 0;
-  ::munmap(memory, sizeof(Region));
-  return -ENOENT;
+  return usable ? 0 : -ENOENT;
 }
 
 int SharedSequencer::activate(uint64_t log_id, uint64_t epoch, uint64_t tail) {
@@ -322,9 +311,9 @@ void SharedSequencer::note(std::string_view incarnation, uint64_t transactions) 
 
 void SharedSequencer::forget() { region_->transactions = 0; }
 
-// The slot of a log, or nullptr. Without locks, so that a caller that locks the slot must ask
-// holds() again. A log's search begins at a place of its own, and passes over free slots, since
-// others may have been freed.
+// Returns the slot of a log, or nullptr. Takes no locks, so a caller that locks the slot must call
+// holds() again. A log's search begins at its own index, and skips free slots, since slots before the
+// log's may have been freed.
 SharedSequencer::Slot* SharedSequencer::find(uint64_t log_id) const {
   for (uint32_t i = 0; i < kSlots; i++) {
     Slot& slot = region_->slots[(log_id + i) % kSlots];

@@ -37,9 +37,7 @@ class MemoryBacking final : public Backing {
                 bool* more) override {
     const std::map<std::string, std::string>& omap = object_->second.omap;
     auto at = after < prefix ? omap.lower_bound(prefix) : omap.upper_bound(after);
-    const auto here = [&] {
-      return at != omap.end() && at->first.compare(0, prefix.size(), prefix) == 0;
-    };
+    const auto here = [&] { return at != omap.end() && starts_with(at->first, prefix); };
     for (; here() && out->size() < count_max; at++) {
       out->emplace_hint(out->end(), at->first, Buffer{at->second, nullptr});
     }
@@ -78,10 +76,13 @@ class MemoryBacking final : public Backing {
                            object->omap.lower_bound(change.value));
         break;
       case Change::Kind::kWrite:
-        write(&object->stream, change.offset, change.data);
+        if (object->stream.size() < change.offset) object->stream.resize(change.offset);
+        object->stream.replace(change.offset, change.data.size(), change.data);
         break;
       case Change::Kind::kZero:
-        zero(&object->stream, change.offset, change.length);
+        if (change.offset >= object->stream.size()) break;
+        change.length = std::min(change.length, object->stream.size() - change.offset);
+        object->stream.replace(change.offset, change.length, change.length, '\0');
         break;
     }
     return 0;
@@ -94,17 +95,6 @@ class MemoryBacking final : public Backing {
     if (at == map.end()) return missing;
     *value = at->second;
     return 0;
-  }
-
-  static void write(std::string* stream, uint64_t offset, std::string_view data) {
-    if (stream->size() < offset + data.size()) stream->resize(offset + data.size());
-    stream->replace(offset, data.size(), data);
-  }
-
-  static void zero(std::string* stream, uint64_t offset, uint64_t length) {
-    if (offset >= stream->size()) return;
-    const uint64_t inside = std::min<uint64_t>(length, stream->size() - offset);
-    stream->replace(offset, inside, inside, '\0');
   }
 
   Objects& objects_;
@@ -140,16 +130,10 @@ void MemoryHost::list(std::string_view prefix, std::string_view after, Done done
   const int error = exception_barrier([&] {
     const std::lock_guard<std::mutex> lock(mutex_);
     auto at = after.empty() ? objects_.lower_bound(prefix) : objects_.upper_bound(after);
-    for (; at != objects_.end() && starts_with(at->first, prefix); ++at) {
-      if (page.names.size() == Listing::kObjectsMax) {
-        page.next = page.names.back();
-        break;
-      }
-      page.names.push_back(at->first);
-    }
+    while (at != objects_.end() && starts_with(at->first, prefix) && page.add(at->first)) ++at;
     return 0;
   });
-  answer_with_page(error, page, done);
+  page.answer(error, done);
 }
 
 bool MemoryHost::peek(const std::string& object, MemoryObject* out) {

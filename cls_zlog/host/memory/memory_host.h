@@ -12,20 +12,17 @@
 
 namespace zlog {
 
-// An object held in memory: existing or not, a bytestream, attributes, sorted keys.
 struct MemoryObject {
   std::map<std::string, std::string> attrs;
   std::map<std::string, std::string> omap;
   std::string stream;
 };
 
-// A host in memory, for tests and simulation: what an OSD answers, without a disk. Nothing survives
-// it. It never waits: everything happens in the caller's thread. Only this process uses it.
+// A host in memory, for tests and simulation: it answers as an OSD does, without a disk. Only this
+// process uses it. It never waits: every operation runs in the caller's thread.
 class MemoryHost final : public AsyncHost {
  public:
-  // Runs a method on an object as one atomic, isolated step. Answers a negative errno (EOPNOTSUPP:
-  // no such method; EINVAL: an object without a name; ENOENT: no such object; nothing was applied)
-  // or the method's Code, with its reply in `reply`. Thread-safe; never throws.
+  // Runs a method on an object. Returns what a Done receives. Thread-safe; never throws.
   int execute(std::string_view object, std::string_view method, std::string_view payload,
               std::string* reply);
 
@@ -39,8 +36,8 @@ class MemoryHost final : public AsyncHost {
   void give_up(Ticket ticket) override { notifications_.give_up(ticket); }
   void close() override { notifications_.close(); }
 
-  // For tests: copies an object out (false: there is none) or puts one in, damaged as the test
-  // likes.
+  // For tests: copies an object out (false if it does not exist), or puts one in, damaged as the
+  // test likes.
   bool peek(const std::string& object, MemoryObject* out);
   void poke(const std::string& object, MemoryObject content);
 

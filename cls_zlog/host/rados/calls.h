@@ -7,7 +7,6 @@
 #include <mutex>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "cls_zlog/base/buffer.h"
 #include "cls_zlog/host/async_host.h"
@@ -15,13 +14,13 @@
 
 namespace zlog {
 
-// Bytes that librados has made.
+// Takes over bytes that librados has allocated.
 inline Buffer taken(char* bytes, size_t size) {
   if (bytes == nullptr) return {};
   return {{bytes, size}, std::shared_ptr<char>(bytes, librados().buffer_free)};
 }
 
-// What a method of a class answers.
+// The reply of a class's method.
 struct ClassReply {
   ~ClassReply() { librados().buffer_free(bytes); }
 
@@ -49,8 +48,8 @@ struct RadosCall {
   rados_completion_t completion = nullptr;
 };
 
-// The operations that librados still has. It belongs to each of them too, as a callback may come
-// when the host is gone.
+// The operations that librados still has. Each of them shares it, since a callback may come after the
+// host is gone.
 class RadosCalls {
  public:
   void add(const std::shared_ptr<RadosCall>& call) {
@@ -59,7 +58,7 @@ class RadosCalls {
     calls_.emplace(call->ticket, call);
   }
 
-  // None when it is over.
+  // Returns nullptr if the operation has ended.
   std::shared_ptr<RadosCall> find(Ticket ticket) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = calls_.find(ticket);
@@ -67,7 +66,7 @@ class RadosCalls {
   }
 
   void remove(Ticket ticket) {
-    std::shared_ptr<RadosCall> removed;  // dies without the mutex
+    std::shared_ptr<RadosCall> removed;  // destroyed without the mutex
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = calls_.find(ticket);
     removed = std::move(found->second);
@@ -75,13 +74,11 @@ class RadosCalls {
     if (calls_.empty()) none_left_.notify_all();
   }
 
-  // Cancels all of them until none is left; false when some still are at the deadline. One that is
-  // just being started can't be cancelled yet, hence the repetition.
+  // Cancels all of them until none is left; false if some still are at the deadline. One that is just
+  // being started can't be cancelled yet, hence the repetition.
   bool cancel_all(rados_ioctx_t io, std::chrono::steady_clock::time_point deadline) {
     for (;;) {
-      for (const std::shared_ptr<RadosCall>& call : snapshot()) {
-        librados().aio_cancel(io, call->completion);
-      }
+      for (const auto& [ticket, call] : snapshot()) librados().aio_cancel(io, call->completion);
       std::unique_lock<std::mutex> lock(mutex_);
       const auto none = [this] { return calls_.empty(); };
       if (none_left_.wait_for(lock, kCancelInterval, none)) return true;
@@ -90,23 +87,21 @@ class RadosCalls {
   }
 
  private:
+  using Calls = std::unordered_map<Ticket, std::shared_ptr<RadosCall>>;
   static constexpr std::chrono::milliseconds kCancelInterval{20};
 
-  std::vector<std::shared_ptr<RadosCall>> snapshot() {
+  Calls snapshot() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    std::vector<std::shared_ptr<RadosCall>> calls;
-    calls.reserve(calls_.size());
-    for (const auto& [ticket, call] : calls_) calls.push_back(call);
-    return calls;
+    return calls_;
   }
 
   std::mutex mutex_;
   std::condition_variable none_left_;
   Ticket last_ = kNoTicket;
-  std::unordered_map<Ticket, std::shared_ptr<RadosCall>> calls_;
+  Calls calls_;
 };
 
-// On a thread of librados.
+// Runs on a thread of librados.
 inline void on_complete(rados_completion_t completion, void* argument) {
   auto* call = static_cast<RadosCall*>(argument);
   const std::shared_ptr<RadosCalls> outstanding = call->outstanding;
@@ -114,18 +109,19 @@ inline void on_complete(rados_completion_t completion, void* argument) {
   outstanding->remove(call->ticket);
 }
 
-// Starts an operation of librados: `start` hands it the completion. Where that fails, its finish is
-// left to the caller.
+// Starts an operation of librados: `start` passes it the completion. Returns what `start` returns; if
+// that is an error, `finish` is never called.
 template <typename Start>
-std::shared_ptr<RadosCall> begin_call(const std::shared_ptr<RadosCalls>& outstanding,
-                                      const Start& start, RadosCall::Finish finish, int* error) {
+int begin_call(const std::shared_ptr<RadosCalls>& outstanding, const Start& start,
+               RadosCall::Finish finish, std::shared_ptr<RadosCall>* begun = nullptr) {
   const auto call = std::make_shared<RadosCall>(std::move(finish));
   call->outstanding = outstanding;
   librados().aio_create_completion2(call.get(), &on_complete, &call->completion);
   outstanding->add(call);
-  *error = start(call->completion);
-  if (*error != 0) outstanding->remove(call->ticket);
-  return call;
+  const int error = start(call->completion);
+  if (error != 0) outstanding->remove(call->ticket);
+  if (begun != nullptr) *begun = call;
+  return error;
 }
 
 }  // namespace zlog

@@ -12,12 +12,12 @@
 namespace zlog {
 namespace {
 
-// An I/O context, with a share of the cluster that it is of.
+// An I/O context that shares its cluster handle.
 RadosHandle own(rados_ioctx_t io, const RadosHandle& cluster) {
   return {io, [cluster](void* old) { librados().ioctx_destroy(old); }};
 }
 
-// What the configuration says; empty where it says nothing.
+// Reads an option of the configuration; empty if it is not set.
 std::string setting(rados_t cluster, const char* option) {
   std::string value(256, '\0');
   int error;
@@ -29,10 +29,10 @@ std::string setting(rados_t cluster, const char* option) {
 }
 
 // Creates a handle, and leaves stderr as it is: librados makes it non-blocking if it is a pipe, and
-// with it every descriptor of the same end, as stdout is after `2>&1`. What the program writes there
-// would be cut short where its reader is slow.
+// with it every descriptor of the same end, as stdout is after `2>&1`. The program's output there would
+// be cut short if its reader is slow.
 int create(rados_t* cluster, const char* client) {
-  // One at a time, or one would restore what another's librados has set.
+  // One at a time, or one thread would restore what librados has set for another.
   const std::lock_guard<std::mutex> lock(fork_mutex<RadosConnecting>());
   const int flags = ::fcntl(STDERR_FILENO, F_GETFL);
   const int error = librados().create(cluster, client);
@@ -71,9 +71,9 @@ int RadosConnecting::connect(const RadosTarget& target, std::string* step) {
   for (const char* option : {"client_mount_timeout", "rados_mon_op_timeout"}) {
     if (const int error = librados().conf_set(created, option, seconds.c_str())) return error;
   }
-  // By default librados holds up the caller that starts one operation above 1024, for as long as it
-  // takes until one ends: an event loop, or a caller whose time is long over. 0 is no limit. (Its
-  // limit of bytes in flight does not count what calls of a class carry.)
+  // By default librados blocks a caller that starts more than 1024 operations until one ends: an event
+  // loop, or a caller whose time-out has passed. 0 is no limit. (Its limit of bytes in flight does not
+  // count the payloads of class calls.)
   *step = "set the number of operations in flight";
   if (const int error = librados().conf_set(created, "objecter_inflight_ops", "0")) return error;
   *step = "connect to the cluster";

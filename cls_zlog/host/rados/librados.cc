@@ -12,13 +12,13 @@ namespace {
 
 Librados table;
 
-// Where a function is that only librados has.
+// Returns the path of the library that has a function.
 std::string file_of(const void* function) {
   Dl_info info;
   return ::dladdr(function, &info) != 0 ? info.dli_fname : "librados.so.2";
 }
 
-// Fills the table; the names of the functions that are not there.
+// Fills the table. Returns the names of the functions that are missing.
 std::string look_up(void* library) {
   std::string missing;
   const auto find = [&](const char* name) {

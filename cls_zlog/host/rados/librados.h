@@ -11,9 +11,9 @@
 
 namespace zlog {
 
-// librados' C interface, as far as zlog uses it. It is declared here and found at run time, so that
+// The part of librados' C interface that zlog uses. It is declared here and loaded at run time, so that
 // one build serves machines with and without Ceph. Releases add functions to it and change none;
-// tests/cls/librados_test.cc compares what is here with Ceph's own header.
+// tests/cls/librados_test.cc compares these declarations with Ceph's own header.
 
 using rados_t = void*;
 using rados_ioctx_t = void*;
@@ -156,17 +156,17 @@ struct Librados {
 #undef ZLOG_MEMBER
 };
 
-// Finds librados.so.2, unless it was found before; it stays in the process. Returns 0 and the file
-// that it is; ENOENT and why the loader has none; or ENOSYS and what the one that is there lacks.
+// Loads librados.so.2, once per process. Returns 0 and its path; -ENOENT and the loader's error; or
+// -ENOSYS and the functions that it lacks.
 int load_librados(std::string* what);
 
 // Its functions, once load_librados() has returned 0.
 const Librados& librados();
 
-// A cluster, an I/O context or a cursor of librados, shut down with its last user.
+// A cluster, an I/O context or a cursor of librados, closed with its last user.
 using RadosHandle = std::shared_ptr<void>;
 
-// An operation on its way to librados, which has taken it once it was started.
+// An operation before it is started: librados then copies it.
 using RadosOperation = std::unique_ptr<void, void (*)(void*)>;
 inline RadosOperation new_read_op() {
   return {librados().create_read_op(), librados().release_read_op};

@@ -7,9 +7,9 @@
 namespace zlog {
 namespace {
 
-// A pool's objects are listed by their hashes, which have 32 bits. A place is a hash, its bits
-// reversed as librados orders them. librados' C interface does not tell the place of a cursor, but
-// makes cursors of places, as ends of equal slices of the pool, and compares.
+// librados lists a pool's objects by their hashes, which have 32 bits. A place is a hash with its bits
+// reversed, as librados orders them. The C interface can't return the place of a cursor, but it makes
+// cursors from places, as ends of equal slices of the pool, and compares them.
 constexpr uint64_t kPlaces = uint64_t{1} << 32;
 
 class Cursors {
@@ -20,14 +20,14 @@ class Cursors {
   RadosHandle end() const { return own(librados().object_list_end(io_)); }
 
   RadosHandle at(uint64_t place) const {
-    const RadosHandle from = end(), to = end();  // librados writes to cursors that are there
+    const RadosHandle from = end(), to = end();  // librados writes to existing cursors
     void *from_cursor = from.get(), *to_cursor = to.get();
     librados().object_list_slice(io_, begin_.get(), end_.get(), place, kPlaces, &from_cursor,
                                  &to_cursor);
     return from;
   }
 
-  // The highest place that is not behind the cursor; kPlaces at the end.
+  // The highest place that is not after the cursor; kPlaces at the end.
   uint64_t place_of(const RadosHandle& cursor) const {
     if (librados().object_list_is_end(io_, cursor.get()) != 0) return kPlaces;
     uint64_t place = 0;
@@ -38,7 +38,7 @@ class Cursors {
     return place;
   }
 
-  // Appends up to Listing::kObjectsMax objects' names and moves the cursor behind them.
+  // Appends up to Listing::kObjectsMax objects' names and moves the cursor after them.
   int list(std::string_view prefix, RadosHandle* cursor, std::vector<std::string>* names) const {
     std::vector<RadosListItem> items(Listing::kObjectsMax);
     const RadosHandle next = end();
@@ -76,7 +76,7 @@ int list_page(rados_ioctx_t io, std::string_view prefix, std::string_view after,
   const Cursors cursors(io);
   RadosHandle cursor = cursors.at(first);
   uint64_t place = first;
-  while (place == first) {  // again where more objects than a page has are in one place
+  while (place == first) {  // again if one place has more objects than a page
     if (const int error = cursors.list(prefix, &cursor, &page->names)) return error;
     place = cursors.place_of(cursor);
   }

@@ -7,9 +7,9 @@
 
 namespace zlog {
 
-// A page of the objects in the I/O context's pool and namespace, in the order of their names'
-// hashes, from the place `after` of an earlier page on. Waits for OSDs. The next page may have the
-// last names of this one again.
+// Lists a page of the objects in the I/O context's pool and namespace, in the order of their names'
+// hashes, from `after`, the `next` of an earlier page. Waits for OSDs. The page may repeat the last
+// names of the one before.
 int list_page(rados_ioctx_t io, std::string_view prefix, std::string_view after, Listing* page);
 
 }  // namespace zlog

@@ -14,10 +14,10 @@
 
 namespace zlog {
 
-// Notifies the watchers of objects, of each object at a bounded rate: the first time at once, and
-// then for all that came meanwhile together. The answer to a notification says whether it reached a
-// watcher. Where it did not, the next one waits for long, so an object without watchers costs about
-// one small operation a second, and none while it is not notified.
+// Notifies the watchers of objects, each object at a bounded rate: the first notification is sent at
+// once, and those that come meanwhile are then sent as one. The reply to a notification shows whether
+// a watcher received it. If none did, the next one waits longer, so an object without watchers costs
+// about one small operation a second, and none while it is not notified.
 //
 // Life of an object's pace: none → sent → paused (→ resting, unheard) → sent again, or none.
 class RadosNotifier : public std::enable_shared_from_this<RadosNotifier> {
@@ -26,19 +26,86 @@ class RadosNotifier : public std::enable_shared_from_this<RadosNotifier> {
   RadosNotifier(rados_ioctx_t io, std::shared_ptr<RadosCalls> outstanding)
       : io_(io), outstanding_(std::move(outstanding)) {}
 
-  void notify(std::string_view object);
-  void close();
+  void notify(std::string_view object) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (closed_) return;
+    const auto [at, first] = paces_.try_emplace(std::string(object));
+    at->second.again = true;
+    if (first) send(at->first, &at->second);
+  }
+
+  void close() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      closed_ = true;
+      paces_.clear();
+    }
+    timer_.stop();
+  }
 
  private:
+  static constexpr std::chrono::milliseconds kPause{25};   // between two notifications of an object
+  static constexpr std::chrono::milliseconds kRest{1000};  // the same if no client watched
+  static constexpr int kUnderWayMax = 4;
+
+  // How long an OSD waits for a watcher's answer. A frozen watcher delays the notifications of others
+  // by less than that, since several are under way at a time.
+  static constexpr uint64_t kTimeoutMs = 2000;
+
+  // A reply without watchers: the number of those that answered, and of those that did not. It would
+  // have 24 bytes and more for each that answered.
+  static constexpr size_t kUnheardBytes = 2 * sizeof(uint32_t);
+
   struct Pace {
     bool again = false;    // it was notified since the last one was sent
-    bool unheard = false;  // no watcher answered the last one that is over
+    bool unheard = false;  // no watcher received the last one that has ended
     int under_way = 0;
   };
-  void send(const std::string& object, Pace* pace);
-  void answered(const std::string& object, int error, const Buffer& reply);
-  void pause(const std::string& object, std::chrono::milliseconds pause);
-  void go_on(const std::string& object);
+
+  // With the mutex.
+  void send(const std::string& object, Pace* pace) {
+    const auto reply = std::make_shared<ClassReply>();
+    const int error = begin_call(
+        outstanding_,
+        [&](rados_completion_t completion) {
+          return librados().aio_notify(io_, object.c_str(), completion, nullptr, 0, kTimeoutMs,
+                                       &reply->bytes, &reply->size);
+        },
+        [self = shared_from_this(), object, reply](int failed, rados_completion_t) {
+          self->answered(object, failed < 0 || reply->size <= kUnheardBytes);
+        });
+    pace->again = false;
+    pace->under_way += error == 0 ? 1 : 0;
+    pause(object, kPause);
+  }
+
+  void answered(const std::string& object, bool unheard) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto at = paces_.find(object);
+    if (at == paces_.end()) return;  // closed
+    at->second.under_way--;
+    at->second.unheard = unheard;
+  }
+
+  void pause(const std::string& object, std::chrono::milliseconds pause) {
+    timer_.after(pause, [self = shared_from_this(), object] { self->go_on(object); });
+  }
+
+  void go_on(const std::string& object) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto at = paces_.find(object);
+    if (at == paces_.end()) return;  // closed
+    Pace& pace = at->second;
+    if (pace.under_way >= (pace.again ? kUnderWayMax : 1)) {
+      this->pause(object, kPause);
+    } else if (std::exchange(pace.unheard, false)) {
+      this->pause(object, kRest);
+    } else if (pace.again) {
+      send(at->first, &pace);
+    } else {
+      paces_.erase(at);
+    }
+  }
 
   void* const io_;  // rados_ioctx_t
   const std::shared_ptr<RadosCalls> outstanding_;

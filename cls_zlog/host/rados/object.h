@@ -1,7 +1,11 @@
 #pragma once
 
+#include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cls_zlog/host/client_side/object_store.h"
@@ -12,12 +16,78 @@ namespace zlog {
 // One reading operation of librados, and the memory that it reads into.
 class RadosRead {
  public:
-  explicit RadosRead(Reads reads);
+  // No read covers the whole bytestream, as in the class (osd/cls_zlog.cc).
+  explicit RadosRead(Reads reads)
+      : reads_(std::move(reads)), more_(reads_.lists.size()), stream_(reads_.stream.size()) {
+    rados_xattrs_iter_t attrs = nullptr;
+    librados().read_op_getxattrs(operation_.get(), &attrs, nullptr);
+    attrs_ = {attrs, librados().getxattrs_end};
+    if (!reads_.keys.empty()) {
+      std::vector<const char*> keys;
+      std::vector<size_t> sizes;
+      for (const KeyRead& read : reads_.keys) {
+        keys.push_back(read.key.data());
+        sizes.push_back(read.key.size());
+      }
+      rados_omap_iter_t found = nullptr;
+      librados().read_op_omap_get_vals_by_keys2(operation_.get(), keys.data(), keys.size(),
+                                                sizes.data(), &found, nullptr);
+      keys_ = {found, librados().omap_get_end};
+    }
+    for (size_t i = 0; i < reads_.lists.size(); i++) {
+      const ListRead& list = reads_.lists[i];
+      rados_omap_iter_t found = nullptr;
+      librados().read_op_omap_get_vals2(operation_.get(), list.after.c_str(), list.prefix.c_str(),
+                                        list.count, &found, &more_[i], nullptr);
+      lists_.emplace_back(found, librados().omap_get_end);
+    }
+    for (size_t i = 0; i < reads_.stream.size(); i++) {
+      const StreamRead& read = reads_.stream[i];
+      Bytes& bytes = stream_[i];
+      bytes.data = {new char[read.length], std::default_delete<char[]>()};
+      const uint64_t begin = read.offset == 0 ? 1 : read.length;
+      librados().read_op_read(operation_.get(), read.offset, begin, bytes.data.get(),
+                              &bytes.there[0], nullptr);
+      if (begin == read.length) continue;
+      librados().read_op_read(operation_.get(), read.offset + begin, read.length - begin,
+                              bytes.data.get() + begin, &bytes.there[1], nullptr);
+    }
+  }
 
-  int start(rados_ioctx_t io, rados_completion_t completion, const std::string& object, int flags);
+  int start(rados_ioctx_t io, rados_completion_t completion, const std::string& object, int flags) {
+    return librados().aio_read_op_operate(operation_.get(), io, completion, object.c_str(), flags);
+  }
 
-  // Once it has succeeded: what it read, of an object of this version.
-  ObjectVersion take(uint64_t version);
+  // Returns what it has read, once it has succeeded, of an object of this version.
+  ObjectVersion take(uint64_t version) {
+    ObjectVersion known;
+    known.version = version;
+    const char *name = nullptr, *value = nullptr;
+    size_t size = 0;
+    while (librados().getxattrs_next(attrs_.get(), &name, &value, &size) == 0 && name != nullptr) {
+      known.attrs.emplace(name, std::string(value, size));
+    }
+    each_pair(keys_.get(), [&](const std::string& key, std::string_view found) {
+      for (KeyRead& read : reads_.keys) {
+        if (read.key != key) continue;
+        read.found = true;
+        read.value = found;
+      }
+    });
+    for (size_t i = 0; i < lists_.size(); i++) {
+      ListRead& list = reads_.lists[i];
+      list.more = more_[i] != 0;
+      each_pair(lists_[i].get(), [&](std::string key, std::string_view found) {
+        list.page.emplace_hint(list.page.end(), std::move(key), Buffer{found, lists_[i]});
+      });
+    }
+    for (size_t i = 0; i < stream_.size(); i++) {
+      const Bytes& bytes = stream_[i];
+      reads_.stream[i].bytes = {{bytes.data.get(), bytes.there[0] + bytes.there[1]}, bytes.data};
+    }
+    known.reads = std::move(reads_);
+    return known;
+  }
 
  private:
   using Iterator = std::shared_ptr<void>;
@@ -26,7 +96,19 @@ class RadosRead {
     size_t there[2] = {};
   };
 
-  Iterator list(const ListRead& list, unsigned char* more);
+  // Calls visit(key, value) for each pair of a listing; nullptr has none.
+  template <typename Visit>
+  static void each_pair(rados_omap_iter_t pairs, const Visit& visit) {
+    char *key = nullptr, *value = nullptr;
+    size_t key_size = 0, value_size = 0;
+    const auto next = [&] {
+      return librados().omap_get_next2(pairs, &key, &value, &key_size, &value_size) == 0 &&
+             key != nullptr;
+    };
+    while (pairs != nullptr && next()) {
+      visit(std::string(key, key_size), std::string_view(value, value_size));
+    }
+  }
 
   const RadosOperation operation_ = new_read_op();
   Reads reads_;
@@ -37,11 +119,49 @@ class RadosRead {
   std::vector<Bytes> stream_;
 };
 
-// One writing operation of librados that makes changes of an object which has this version; 0: it
-// makes the object.
-RadosOperation operation_of(uint64_t version, const std::vector<Change>& changes);
+inline void add_change(rados_write_op_t operation, const Change& change) {
+  const char *key = change.key.data(), *value = change.value.data();
+  const size_t key_size = change.key.size(), value_size = change.value.size();
+  switch (change.kind) {
+    case Change::Kind::kCreate:
+      return;  // operation_of() does
+    case Change::Kind::kRemove:
+      return librados().write_op_remove(operation);
+    case Change::Kind::kAttrSet:
+      return librados().write_op_setxattr(operation, key, value, value_size);
+    case Change::Kind::kOmapSet:
+      return librados().write_op_omap_set2(operation, &key, &value, &key_size, &value_size, 1);
+    case Change::Kind::kOmapRemove:
+      return librados().write_op_omap_rm_keys2(operation, &key, &key_size, 1);
+    case Change::Kind::kOmapRemoveRange:
+      return librados().write_op_omap_rm_range2(operation, key, key_size, value, value_size);
+    case Change::Kind::kWrite:
+      return librados().write_op_write(operation, change.data.data(), change.data.size(),
+                                       change.offset);
+    case Change::Kind::kZero:
+      return librados().write_op_zero(operation, change.offset, change.length);
+  }
+}
 
-// What ObjectStore::write() answers where librados answers `error` to that.
-int error_of(uint64_t version, int error);
+// Makes one writing operation of librados that changes an object of this version; 0: it creates the
+// object.
+inline RadosOperation operation_of(uint64_t version, const std::vector<Change>& changes) {
+  constexpr int kExclusive = 1;  // LIBRADOS_CREATE_EXCLUSIVE
+  RadosOperation operation = new_write_op();
+  if (version == 0) {
+    librados().write_op_create(operation.get(), kExclusive, nullptr);
+  } else {
+    librados().write_op_assert_version(operation.get(), version);
+  }
+  for (const Change& change : changes) add_change(operation.get(), change);
+  return operation;
+}
+
+// What ObjectStore::write() answers if librados answers `error` to that operation. ERANGE: the object
+// is newer than asserted. EOVERFLOW: it is older, since it was removed, and perhaps created again.
+inline int error_of(uint64_t version, int error) {
+  const bool other = version == 0 ? error == -EEXIST : error == -ERANGE || error == -EOVERFLOW;
+  return other ? -ESTALE : error;
+}
 
 }  // namespace zlog

@@ -24,22 +24,19 @@ constexpr int kReplicasAskedMax = 4;  // at the same time
 // The first release whose OSDs return what a writing method answers (OPERATION_RETURNVEC).
 constexpr int kOctopus = 15;
 
-// Tickets of the client-side host have this bit.
+// The bits of tickets of the client-side host, and of watches.
 constexpr Ticket kClientSideTicket = Ticket{1} << 63;
-
-// Those of watches have this one.
 constexpr Ticket kWatchTicket = Ticket{1} << 62;
 
 constexpr size_t kFsidBytes = 36;
 
-// On a full cluster an operation that adds data waits for room, as RADOS has it, and every other
-// one goes through: else no client could trim, which gives the space back. Cursors and fills are
-// among these, though they add a little: a reader must get past holes and commit, since trims wait
-// for it. (FULL_TRY is no way to have it refused instead: an OSD then lets changes of keys and
-// attributes pass, until nothing passes.)
+// On a full cluster an operation that adds data waits for space, as RADOS does it, and every other one
+// takes effect: else no client could trim, which frees space. Cursors and fills are among these, though
+// they add a little: a reader must pass holes and commit, since trims wait for it. (FULL_TRY can't have
+// it refused instead: an OSD then accepts changes of keys and attributes, until it accepts nothing.)
 int flags_when_full(int method_flags) { return (method_flags & kAddsData) != 0 ? 0 : kFullForce; }
 
-// As librados takes key-value pairs: each key and each value ends with a NUL, and all with one more.
+// Encodes key-value pairs for librados: each key and each value ends with a NUL, and all with one more.
 std::string pairs(const std::map<std::string, std::string>& words) {
   std::string out;
   for (const auto& [key, value] : words) {
@@ -49,9 +46,15 @@ std::string pairs(const std::map<std::string, std::string>& words) {
   return out;
 }
 
+// Takes one of `max` places, which its last copy frees; nullptr if all are taken.
+std::shared_ptr<void> take_place(const std::shared_ptr<std::atomic<int>>& taken, int max) {
+  std::shared_ptr<void> place(taken.get(), [taken](void*) { --*taken; });
+  return ++*taken <= max ? place : nullptr;
+}
+
 }  // namespace
 
-// What a ClientSideHost needs of the cluster.
+// The operations on the cluster that a ClientSideHost needs.
 class RadosHost::Operations final : public ObjectStore {
  public:
   explicit Operations(RadosHost& host) : host_(host) {}
@@ -146,72 +149,65 @@ int RadosHost::update_service(const std::map<std::string, std::string>& status) 
 
 void RadosHost::ask_monitor(std::string_view command, Done done) {
   const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
-  if (closing_ || asking_->exchange(true)) {
-    done(closing_ ? -ECANCELED : -EBUSY, {});
+  std::shared_ptr<void> place = take_place(monitors_asked_, 1);
+  if (closing_ || place == nullptr) {
+    refuse(done, closing_ ? -ECANCELED : -EBUSY);
     return;
   }
-  const auto ask = [io = io_, asking = asking_, command = std::string(command),
-                    done = std::move(done)] {
+  start_signal_masked_thread([io = io_, place = std::move(place), command = std::string(command),
+                              done = std::move(done)]() mutable {
     const char* line = command.c_str();
     char *answer = nullptr, *words = nullptr;
     size_t answer_size = 0, words_size = 0;
     const int error =
         librados().mon_command(librados().ioctx_get_cluster(io.get()), &line, 1, nullptr, 0,
                                &answer, &answer_size, &words, &words_size);
-    *asking = false;
+    place.reset();  // first, since the caller may ask again at once
     const Buffer replied = taken(answer, answer_size), said = taken(words, words_size);
     done(error, error == 0 ? replied : said);
-  };
-  try {
-    start_signal_masked_thread(ask).detach();
-  } catch (...) {
-    *asking_ = false;
-    throw;
-  }
+  }).detach();
 }
 
-// A page looks at objects of all names in the namespace.
+// A page covers objects of all names in the namespace.
 void RadosHost::list(std::string_view prefix, std::string_view after, Done done) {
   const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
   if (closing_) {
-    done(-ECANCELED, {});
+    refuse(done, -ECANCELED);
     return;
   }
   start_signal_masked_thread([io = io_, prefix = std::string(prefix), after = std::string(after),
                               done = std::move(done)] {
     Listing page;
-    const int error = list_page(io.get(), prefix, after, &page);
-    answer_with_page(error, page, done);
+    page.answer(list_page(io.get(), prefix, after, &page), done);
   }).detach();
 }
 
-// In a thread of its own, since one operation follows upon the other.
+// In a thread of its own, since it runs several operations one after the other.
 void RadosHost::ask_replica(std::string_view object, std::string_view method, SharedRequest payload,
                             Done done) {
   const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
   const Method* found = find_method(method);
   if (closing_ || found == nullptr || (found->flags & kWrite) != 0) {
-    done(closing_ ? -ECANCELED : -EOPNOTSUPP, {});
+    refuse(done, closing_ ? -ECANCELED : -EOPNOTSUPP);
     return;
   }
-  const std::shared_ptr<void> turn(nullptr, [asked = replicas_asked_](void*) { --*asked; });
-  if (++*replicas_asked_ > kReplicasAskedMax) {
-    done(-EBUSY, {});
+  std::shared_ptr<void> place = take_place(replicas_asked_, kReplicasAskedMax);
+  if (place == nullptr) {
+    refuse(done, -EBUSY);
     return;
   }
   start_signal_masked_thread([io = io_,
                               client_side = *way_ == Way::kClientSide ? client_side_ : nullptr,
-                              object = std::string(object), found, turn,
+                              object = std::string(object), found, place = std::move(place),
                               payload = std::move(payload), done = std::move(done)] {
     stir(io.get(), object, client_side != nullptr);
     if (client_side == nullptr) {
-      const ReplicaAnswer answer = run_at_replica(io.get(), object, found->name, payload->bytes());
-      done(answer.code, answer.told());
+      run_at_replica(io.get(), object, found->name, payload->bytes(), done);
       return;
     }
-    client_side->submit(object, *found, payload, true, [turn, done](int code, const Buffer& reply) {
-      done(code, ReplicaAnswer{code, 0, reply}.told());
-    });
+    client_side->submit(
+        object, *found, payload, true,
+        [place, done](int code, const Buffer& reply) { done(code, replica_reply(0, reply)); });
   }).detach();
 }
 
@@ -219,55 +215,47 @@ Ticket RadosHost::submit(std::string_view object, std::string_view method, Share
                          Done done) {
   const Method* found = find_method(method);
   if (found != nullptr) return call({kClassName, *found, way_, payload}, object, payload, done);
-  const std::string name(method);  // an unknown one is the OSD's to refuse
-  return call_class({kClassName, name.c_str(), kRead}, object, payload, std::move(done));
+  const std::string name(method);  // the OSD refuses an unknown one
+  return call_class(kClassName, {name.c_str(), kRead, nullptr}, object, payload, std::move(done));
 }
 
 Ticket RadosHost::lock(std::string_view object, std::string_view method, SharedRequest payload,
                        Done done) {
   const Method* found = find_lock_method(method);
-  if (found == nullptr) {
-    done(-EOPNOTSUPP, {});
-    return kNoTicket;
-  }
+  if (found == nullptr) return refuse(done, -EOPNOTSUPP);
   SharedRequest named = lock_request(client_, payload->bytes());
   return call({"lock", *found, lock_way_, std::move(named)}, object, payload, done);
 }
 
-// Each OSD answers for its own objects, so an answer tells of one object whether the OSDs do it.
+// Each OSD answers for its own objects, so an answer shows for one object whether the OSDs can do it.
 Ticket RadosHost::call(const EitherWay& what, std::string_view object, const SharedRequest& payload,
                        const Done& done) {
-  if (object.empty()) {
-    done(-EINVAL, {});
-    return kNoTicket;
-  }
-  const ClassCall in_osd = {what.class_name, what.method.name, what.method.flags};
+  if (object.empty()) return refuse(done, -EINVAL);
   const Way way = *what.way;
-  if (way == Way::kClassAlone) return call_class(in_osd, object, payload, done);
-  if (way == Way::kClientSide) {
-    return client_side_->submit(object, what.method, what.client_side_payload, false, done) |
-           kClientSideTicket;
-  }
-  return call_class(in_osd, object, payload,
-                    [client_side = client_side_, what, object = std::string(object), done](
-                        int code, Buffer reply) {
-                      const bool refused = code == -EOPNOTSUPP || code == -EPERM;
-                      if (!refused) {
-                        note(what.way.get(), code, Way::kClass);
-                        done(code, std::move(reply));
-                        return;
-                      }
-                      client_side->submit(
-                          object, what.method, what.client_side_payload, false,
-                          [what, code, done](int client_side_code, Buffer client_side_reply) {
-                            note(what.way.get(), client_side_code, Way::kClientSide);
-                            done(client_side_code == -EPERM ? code : client_side_code,
-                                 std::move(client_side_reply));
-                          });
-                    });
+  if (way == Way::kClassAlone)
+    return call_class(what.class_name, what.method, object, payload, done);
+  const auto in_client = [client_side = client_side_, what,
+                          object = std::string(object)](const Done& answer) {
+    return client_side->submit(object, what.method, what.client_side_payload, false, answer);
+  };
+  if (way == Way::kClientSide) return in_client(done) | kClientSideTicket;
+  return call_class(
+      what.class_name, what.method, object, payload,
+      [in_client, way = what.way, done](int code, Buffer reply) {
+        if (code != -EOPNOTSUPP && code != -EPERM) {
+          note(way.get(), code, Way::kClass);
+          done(code, std::move(reply));
+          return;
+        }
+        in_client([way, refusal = code, done](int client_side_code, Buffer client_side_reply) {
+          note(way.get(), client_side_code, Way::kClientSide);
+          done(client_side_code == -EPERM ? refusal : client_side_code,
+               std::move(client_side_reply));
+        });
+      });
 }
 
-// What an object answers, or that there is none, tells that it can be done this way. The first one
+// A Code, or that the object does not exist, shows that it can be done this way. The first such answer
 // decides.
 void RadosHost::note(std::atomic<Way>* way, int code, Way tried) {
   Way unknown = Way::kUnknown;
@@ -281,10 +269,10 @@ Ticket RadosHost::begin(const Start& start, RadosCall::Finish finish) {
     finish(-ECANCELED, nullptr);
     return kNoTicket;
   }
-  int error = 0;
-  const auto call = begin_call(
+  std::shared_ptr<RadosCall> call;
+  const int error = begin_call(
       outstanding_, [&](rados_completion_t completion) { return start(io_.get(), completion); },
-      std::move(finish), &error);
+      std::move(finish), &call);
   lock.unlock();
   if (error != 0) call->finish(error, call->completion);
   return call->ticket;
@@ -326,23 +314,23 @@ void RadosHost::cancel(Ticket ticket) {
   if (call != nullptr) librados().aio_cancel(io_.get(), call->completion);
 }
 
-// librados' C interface gives a call in a writing operation no room for a reply, and one in a reading
-// operation does. Both kinds of operation are one in librados, so both take the latter.
-Ticket RadosHost::call_class(const ClassCall& what, std::string_view object,
+// librados' C interface lets only a call in a reading operation return a reply. In librados both kinds
+// of operation are the same, so both use that call.
+Ticket RadosHost::call_class(const char* class_name, const Method& method, std::string_view object,
                              const SharedRequest& payload, Done done) {
-  const bool writes = (what.flags & kWrite) != 0;
+  const bool writes = (method.flags & kWrite) != 0;
   const std::string name(object);
   const auto reply = std::make_shared<ClassReply>();
   return begin(
       [&](rados_ioctx_t io, rados_completion_t completion) {
         const auto operation = writes ? new_write_op() : new_read_op();
-        librados().read_op_exec(operation.get(), what.class_name, what.method, payload->data(),
+        librados().read_op_exec(operation.get(), class_name, method.name, payload->data(),
                                 payload->size(), &reply->bytes, &reply->size, &reply->code);
         if (!writes) {
           return librados().aio_read_op_operate(operation.get(), io, completion, name.c_str(), 0);
         }
         return librados().aio_write_op_operate(operation.get(), io, completion, name.c_str(),
-                                               nullptr, kReturnVec | flags_when_full(what.flags));
+                                               nullptr, kReturnVec | flags_when_full(method.flags));
       },
       [reply, done = std::move(done)](int error, rados_completion_t) {
         const int code = error < 0 ? error : reply->code;
@@ -356,12 +344,11 @@ void RadosHost::close() {
   client_side_->close();
   notifier_->close();
   watches_->close();
-  // First beside those who are just starting operations: librados may hold them up until others
-  // end.
+  // First without the mutex: librados may block threads that are starting operations until others end.
   outstanding_->cancel_all(io_.get(), deadline);
   {
     const std::unique_lock<std::shared_mutex> lock(handles_mutex_);
-    // An operation that can't even be cancelled may still come back: the handle is left to it.
+    // An operation that can't be cancelled may still complete: the handle stays open for it.
     if (!outstanding_->cancel_all(io_.get(), deadline)) new RadosHandle(io_);
     io_.reset();
   }

@@ -21,12 +21,12 @@ namespace zlog {
 
 // Where methods run: in the OSDs, which need the class for that, or in this process.
 enum class ClassUse {
-  kAuto,     // in the OSDs; where one has no class, or this client no leave to use it, here
+  kAuto,  // in the OSDs; if an OSD lacks the class, or this client may not use it, in this process
   kRequire,  // in the OSDs
   kNever,    // in this process
 };
 
-// Where on which cluster the objects live.
+// Which cluster stores the objects, and where.
 struct RadosTarget {
   std::string conf;    // path of ceph.conf; empty: librados looks in its usual places
   std::string client;  // the client's id without "client."; empty: librados' default
@@ -36,23 +36,16 @@ struct RadosTarget {
   ClassUse class_use = ClassUse::kAuto;
 };
 
-// Which method of which class an operation runs.
-struct ClassCall {
-  const char* class_name;
-  const char* method;
-  int flags;  // MethodFlags
-};
-
-// The OSDs of a cluster as hosts: every operation is one call of the class's method in librados, or
-// is left to a ClientSideHost. Which of both, the first answers say if the caller does not. An OSD that
-// lacks the class, or has one without the method, refuses a call before it does anything: it is then
-// left to the ClientSideHost too, as it may be, since both make each call one step.
+// Uses the OSDs of a cluster as hosts: every operation is one call of the class's method in librados,
+// or is passed to a ClientSideHost. Unless the caller decides, the first answers do. An OSD that lacks
+// the class, or the method, refuses a call before it does anything: the call then goes to the
+// ClientSideHost, which is safe, since both make each call one step.
 //
-// Completions come on librados' threads; results belong to the operation until then. An operation
-// that is given up is taken from librados, which else would keep it, and send it again and again,
-// for as long as the cluster does not answer or has no room; if an OSD has it already, it takes
-// effect. Giving up does not reach a call that is left to the ClientSideHost after a refusal: that ends
-// when the cluster answers, or with close(). librados copies a payload when it takes the operation.
+// Completions come on librados' threads; results belong to the operation until then. Giving up an
+// operation cancels it in librados, which would otherwise keep it, and send it again and again, while
+// the cluster does not answer or has no space; if an OSD has it already, it takes effect. A call that
+// went to the ClientSideHost after a refusal can't be given up: it ends when the cluster answers, or
+// with close(). librados copies a payload when it takes the operation.
 class RadosHost final : public AsyncHost {
  public:
   // Uses the pool and namespace of an I/O context of the caller, whose cluster handle must outlive
@@ -60,19 +53,17 @@ class RadosHost final : public AsyncHost {
   static int share(rados_ioctx_t ioctx, ClassUse class_use, std::unique_ptr<RadosHost>* host);
 
   ~RadosHost() override;
-  RadosHost(const RadosHost&) = delete;
-  RadosHost& operator=(const RadosHost&) = delete;
 
   Ticket submit(std::string_view object, std::string_view method, SharedRequest payload,
                 Done done) override;
   Ticket lock(std::string_view object, std::string_view method, SharedRequest payload,
               Done done) override;
-  // In threads, of which there are a few: EBUSY beyond.
+  // A few at a time, each in a thread; else EBUSY.
   void ask_replica(std::string_view object, std::string_view method, SharedRequest payload,
                    Done done) override;
-  // Lists in a thread of its own: librados lists in the caller's only.
+  // In a thread of its own: librados lists only in the caller's.
   void list(std::string_view prefix, std::string_view after, Done done) override;
-  // One question at a time (EBUSY): monitors may take long to answer.
+  // One question at a time, else EBUSY: monitors may take long to answer.
   void ask_monitor(std::string_view command, Done done) override;
   void notify(std::string_view object) override;
   Ticket watch(std::string_view object, uint64_t seen, Done done) override;
@@ -80,14 +71,14 @@ class RadosHost final : public AsyncHost {
   void give_up(Ticket ticket) override;
   void close() override;
 
-  // Whether methods run in this process, as far as it is known yet.
+  // Whether methods run in this process, as far as is known yet.
   bool client_side() const { return *way_ == Way::kClientSide; }
 
-  // Tells which cluster it is, without asking it: the fsid.
+  // Returns the id of the cluster, without asking it.
   int fsid(std::string* out);
 
-  // Makes this process show up in `ceph -s`, as long as it lives: one of the daemons of `service`.
-  // Both return 0 also where no manager runs; EEXIST when the process is registered already.
+  // Shows this process in `ceph -s`, as long as it lives, as one of the daemons of `service`. Both
+  // return 0 also if no manager runs; EEXIST if the process is registered already.
   int register_service(const std::string& service, const std::string& daemon,
                        const std::map<std::string, std::string>& metadata);
   int update_service(const std::map<std::string, std::string>& status);
@@ -104,21 +95,21 @@ class RadosHost final : public AsyncHost {
 
   RadosHost(RadosHandle io, ClassUse class_use);
   rados_t cluster() const;
-  // EPROTO unless every OSD that may be in the cluster is of a release that the protocol works with.
+  // EPROTO unless the protocol works with the releases of all OSDs that may be in the cluster.
   int check_release();
 
-  // Starts an operation of librados, and has its result.
+  // Starts an operation of librados. `finish` gets its result.
   using Start = std::function<int(rados_ioctx_t io, rados_completion_t completion)>;
   Ticket begin(const Start& start, RadosCall::Finish finish);
-  Ticket call_class(const ClassCall& what, std::string_view object, const SharedRequest& payload,
-                    Done done);
+  Ticket call_class(const char* class_name, const Method& method, std::string_view object,
+                    const SharedRequest& payload, Done done);
 
   // A method that an OSD or the client-side host can run.
   struct EitherWay {
     const char* class_name;
     const Method& method;
     std::shared_ptr<std::atomic<Way>> way;
-    SharedRequest client_side_payload;  // for the client-side host
+    SharedRequest client_side_payload;
   };
   Ticket call(const EitherWay& what, std::string_view object, const SharedRequest& payload,
               const Done& done);
@@ -126,12 +117,11 @@ class RadosHost final : public AsyncHost {
   void cancel(Ticket ticket);
 
   const std::shared_ptr<RadosCalls> outstanding_;
-  // Whether the monitors are being asked.
-  const std::shared_ptr<std::atomic<bool>> asking_ = std::make_shared<std::atomic<bool>>(false);
+  const std::shared_ptr<std::atomic<int>> monitors_asked_ = std::make_shared<std::atomic<int>>(0);
   const std::shared_ptr<std::atomic<int>> replicas_asked_ = std::make_shared<std::atomic<int>>(0);
   std::atomic<bool> closing_{false};  // set first: nothing new is started
   std::shared_mutex handles_mutex_;   // shared: using the handle; alone: ending it
-  RadosHandle io_;                    // with a share of the connection, where it is our own
+  RadosHandle io_;                    // shares the connection, if that is our own
   const uint64_t client_;             // its number, for OSDs
   const std::unique_ptr<ObjectStore> operations_;
   const std::shared_ptr<ClientSideHost> client_side_;
@@ -141,7 +131,7 @@ class RadosHost final : public AsyncHost {
   const std::shared_ptr<RadosWatches> watches_;
 };
 
-// A connection in the making. The caller may stop waiting: the thread owns what it needs.
+// Connects to a cluster. The caller may stop waiting: the thread owns what it needs.
 class RadosConnecting {
  public:
   // Begins to connect, in a thread of its own.
@@ -150,13 +140,12 @@ class RadosConnecting {
   // True once it has succeeded or failed; false when `timeout_ms` has passed.
   bool wait(int timeout_ms) { return finished_->wait(timeout_ms); }
 
-  // Then: 0 or a negative errno, what it failed to do, and the host.
+  // Once wait() has returned true: 0 or a negative errno, what it failed to do, and the host.
   int error() const { return finished_->code(); }
   std::string failed_step() const { return std::string(finished_->reply().bytes); }
   std::unique_ptr<RadosHost> take() { return std::move(host_); }
 
-  // What the configuration says, if it could be read: where the key may be, and who the monitors
-  // are.
+  // From the configuration, if it could be read: where the key may be, and the monitors.
   const std::string& keyring() const { return keyring_; }
   const std::string& monitors() const { return monitors_; }
 

@@ -3,19 +3,19 @@
 #include <array>
 #include <cerrno>
 
+#include "cls_zlog/base/little_endian.h"
 #include "cls_zlog/host/rados/calls.h"
 #include "cls_zlog/method_table.h"
 #include "cls_zlog/wire/frame.h"
 #include "cls_zlog/wire/stripe_messages.h"
 #include "cls_zlog/wire/version_messages.h"
-#include "cls_zlog/wire/wire.h"
 
 namespace zlog {
 namespace {
 
-constexpr size_t kNamespaceBytesMax = 4096;  // OSDs take 256, unless they are told otherwise
+constexpr size_t kNamespaceBytesMax = 4096;  // an OSD's default is 256
 
-// Asks for a method's answer, and before it, in the same operation, for `who`'s.
+// Runs a method, and before it, in the same operation, `version`, unless `who` is nullptr.
 int ask(rados_ioctx_t io, const std::string& object, const char* method, std::string_view payload,
         ClassReply* who, ClassReply* answer) {
   const std::string empty = wire::encoded(Empty{});
@@ -26,7 +26,7 @@ int ask(rados_ioctx_t io, const std::string& object, const char* method, std::st
   };
   if (who != nullptr) exec("version", empty, who);
   exec(method, payload, answer);
-  librados().read_op_set_flags(operation.get(), kFailOk);  // then `who` comes with a failure, too
+  librados().read_op_set_flags(operation.get(), kFailOk);  // so that a failure comes with `who`
   return librados().read_op_operate(operation.get(), io, object.c_str(), kBalanceReads);
 }
 
@@ -67,8 +67,8 @@ void stir(rados_ioctx_t io, const std::string& object, bool client_side) {
   change("remove", EpochRequest{1});
 }
 
-ReplicaAnswer run_at_replica(rados_ioctx_t io, const std::string& object, const char* method,
-                             std::string_view payload) {
+void run_at_replica(rados_ioctx_t io, const std::string& object, const char* method,
+                    std::string_view payload, const Done& done) {
   ClassReply who, reply;
   VersionReply version;
   int error = ask(io, object, method, payload, &who, &reply);
@@ -78,12 +78,12 @@ ReplicaAnswer run_at_replica(rados_ioctx_t io, const std::string& object, const 
     version.instance = 0;
   }
   const int code = error < 0 ? error : reply.code;
-  return {code, version.instance, code < 0 ? Buffer() : reply.take()};
+  done(code, replica_reply(version.instance, code < 0 ? Buffer() : reply.take()));
 }
 
-Buffer ReplicaAnswer::told() const {
+Buffer replica_reply(uint64_t instance, const Buffer& reply) {
   std::string bytes;
-  wire::Writer(&bytes).u64(instance);
+  wire::append(&bytes, instance);
   return Buffer::of(bytes.append(reply.bytes));
 }
 

@@ -1,0 +1,263 @@
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include "cls_zlog/host/file_descriptor.h"
+
+// The locks by which the users of a database know of each other: on single bytes of its files. They
+// belong to the open file (F_OFD_SETLK) and not to the process, so they also count between handles of
+// one process, and end with their owner. A read-only descriptor is enough for a shared lock, also on
+// a read-only file system. All calls return 0 or a negative errno.
+namespace zlog {
+
+inline struct flock byte_lock(short type, off_t byte) {
+  struct flock lock{};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = byte;
+  lock.l_len = 1;
+  return lock;
+}
+
+// Takes (F_RDLCK: shared, F_WRLCK: alone) or releases (F_UNLCK) a byte, in exchange for the lock that
+// was held on it. EBUSY: others hold it.
+inline int try_lock(int fd, short type, off_t byte) {
+  struct flock lock = byte_lock(type, byte);
+  if (::fcntl(fd, F_OFD_SETLK, &lock) == 0) return 0;
+  return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
+}
+
+// Waits up to some seconds for others to release the byte.
+inline int lock_in_time(int fd, short type, off_t byte) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + std::chrono::seconds(5);
+  for (;;) {
+    const int error = try_lock(fd, type, byte);
+    if (error != -EBUSY || Clock::now() >= deadline) return error;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+// Finds out whether others hold any lock on a byte.
+inline int is_locked(int fd, off_t byte, bool* locked) {
+  struct flock lock = byte_lock(F_WRLCK, byte);
+  if (::fcntl(fd, F_OFD_GETLK, &lock) != 0) return -errno;
+  *locked = lock.l_type != F_UNLCK;
+  return 0;
+}
+
+// An open file whose bytes are locked.
+class LockedFile {
+ public:
+  int open(const std::string& path, int flags) {
+    path_ = path;
+    FileDescriptor opened(::open(path.c_str(), flags | O_CLOEXEC, 0666));
+    if (opened < 0) return -errno;
+    replace(std::move(opened));
+    return 0;
+  }
+
+  void replace(FileDescriptor fd) {
+    fd_ = std::move(fd);
+    identity_ = {};
+    identify(fd_, "", AT_EMPTY_PATH, &identity_);
+  }
+
+  // Whether the file is still the one at its path, as far as that can be found out.
+  bool in_place() const {
+    Identity there;
+    const int error = identify(AT_FDCWD, path_.c_str(), 0, &there);
+    return error == 0 ? identity_ == there : error != -ENOENT;
+  }
+
+  int fd() const { return fd_; }
+
+ private:
+  using Identity =
+      std::tuple<uint64_t, uint32_t, uint32_t>;  // inode, major and minor of the device
+
+  // Asks for no times: Linux gives a file whose times were read finer ones at its next write, each of
+  // which then costs a record in the journal (100 us on ext4).
+  static int identify(int fd, const char* path, int flags, Identity* found) {
+    struct statx status{};
+    if (::statx(fd, path, flags, STATX_INO, &status) != 0) return -errno;
+    *found = {status.stx_ino, status.stx_dev_major, status.stx_dev_minor};
+    return 0;
+  }
+
+  std::string path_;
+  FileDescriptor fd_;
+  Identity identity_;
+};
+
+// The locks on data.mdb.
+//
+// LMDB's own locks are on lock.mdb. Readers register themselves there, so that the pages they read
+// are not overwritten meanwhile. A reader that can't write that file, or finds none, only looks at
+// the database during a transaction, while no process has it open for writing: a glance.
+class DatabaseLock {
+ public:
+  // Registers a user of the file. A writer creates the file if it is missing, and waits for the
+  // glances under way. EBUSY, with more in `reason`: it had to wait for more than some seconds.
+  int take(const std::string& path, bool writer, std::string* reason) {
+    for (;;) {
+      if (const int error = file_.open(path, writer ? O_RDWR | O_CREAT : O_RDONLY)) return error;
+      const int error = take_shared(writer, reason);
+      if (error != 0 || file_.in_place()) return error;  // else another file has replaced it
+    }
+  }
+
+  bool in_place() const { return file_.in_place(); }
+
+  // For a writer that replaces the file. EBUSY: another process has the database open.
+  int take_alone() { return try_lock(file_.fd(), F_WRLCK, kUse); }
+
+  // Ends take_alone().
+  void share() { try_lock(file_.fd(), F_RDLCK, kUse); }
+
+  // Takes the locks of a writer on the file that will replace this one.
+  static int hold(int copy) {
+    const int error = try_lock(copy, F_RDLCK, kUse);
+    return error != 0 ? error : try_lock(copy, F_RDLCK, kWriting);
+  }
+
+  // From now on locks the file that has replaced this one.
+  void move_to(FileDescriptor copy) { file_.replace(std::move(copy)); }
+
+  // Calls `look` in a glance, of which several may overlap, and returns what it returns. ETXTBSY: a
+  // process has the database open for writing.
+  template <typename Look>
+  int glance(const Look& look) {
+    if (const int error = begin_glance()) return error;
+    const std::shared_ptr<void> end(nullptr, [this](void*) { end_glance(); });
+    return look();
+  }
+
+ private:
+  // The bytes that are locked, whatever the file has there.
+  static constexpr off_t kUse = 0;      // shared: has the database open; alone: replaces the file
+  static constexpr off_t kWriting = 1;  // shared: has it open for writing; others only test for it
+  static constexpr off_t kGlance = 2;  // shared: a glance; alone: a writer waits for the end of all
+
+  int take_shared(bool writer, std::string* reason) {
+    int error = lock_in_time(file_.fd(), F_RDLCK, kUse);
+    if (error == -EBUSY) *reason = "it is being compacted";
+    if (error != 0 || !writer) return error;
+    error = try_lock(file_.fd(), F_RDLCK, kWriting);
+    if (error != 0) return error;
+    error = lock_in_time(file_.fd(), F_WRLCK, kGlance);
+    if (error == -EBUSY)
+      *reason = "a process that reads it (?mode=ro) has been stopped in the middle";
+    return error != 0 ? error : try_lock(file_.fd(), F_UNLCK, kGlance);
+  }
+
+  int begin_glance() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (glances_ == 0) {
+      const int error = lock_in_time(file_.fd(), F_RDLCK, kGlance);
+      if (error != 0) return error == -EBUSY ? -ETXTBSY : error;
+    }
+    // After its own lock, as a writer looks for glances after its own: one of the two sees the other.
+    bool writers = false;
+    int error = is_locked(file_.fd(), kWriting, &writers);
+    if (error == 0 && writers) error = -ETXTBSY;
+    if (error == 0) {
+      glances_++;
+    } else if (glances_ == 0) {
+      try_lock(file_.fd(), F_UNLCK, kGlance);
+    }
+    return error;
+  }
+
+  void end_glance() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (--glances_ == 0) try_lock(file_.fd(), F_UNLCK, kGlance);
+  }
+
+  LockedFile file_;
+  std::mutex mutex_;
+  size_t glances_ = 0;  // guarded by mutex_: the lock is one for all of them
+};
+
+// Keeps LMDB's locks on lock.mdb.
+//
+// LMDB's own belong to the process (F_SETLK): when it closes any descriptor of the file, for example
+// after copying it, they are lost. The next process to open the database then believes to be the only
+// one, and initializes the mutexes and the list of readers while others use them. Locks of an open
+// file on the same bytes mean the same to LMDB, and stay.
+//
+// Life: open → [LMDB opens the database → keep] (while_opening); drop before LMDB opens it again.
+class LmdbLocks {
+ public:
+  ~LmdbLocks() {
+    if (file_.fd() >= 0) drop();  // a forked child may have the open file too
+  }
+
+  // Opens the file, and creates it if it is missing and `create` is set.
+  int open(const std::string& path, bool create) {
+    return file_.open(path, O_RDWR | (create ? O_CREAT : 0));
+  }
+
+  bool in_place() const { return file_.in_place(); }
+
+  // Calls `open` while other processes wait with opening the database, since LMDB's locks are not
+  // kept yet, and returns what it returns.
+  template <typename Open>
+  int while_opening(std::string* reason, const Open& open) {
+    const int error = lock_in_time(file_.fd(), F_WRLCK, kOpening);
+    if (error == -EBUSY) *reason = "a process that opens it has been stopped in the middle";
+    if (error != 0) return error;
+    const std::shared_ptr<void> end(nullptr,
+                                    [this](void*) { try_lock(file_.fd(), F_UNLCK, kOpening); });
+    const int failed = is_locked(file_.fd(), ::getpid(), &pid_taken_);
+    return failed != 0 ? failed : open();
+  }
+
+  // Whether a process in another container has the same pid, under which LMDB registers readers.
+  bool pid_taken() const { return pid_taken_; }
+
+  // Takes over LMDB's locks: the database is in use, and this pid may be in the list of readers.
+  int keep() {
+    if (const int error = lock_in_time(file_.fd(), F_RDLCK, kUse)) return error;
+    struct stat status{};
+    // LMDB leaves holes in the file: on a full disk, touching one kills the process (SIGBUS).
+    if (::fstat(file_.fd(), &status) == 0) ::posix_fallocate(file_.fd(), 0, status.st_size);
+    if (pid_taken_) return 0;
+    struct flock of_process = byte_lock(F_UNLCK, ::getpid());  // LMDB's
+    if (::fcntl(file_.fd(), F_SETLK, &of_process) != 0) return -errno;
+    return lock_in_time(file_.fd(), F_WRLCK, ::getpid());
+  }
+
+  void drop() {
+    try_lock(file_.fd(), F_UNLCK, kUse);
+    if (!pid_taken_) try_lock(file_.fd(), F_UNLCK, ::getpid());
+  }
+
+  // For a writer that replaces the database, while it is closed. EBUSY: a program that uses LMDB has
+  // it open.
+  int take_alone() { return try_lock(file_.fd(), F_WRLCK, kUse); }
+
+ private:
+  // The bytes that LMDB 0.9 locks: this one, shared, while it has the database open, alone while it
+  // initializes the file; and the one whose number is the pid, alone, from the first reader on.
+  static constexpr off_t kUse = 0;
+  static constexpr off_t kOpening = off_t{1} << 32;  // above all pids
+
+  LockedFile file_;
+  bool pid_taken_ = false;
+};
+
+}  // namespace zlog
