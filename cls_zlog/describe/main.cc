@@ -1,5 +1,5 @@
-// Prints the methods of the class and the fields of every message and stored value, as JSON: what
-// `python -m tools.messages` makes the Python side and the tables of the documentation of.
+// Prints the methods of the class and the fields of every message and stored value as JSON, from which
+// `python -m tools.messages` generates the Python side and the tables of the documentation.
 
 #include <cstdio>
 #include <string>

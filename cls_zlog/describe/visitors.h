@@ -12,8 +12,7 @@
 
 #include "cls_zlog/wire/frame.h"
 
-// Visitors that look at messages as types: what one is called, what its fields are, and a message of
-// which each field is as small as it may be.
+// A visitor that describes messages as types: their names and their fields.
 namespace zlog::describe {
 
 // A type's name, without its namespace.
@@ -94,9 +93,9 @@ class Describer {
   Structs* structs_;
 };
 
-// The first field that comes behind one of a later version; nullptr: there is none. Readers that do
-// not know the later one would take its bytes for this one's: that happens where a base that others
-// begin with gets a field.
+// Returns the first field that follows one of a later version; nullptr if there is none. Older readers
+// would take the later field's bytes for this one's. This happens when a base that others begin with
+// gets a field.
 inline const Field* misplaced(const std::vector<Field>& fields) {
   const auto older = [](const Field& a, const Field& b) {
     return a.bounds.version < b.bounds.version;
@@ -114,58 +113,6 @@ void describe(Structs* structs) {
   Describer describer(&fields, structs);
   value.each(describer);
   (*structs)[name] = fields;
-}
-
-// Gives each field the least value that its bounds allow.
-class Least {
- public:
-  explicit Least(std::string_view text) : text_(text) {}
-
-  template <typename T>
-  void operator()(const char*, T& value, const wire::Bounds& bounds = wire::any()) {
-    set(value, bounds);
-  }
-
- private:
-  template <typename T>
-  void set(T& value, const wire::Bounds& bounds) {
-    value = static_cast<T>(bounds.min);
-  }
-  void set(std::optional<uint64_t>&, const wire::Bounds&) {}
-  void set(std::string_view& value, const wire::Bounds& bounds) {
-    value = text_.substr(0, bounds.min);
-  }
-  void set(std::string& value, const wire::Bounds& bounds) { value = text_.substr(0, bounds.min); }
-  void set(Runs& runs, const wire::Bounds&) { Runs::of({}, {0}, &runs); }
-  void set(std::map<std::string, std::string>&, const wire::Bounds&) {}
-  template <size_t n>
-  void set(std::array<char, n>&, const wire::Bounds&) {}
-  template <typename T>
-  void set(wire::Column<T>& column, const wire::Bounds& bounds) {
-    column = {zeros_, static_cast<uint32_t>(bounds.min)};
-  }
-  void set(std::vector<std::string>& list, const wire::Bounds& bounds) {
-    list.assign(bounds.min, std::string(text_.substr(0, 1)));
-  }
-  template <typename T>
-  void set(std::vector<T>& list, const wire::Bounds& bounds) {
-    list.resize(bounds.min);
-  }
-
-  static constexpr char zeros_[64] = {};
-  std::string_view text_;
-};
-
-// The bytes of a message of which each field is as small as it may be; `text` is what its strings
-// and identities are cut from.
-template <typename T>
-std::string least(std::string_view text) {
-  T value;
-  Least visitor(text);
-  value.each(visitor);
-  std::string bytes;
-  wire::encode(value, &bytes);
-  return bytes;
 }
 
 }  // namespace zlog::describe
