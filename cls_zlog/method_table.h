@@ -17,7 +17,7 @@ namespace zlog {
 template <auto handler>
 struct Handler {};
 
-// The message that a handler's reply is: what a builder puts together, else itself.
+// The message of a handler's reply: the one that a builder builds, or the reply itself.
 template <typename Reply>
 struct Built {
   using Message = Reply;
@@ -37,7 +37,7 @@ struct Built<TagsListReplyBuilder> {
 template <typename Reply>
 using MessageOf = typename Built<Reply>::Message;
 
-// Calls v(Handler<>(), name, flags) for each method of the class: a row for each.
+// Calls v(Handler<>(), name, flags) for each method of the class.
 template <typename V>
 constexpr void each_method(V&& v) {
   constexpr int reads = kRead, changes = kRead | kWrite, adds = kRead | kWrite | kAddsData;
@@ -82,7 +82,7 @@ constexpr void each_method(V&& v) {
   v(Handler<cursors::read>(), "cursor_read", reads);
   v(Handler<cursors::list>(), "cursor_list", reads);
   v(Handler<cursors::remove>(), "cursor_remove", changes);
-  // what retention remembers of a log, on its head object
+  // the state of a log's retention, on its head object
   v(Handler<retention::read>(), "retention_read", reads);
   v(Handler<retention::write>(), "retention_write", adds);
   // deliveries to a log, on its head object
@@ -91,15 +91,15 @@ constexpr void each_method(V&& v) {
   v(Handler<deliveries::read>(), "delivery_read", reads);
   v(Handler<deliveries::done>(), "delivery_done", changes);
   v(Handler<deliveries::list>(), "delivery_list", reads);
-  // what is stored, of every object
+  // the repair of every object
   v(Handler<repair::damaged>(), "damaged", reads);
   v(Handler<repair::salvage>(), "salvage", reads);
   v(Handler<repair::heal>(), "heal", changes);
-  // who answers
+  // the process that answers
   v(Handler<version>(), "version", reads);
 }
 
-// How many there are: an OSD wants to know before the program runs.
+// The number of methods, at compile time.
 constexpr size_t method_count() {
   size_t count = 0;
   each_method([&count](auto, const char*, int) { count++; });

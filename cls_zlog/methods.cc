@@ -17,7 +17,7 @@ void encode_reply(const ReadReplyBuilder& reply, std::string* out) { reply.encod
 void encode_reply(const SelectReplyBuilder& reply, std::string* out) { reply.encode(out); }
 void encode_reply(const TagsListReplyBuilder& reply, std::string* out) { reply.encode(out); }
 
-// A negative errno has no reply; a refusal has its number.
+// A refusal has a reply, its number; a negative errno has none.
 int refuse(const Failure& failure, std::string* out) {
   if (failure.code > 0) wire::encode(RefusalReply{failure.number}, out);
   return failure.code;

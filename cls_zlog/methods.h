@@ -9,16 +9,15 @@
 
 namespace zlog {
 
-// The name under which the class is registered in an OSD.
+// The name of the class in an OSD.
 constexpr const char* kClassName = "zlog";
 
-// What a method does to its object, as an OSD registers it; kAddsData: a full store refuses it.
+// What a method does to its object. A full store refuses one that adds data.
 enum MethodFlags : int { kRead = 1, kWrite = 2, kAddsData = 4 };
 
-// One method of the class. `call` answers a negative errno or a Code, and puts the reply into
-// `out`: it decodes the request, runs the method and encodes what that answers. What it answers
-// other than kOk has changed nothing. It may throw std::bad_alloc and nothing else: every host
-// catches everything.
+// One method of the class. `call` decodes the request, runs the method and encodes its reply into
+// `out`. It returns a negative errno or a Code, and has changed nothing unless that is kOk. It may
+// throw only std::bad_alloc; hosts catch everything.
 struct Method {
   const char* name;
   int flags;
@@ -28,7 +27,7 @@ struct Method {
 // All methods, in the order in which they are documented.
 const std::vector<Method>& methods();
 
-// The method of that name, or nullptr (which a host answers with EOPNOTSUPP).
+// Returns nullptr if there is no method of this name, which a host answers with EOPNOTSUPP.
 const Method* find_method(std::string_view name);
 
 }  // namespace zlog

@@ -7,10 +7,11 @@
 
 namespace zlog {
 
-// The release that this is, or is to become.
+// This release, or the next one.
 constexpr const char* kRelease = "0.1.0";
 
-// Tells who answers for an object, and what that process understands. -ENOENT: there is no object.
+// Returns the process that answers for an object, and the versions that it understands. -ENOENT: the
+// object does not exist.
 Result<VersionReply> version(Object& object, const Empty& request);
 
 }  // namespace zlog

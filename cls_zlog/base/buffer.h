@@ -7,8 +7,8 @@
 
 namespace zlog {
 
-// Bytes that are read where they lie: they stay there unchanged as long as `owner`, or a copy of
-// it, lives. Without an owner the caller keeps them, or there are none.
+// Bytes that are not copied: they stay unchanged as long as `owner`, or a copy of it, lives. Without an
+// owner the caller keeps them, or there are none.
 struct Buffer {
   std::string_view bytes;
   std::shared_ptr<const void> owner;

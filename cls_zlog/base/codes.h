@@ -4,14 +4,14 @@
 
 namespace zlog {
 
-// What a method answers when it ran: the inner code, >= 0. A negative errno is the outer result
-// (RADOS or the host failed, or the request was refused as malformed) and then no inner code
-// exists. Every code but kOk is a refusal: it comes with a number, and nothing was changed. The
-// values never change; those below 16 are the original zlog's.
+// The inner code, >= 0, that a method returns if it ran. A negative errno is the outer result (RADOS or
+// the host failed, or the request was malformed); then no inner code exists. Every code but kOk is a
+// refusal: it comes with a number, and nothing was changed. The values never change; those below 16 are
+// the original zlog's.
 enum Code : int {
   kOk = 0,
-  kStaleEpoch = 1,    // the request's epoch is below the one that it comes with
-  kReadOnly = 2,      // the position it comes with is taken: written, filled or trimmed
+  kStaleEpoch = 1,    // the request's epoch is below the one in the reply
+  kReadOnly = 2,      // the position in the reply is written, filled or trimmed
   kNotWritten = 3,    // nothing is at the position yet (client side: a read's entry state)
   kInvalidated = 4,   // the position was filled or trimmed (client side: a read's entry state)
   kInvalidEpoch = 5,  // the proposed epoch does not fit: not above this one, or not granted

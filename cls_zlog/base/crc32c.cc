@@ -14,7 +14,7 @@
 namespace zlog {
 namespace {
 
-// All of these work on the register itself: the complement of the CRC.
+// Updates the register, which is the complement of the CRC.
 using Update = uint32_t (*)(uint32_t state, const char* at, size_t length);
 
 constexpr uint32_t kPolynomial = 0x82f63b78;  // reversed
@@ -52,7 +52,7 @@ uint32_t update_by_table(uint32_t state, const char* at, size_t length) {
   return state;
 }
 
-// What the processor does in one instruction: `word` put through the register, or one byte.
+// One instruction of the processor: updates the register by `word`, or by one byte.
 #if defined(__x86_64__)
 
 #define ZLOG_CRC_TARGET [[gnu::target("sse4.2")]]
@@ -71,8 +71,8 @@ bool has_instruction() { return __builtin_cpu_supports("sse4.2") != 0; }
 
 #define ZLOG_CRC_TARGET
 
-// Written out, since compilers differ in where they offer these without requiring them of the whole
-// program.
+// In assembly, since compilers differ in how they offer these instructions without requiring them of
+// the whole program.
 inline uint32_t step(uint32_t state, uint64_t word) {
   __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(state) : "r"(word));
   return state;
@@ -89,10 +89,10 @@ bool has_instruction() { return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0; }
 
 #ifdef ZLOG_CRC_TARGET
 
-// The effect of a number of zero bytes on a register, linear in it: one table per byte of it.
+// The effect of a number of zero bytes on a register, which is linear: one table per byte of it.
 using Zeros = std::array<std::array<uint32_t, 256>, 4>;
 
-// A linear map of registers: what it makes of each bit.
+// A linear map of registers: the image of each bit.
 using Matrix = std::array<uint32_t, 32>;
 
 constexpr uint32_t times(const Matrix& matrix, uint32_t state) {
@@ -105,7 +105,7 @@ constexpr Zeros make_zeros(size_t bytes) {
   Matrix matrix{};  // one zero bit
   matrix[0] = kPolynomial;
   for (size_t bit = 1; bit < matrix.size(); bit++) matrix[bit] = uint32_t{1} << (bit - 1);
-  for (size_t bits = 1; bits < 8 * bytes; bits *= 2) {  // twice as many: the map of itself
+  for (size_t bits = 1; bits < 8 * bytes; bits *= 2) {  // twice as many: the map applied twice
     Matrix twice{};
     for (size_t bit = 0; bit < matrix.size(); bit++) twice[bit] = times(matrix, matrix[bit]);
     matrix = twice;
@@ -122,16 +122,14 @@ uint32_t through(const Zeros& zeros, uint32_t state) {
          zeros[3][state >> 24];
 }
 
-// How far ahead of the sum the next bytes are asked for. The hardware does not foresee three short
-// stretches: what is not in the cache would take more than twice as long. The end may be passed,
-// since asking for what is not there does nothing.
+// How far ahead bytes are prefetched. The hardware does not predict three short stretches: without
+// this, bytes outside the cache take more than twice as long. A prefetch beyond the end does nothing.
 constexpr size_t kAheadBytes = 6u << 10;
 constexpr size_t kCacheLineBytes = 64;
 
-// The processor can begin a step before the last one's result is there, if it does not need it. So
-// three stretches of `kLength` bytes (a power of two) go side by side, as long as there are three,
-// and are put together: the first one's register is followed by as many zeros as the second is
-// long.
+// The processor can begin a step before the previous one has ended, if it does not need its result. So
+// three stretches of `kLength` bytes (a power of two) are summed in parallel and then combined: the
+// first one's register is followed by as many zeros as the second is long.
 template <size_t kLength>
 ZLOG_CRC_TARGET void update_three(uint32_t* state, const char** at, size_t* length) {
   static constexpr Zeros kZeros = make_zeros(kLength);

@@ -6,8 +6,7 @@
 
 namespace zlog {
 
-// A number in hexadecimal, with leading zeros up to this many digits: as keys have it, so that they
-// sort as numbers do.
+// A number in hexadecimal, with leading zeros up to this many digits, so that keys sort by number.
 inline std::string hex(uint64_t number, size_t digits) {
   while (digits < 16 && number >> (4 * digits) != 0) digits++;
   std::string text(digits, '0');

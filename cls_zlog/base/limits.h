@@ -2,19 +2,19 @@
 
 #include <cstdint>
 
-// Every limit of the protocol, with its unit. A limit bounds what one call may make an OSD do or
-// allocate; raising one is a protocol change, since older OSDs refuse what newer clients then send.
+// The limits of the protocol, with their units. A limit bounds the work or memory that one call costs
+// an OSD. Raising one is a protocol change, since older OSDs refuse what newer clients then send.
 namespace zlog::limits {
 
-// Positions and epochs. Positions are 64-bit on the wire but stay below 2^63, so that "one past
-// the end" arithmetic never overflows and every language with signed longs can hold them.
+// Positions and epochs. Positions are 64-bit on the wire but stay below 2^63, so that "one past the
+// end" never overflows and signed 64-bit integers can hold them.
 constexpr uint64_t position_max = (uint64_t{1} << 63) - 1;
 constexpr uint64_t end_open = UINT64_MAX;  // the end of a stripe that has none
 constexpr uint64_t epoch_max = (uint64_t{1} << 63) - 1;
 constexpr uint64_t epochs_ahead_max = 1u << 20;  // epochs that one call may skip
 
-// Positions of one stripe object, from where its stripe begins. A stripe is full long before that,
-// so it keeps in bounds who would move a log's tail away. A new stripe starts at the tail.
+// Positions of one stripe object, from the start of its stripe. A stripe is full long before that, so
+// only attempts to move a log's tail out of reach meet this limit. A new stripe starts at the tail.
 constexpr uint64_t object_positions_max = 1u << 25;
 constexpr uint64_t object_tail_max = 1u << 24;  // the same for tails that the head records
 
@@ -33,14 +33,14 @@ constexpr uint32_t tag_names_bytes_max = 1u << 20;  // bytes of the tags in one 
 constexpr uint32_t tag_ids_max = 1u << 18;          // tags of all entries of one write
 constexpr uint32_t chunk_tags = 16384;              // tags after which the index gets a chunk
 constexpr uint32_t chunk_records = 1024;            // records after which it does
-constexpr uint32_t chunk_tags_max = 1u << 20;       // tags of one chunk; one with more is given up
-constexpr uint32_t chunk_unknown_max = 64;          // runs of one chunk that it can't tell of
-constexpr uint32_t select_gaps_max = 4096;          // gaps in one select's reply
-// What one record of entries that compaction has left has: bytes of them, with their data, unless it is
-// one; and of one entry's data. Larger ones stay where they are.
+constexpr uint32_t chunk_tags_max = 1u << 20;  // tags of one chunk; one with more is not stored
+constexpr uint32_t chunk_unknown_max = 64;     // runs of one chunk without known tags
+constexpr uint32_t select_gaps_max = 4096;     // gaps in one select's reply
+// Bytes of the entries, with their data, of one record that compaction stores, unless it has only one
+// entry; and of one entry's data. Larger entries stay where they are.
 constexpr uint32_t sparse_bytes_max = 32u << 10;
 constexpr uint32_t sparse_entry_bytes_max = 4096;
-constexpr uint32_t compact_bytes_enough = 8u << 20;  // bytes stored, after which a compact ends
+constexpr uint32_t compact_bytes_enough = 8u << 20;  // bytes stored after which a compact ends
 constexpr uint32_t writer_bytes = 16;                // bytes of a writer's id, exactly
 constexpr uint32_t padding_bytes_max = 4095;         // bytes between a write's columns and its data
 // Bytes an OSD lets a write method answer (osd_max_write_op_reply_len).

@@ -9,28 +9,27 @@
 
 namespace zlog {
 
-// Keys of an object and their values, ascending. The values are read where the host has them, and
-// are there until the method returns.
+// Keys of an object and their values, ascending. The values are not copied, and are valid until the
+// method returns.
 using Page = std::map<std::string, Buffer>;
 
-// The calls that a method may make on its object: what an object class may do inside an OSD, and no
-// more. Every call returns 0 or a negative errno.
+// The calls that an object class can make on its object inside an OSD. Each returns 0 or a negative
+// errno.
 //
-// Reads see the object as it was before the method ran; writes are buffered, applied together when
-// the method returns >= 0 and dropped when it returns < 0. A method therefore never reads what it
-// has just written, and "nothing applied" needs no undoing.
+// Reads see the object as it was before the method ran; writes are buffered, applied together when the
+// method returns >= 0 and dropped when it returns < 0. So a method never reads its own writes, and
+// nothing has to be undone.
 //
 // Inside a method that writes, an OSD answers a read of a missing object with ENOENT or ENODATA
-// depending on the call: treat both as "there is no such object".
+// depending on the call: treat both as "the object does not exist".
 class Object {
  public:
   virtual ~Object() = default;
 
-  // Makes the object. EEXIST when `exclusive` and it exists; without, an existing object is left
-  // as is.
+  // Creates the object, unless it exists. EEXIST if `exclusive` and it exists.
   virtual int create(bool exclusive) = 0;
 
-  // Removes the object with its bytes, attributes and keys. ENOENT when there is none.
+  // Removes the object with its bytes, attributes and keys. ENOENT: no object.
   virtual int remove() = 0;
 
   // Reads an attribute. ENOENT: no object; ENODATA: no attribute.
@@ -41,7 +40,7 @@ class Object {
   virtual int omap_get(const std::string& key, std::string* value) = 0;
 
   // Reads the keys > `after` that start with `prefix`, ascending, at most `count_max` of them. A
-  // host may return fewer than asked for (an OSD caps a listing); `more` says that some are left.
+  // host may return fewer (an OSD limits a listing); `more` is then set.
   virtual int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
                         Page* out, bool* more) = 0;
   virtual int omap_set(const std::string& key, std::string_view value) = 0;
@@ -53,24 +52,23 @@ class Object {
   // Reads `length` bytes of the object's bytestream at `offset`; fewer at its end. length 0: none.
   virtual int read(uint64_t offset, uint64_t length, std::string* data) = 0;
 
-  // Two ways of answering with stored bytes, for methods that only read. A reply is what the method
-  // puts into `out` and then, in the order of the calls, what it answered; a host need not copy the
-  // latter. They are there once the method returns >= 0.
+  // These two append stored bytes to the reply, for methods that only read: after the method's `out`,
+  // in the order of the calls. A host need not copy them.
   //
-  // `value` is one that omap_list gave, or a part of it, with its owner.
+  // `value` comes from omap_list, or is a part of such a value, with its owner.
   virtual int answer(const Buffer& value) = 0;
-  // `length` bytes of the object's bytestream at `offset`. When they are not all there, because it
-  // ends before, nothing is answered and `there` says how many are.
+  // `length` bytes of the object's bytestream at `offset`. `there` is how many of them it has; if it
+  // ends before, nothing is appended.
   virtual int answer_stream(uint64_t offset, uint64_t length, uint64_t* there) = 0;
 
-  // Writes to the bytestream what is part of the method's request: a host need not copy it.
+  // Writes a part of the method's request to the bytestream. A host need not copy it.
   virtual int write(uint64_t offset, std::string_view data) = 0;
 
-  // Punches a hole: the bytes read as zero and their space is given back. The size does not change.
+  // Punches a hole: the bytes read as zero and their space is freed. The size does not change.
   virtual int zero(uint64_t offset, uint64_t length) = 0;
 
-  // Tells the process that keeps this copy of the object from all others; 0: one keeps all copies,
-  // or none does that could run methods.
+  // The number of the process that stores this replica of the object; 0: one process stores all
+  // replicas, or none of those that do can run methods.
   virtual uint64_t instance() { return 0; }
 };
 

@@ -7,7 +7,7 @@
 
 namespace zlog {
 
-// Why something was not done: a negative errno, or a refusal with its number. Code 0: it was done.
+// Why a call has failed: a negative errno, or a refusal with its number. Code 0: it has not.
 struct Failure {
   int code = 0;
   uint64_t number = 0;
@@ -18,14 +18,14 @@ struct Failure {
 inline Failure failure_of(int code) { return {code, 0}; }
 inline Failure failure_of(const Failure& failure) { return failure; }
 
-// Returns from a function that answers an int, a Failure or a Result, if `call` has failed.
+// Returns from a function that returns an int, a Failure or a Result, if `call` has failed.
 #define ZLOG_TRY(call)                                             \
   do {                                                             \
     const ::zlog::Failure zlog_failure = ::zlog::failure_of(call); \
     if (zlog_failure.code != 0) return zlog_failure;               \
   } while (false)
 
-// What a method answers: its reply, or why there is none.
+// The result of a method: its reply, or why it has failed.
 template <typename Reply>
 struct Result {
   Result(Reply value) : reply(std::move(value)) {}

@@ -8,8 +8,8 @@
 
 namespace zlog {
 
-// How the positions of a stripe lie in its `stride` objects: they take turns, and in each turn an
-// object has a unit, 2^shift positions in a row. Position p is in the object of index residue(p).
+// The striping of positions over the `stride` objects of a stripe, which take turns. In each turn an
+// object has a unit of 2^shift consecutive positions. Position p is in the object of index residue(p).
 struct Spacing {
   uint32_t stride = 1;  // objects: the stripe's width
   uint32_t shift = 0;   // the unit's logarithm
@@ -29,7 +29,7 @@ struct Spacing {
     return found;
   }
 
-  // How many positions of its object lie below a position.
+  // How many positions of its object are below a position.
   uint64_t place(uint64_t position) const {
     return ((position >> shift) / stride << shift) + (position & mask());
   }
@@ -86,7 +86,7 @@ inline bool is_unit(uint32_t unit) {
   return unit != 0 && (unit & (unit - 1)) == 0 && unit <= unit_max;
 }
 
-// That of a sound unit.
+// `unit` must be valid.
 inline Spacing spacing_of(uint32_t stride, uint32_t unit) {
   return {stride, static_cast<uint32_t>(__builtin_ctz(unit))};
 }

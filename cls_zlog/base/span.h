@@ -6,13 +6,13 @@
 
 namespace zlog {
 
-// One past `count` positions from `start` on, as far as there are positions.
+// One past `count` positions from `start` on, limited to valid positions.
 inline uint64_t end_of(uint64_t start, uint64_t count) {
   constexpr uint64_t end_max = limits::position_max + 1;
   return count > end_max - start ? end_max : start + count;
 }
 
-// Positions of one object in a row, from the first to the last; spacing.h tells which they are.
+// Consecutive positions of one object, from the first to the last (spacing.h).
 struct Span {
   uint64_t first = 0;
   uint64_t last = 0;  // >= first

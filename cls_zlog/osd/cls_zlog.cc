@@ -1,6 +1,6 @@
-// The host inside ceph-osd: the only file that knows Ceph. It gives the methods an Object made of
-// object class calls, and lets nothing escape: an exception that leaves a class method aborts the
-// OSD, and the client then resends the call to the next one.
+// The host inside ceph-osd, the only file that depends on Ceph's object class API. It lets no exception
+// escape: one that leaves a class method aborts the OSD, and the client then resends the call to the
+// next OSD.
 
 #include <rados/objclass.h>
 
@@ -20,9 +20,8 @@
 #include "cls_zlog/base/object.h"
 #include "cls_zlog/method_table.h"
 
-// Exported by ceph-osd but not declared in the public header. ceph-osd has all four since 15
-// (Octopus); the first two are older. map_get_vals lists keys with their values (the SDK can only
-// get one whose name is known); map_remove_range and write_zero give space back.
+// Exported by ceph-osd since 15 (Octopus) or earlier, but not declared in the public header.
+// map_get_vals lists keys with their values, map_remove_range and write_zero free space.
 extern int cls_cxx_map_get_vals(cls_method_context_t hctx, const std::string& start_after,
                                 const std::string& filter_prefix, uint64_t max_to_get,
                                 std::map<std::string, ceph::bufferlist>* vals, bool* more);
@@ -42,7 +41,7 @@ ceph::bufferlist list_of(std::string_view bytes) {
   return list;
 }
 
-// Never 0, and another one each time that the OSD starts.
+// Never 0, and a new one each time that the OSD starts.
 uint64_t instance_of_process() {
   static const uint64_t number = [] {
     std::random_device device;
@@ -58,7 +57,7 @@ bool fits(uint64_t offset, uint64_t length) {
 
 class OsdObject final : public zlog::Object {
  public:
-  // `request` lies in one piece, which is `bytes`.
+  // `request` is contiguous, and `bytes` are its bytes.
   OsdObject(cls_method_context_t context, const ceph::bufferlist& request, std::string_view bytes)
       : context_(context), request_(request), request_bytes_(bytes) {}
 
@@ -162,30 +161,30 @@ class OsdObject final : public zlog::Object {
 
   bool changed() const { return changed_; }
 
-  // Ends a change. An OSD that missed changes of an object is sent all its attributes, but its keys
-  // only if one of these changes was about keys. Where it has fewer keys than the other OSDs take
-  // for granted, it then serves attributes that tell of keys which are not there. So no method
-  // changes attributes alone; removing a key that does not exist is enough.
+  // Ends a change. Ceph's recovery sends an OSD that missed changes of an object all its attributes, but
+  // its keys only if one of these changes was about keys. The OSD could then serve attributes that refer
+  // to missing keys. So no method changes attributes alone; removing a key that does not exist is
+  // enough.
   int finish() {
     return attrs_changed_ && !keys_changed_ ? cls_cxx_map_remove_key(context_, kNoKey) : 0;
   }
 
-  // What was answered, for the reply that is made of it.
+  // The stored bytes of the reply.
   ceph::bufferlist& answered() { return answered_; }
 
  private:
   static constexpr const char* kNoKey = "zlog.none";
 
-  // Below this, copying bytes costs less than a piece of their own in the reply.
+  // Copying fewer bytes costs less than referring to them.
   static constexpr unsigned kSharedBytesMin = 2048;
 
-  // Reads the bytestream. Never all of it at once: an OSD compares the checksum of a whole object,
-  // if it has one, and ends itself where that differs in a copy other than the primary one.
+  // Reads the bytestream, never all of it at once: an OSD would compare the checksum of the whole
+  // object, if it has one, and end itself if that differs in a replica other than the primary one.
   int stream(uint64_t offset, uint64_t length, ceph::bufferlist* list) {
     if (!fits(offset, length)) return -EINVAL;
     const uint64_t begin = offset == 0 ? std::min<uint64_t>(length, 1) : 0;
     for (const uint64_t part : {begin, length - begin}) {
-      if (part == 0) continue;  // the OSD would take it for "to the end"
+      if (part == 0) continue;  // an OSD reads a length of 0 as "to the end"
       ceph::bufferlist piece;
       const int r =
           cls_cxx_read(context_, static_cast<int>(offset), static_cast<int>(part), &piece);
@@ -196,23 +195,23 @@ class OsdObject final : public zlog::Object {
     return 0;
   }
 
-  // Passes on what a call that changes the object answers.
+  // Returns the result of a call that changes the object.
   int changing(int r) {
     changed_ = true;
     return r;
   }
 
-  // The calls answer the number of bytes, or a negative errno.
+  // Takes the value that a call has read. The calls return the number of bytes, or a negative errno.
   static int taken(int r, const ceph::bufferlist& list, std::string* value) {
     if (r < 0) return r;
     *value = list.to_str();
     return 0;
   }
 
-  // As list_of, but what is part of the request is not copied: it stays in the message that it came
-  // in, which lives as long as anything refers to it.
+  // As list_of, but does not copy a part of the request: the message lives as long as anything refers to
+  // it.
   ceph::bufferlist shared(std::string_view bytes) const {
-    const std::less_equal<> not_after;  // in order for all pointers, as <= is not
+    const std::less_equal<> not_after;  // unlike <=, defined for all pointers
     const char* const begin = request_bytes_.data();
     const bool inside = not_after(begin, bytes.data()) &&
                         not_after(bytes.data() + bytes.size(), begin + request_bytes_.size());
@@ -233,7 +232,7 @@ class OsdObject final : public zlog::Object {
 };
 
 int run(const zlog::Method& method, cls_method_context_t context, ceph::bufferlist* in,
-        ceph::bufferlist* out) {
+        ceph::bufferlist* out) noexcept try {
   if (in->length() > zlog::limits::request_bytes_max) return -EINVAL;
   const std::string_view payload(in->c_str(), in->length());
   OsdObject object(context, *in, payload);
@@ -252,26 +251,18 @@ int run(const zlog::Method& method, cls_method_context_t context, ceph::bufferli
   out->append(reply.data(), static_cast<unsigned>(reply.size()));
   out->claim_append(object.answered());
   return code;
+} catch (const std::bad_alloc&) {
+  cls_log(0, "zlog: %s: out of memory", method.name);
+  return -ENOMEM;
+} catch (...) {
+  cls_log(0, "zlog: %s: an exception, which is a bug", method.name);
+  return -EIO;
 }
 
-int run_guarded(const zlog::Method& method, cls_method_context_t context, ceph::bufferlist* in,
-                ceph::bufferlist* out) noexcept {
-  try {
-    return run(method, context, in, out);
-  } catch (const std::bad_alloc&) {
-    cls_log(0, "zlog: %s: out of memory", method.name);
-    return -ENOMEM;
-  } catch (...) {
-    cls_log(0, "zlog: %s: an exception, which is a bug", method.name);
-    return -EIO;
-  }
-}
-
-// An object class method is a plain function: one per method, made from the method's place in the
-// table.
+// An object class method is a plain function: one for each index of the table of methods.
 template <size_t index>
 int call(cls_method_context_t context, ceph::bufferlist* in, ceph::bufferlist* out) {
-  return run_guarded(zlog::methods()[index], context, in, out);
+  return run(zlog::methods()[index], context, in, out);
 }
 
 template <size_t... index>
