@@ -10,9 +10,6 @@
 namespace zlog {
 namespace {
 
-// An OSD returns at most this many keys from one listing (osd_max_omap_entries_per_request).
-constexpr uint64_t kListingMax = 1024;
-
 size_t bytes_in(const Pieces& pieces) {
   size_t bytes = 0;
   for (const std::string_view piece : pieces) bytes += piece.size();

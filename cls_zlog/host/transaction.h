@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,6 +13,16 @@ namespace zlog {
 
 // Consecutive bytes that are stored in several places.
 using Pieces = std::vector<std::string_view>;
+
+// An OSD returns at most this many keys from one listing (osd_max_omap_entries_per_request).
+constexpr uint64_t kListingMax = 1024;
+
+inline void add_zeros(uint64_t count, Pieces* pieces) {
+  static constexpr char kZeros[64u << 10] = {};
+  for (; count > 0; count -= pieces->back().size()) {
+    pieces->emplace_back(kZeros, std::min<uint64_t>(count, sizeof kZeros));
+  }
+}
 
 // A change of an object that is legal at its turn: kCreate applies to a missing object, every other
 // one to an existing object.

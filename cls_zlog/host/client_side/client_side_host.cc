@@ -17,8 +17,6 @@ namespace {
 constexpr size_t kGroupCalls = 64;
 constexpr size_t kGroupBytes = 8u << 20;  // of payloads
 
-// An OSD lists at most this many keys at once (osd_max_omap_entries_per_request).
-constexpr uint64_t kListingMax = 1024;
 // A method asks for a page once it has read the one before. Each page after the first is one more
 // round trip, so it is made larger.
 constexpr uint64_t kFurtherPages = 4;
@@ -171,7 +169,7 @@ void ClientSideHost::read(const RunPtr& run, Reads missing) {
 
 void ClientSideHost::was_read(const RunPtr& run, int error, ObjectVersion known) {
   if (error < 0) {
-    fail(run, error);
+    finish(run, error);
     return;
   }
   if (!run->replica || known.version == 0) {
@@ -239,59 +237,26 @@ void ClientSideHost::write(const RunPtr& run, ReadSet* read_set) {
                             const std::lock_guard<std::mutex> lock(self->mutex_);
                             self->cache(run->object, error == 0 && exists ? version : 0, attrs);
                           }
-                          self->finish(run, error);
+                          if (error == -ESTALE) {
+                            self->repeat(run);
+                          } else {
+                            self->finish(run, error);
+                          }
                         });
   });
 }
 
+// Answers the calls with this error, or with what their methods have answered, and gives the turn to the
+// next call.
 void ClientSideHost::finish(const RunPtr& run, int error) {
-  if (error == -ESTALE) {
-    repeat(run);
-  } else if (error < 0) {
-    fail(run, error);
-  } else {
-    for (const CallPtr& call : run->calls) answer(call, call->code, std::move(call->reply));
-    end(run);
+  for (const CallPtr& call : run->calls) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (calls_.erase(call->ticket) == 0) continue;  // it was given up
+    }
+    call->done(error < 0 ? error : call->code,
+               error < 0 ? Buffer() : Buffer::of(std::move(call->reply)));
   }
-}
-
-// Repeats a run after another client was faster.
-void ClientSideHost::repeat(const RunPtr& run) {
-  while (run->calls.size() > 1) send_back(run);
-  run->known = {};
-  run->fresh = false;
-  run->asked = {};
-  const auto pause = backoff(++run->conflicts);
-  timer_.after(pause, [self = shared_from_this(), run] { self->try_again(run); });
-}
-
-void ClientSideHost::try_again(const RunPtr& run) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (closed_) return;
-    inside_++;
-  }
-  read(run, {});
-  leave();
-}
-
-void ClientSideHost::leave() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (--inside_ == 0) left_.notify_all();
-}
-
-void ClientSideHost::settle() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  left_.wait(lock, [this] { return inside_ == 0; });
-}
-
-void ClientSideHost::fail(const RunPtr& run, int error) {
-  for (const CallPtr& call : run->calls) answer(call, error, {});
-  end(run);
-}
-
-// Gives the turn to the next call.
-void ClientSideHost::end(const RunPtr& run) {
   if (!run->changes()) return;
   RunPtr next;
   {
@@ -308,12 +273,32 @@ void ClientSideHost::end(const RunPtr& run) {
   if (next != nullptr) begin(next);
 }
 
-void ClientSideHost::answer(const CallPtr& call, int code, std::string reply) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (calls_.erase(call->ticket) == 0) return;  // it was given up
-  }
-  call->done(code, Buffer::of(std::move(reply)));
+// Repeats a run after another client was faster.
+void ClientSideHost::repeat(const RunPtr& run) {
+  while (run->calls.size() > 1) send_back(run);
+  run->known = {};
+  run->fresh = false;
+  run->asked = {};
+  const auto pause = backoff(++run->conflicts);
+  timer_.after(pause, [self = shared_from_this(), run] {
+    {
+      const std::lock_guard<std::mutex> lock(self->mutex_);
+      if (self->closed_) return;
+      self->inside_++;
+    }
+    self->read(run, {});
+    self->leave();
+  });
+}
+
+void ClientSideHost::leave() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (--inside_ == 0) left_.notify_all();
+}
+
+void ClientSideHost::settle() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  left_.wait(lock, [this] { return inside_ == 0; });
 }
 
 // Starts an operation of the store, and gives it up if no call waits for it any more: its calls may

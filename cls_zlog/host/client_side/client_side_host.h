@@ -20,14 +20,10 @@ class ReadSet;
 // Runs the methods in this process, over the operations that every cluster has. The OSDs need not
 // have the class.
 //
-// A method runs on what has been read of its object, all of it at one version. If it asks for more,
-// that is read, and it is run again. Its changes are then written together, on condition that the
-// object still has this version; if not, everything is repeated. So each call is one atomic step, as
-// in an OSD, and clients of the class and of this host may share objects.
-//
-// The last version of each object and its attributes are cached: if no other client writes to it, a
-// write needs one round trip. Changes of one object take turns. Those that wait are written together,
-// if all but the first need only attributes.
+// A method runs on an optimistic read set of its object. If it asks for more, that is read, and it is
+// run again. Its changes are then written together, on condition that the object still has the same
+// version; if not, everything is repeated. So each call is one atomic step, as in an OSD, and clients of
+// the class and of this host may share objects. docs/design.md has the details.
 //
 // Life of a call that changes: waiting (for its turn) → reading ⇄ running → writing → answered, or
 // back to reading after a pause of random length if another client was faster. A call that only reads
@@ -69,11 +65,7 @@ class ClientSideHost : public std::enable_shared_from_this<ClientSideHost> {
   void write(const RunPtr& run, ReadSet* read_set);
   void finish(const RunPtr& run, int error);
   void repeat(const RunPtr& run);
-  void try_again(const RunPtr& run);
   void leave();
-  void fail(const RunPtr& run, int error);
-  void end(const RunPtr& run);
-  void answer(const CallPtr& call, int code, std::string reply);
   template <typename Start>
   void take_step(const RunPtr& run, Start start);
   bool deserted(const Run& run) const;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <string>
@@ -85,7 +84,6 @@ class ReadSet final : public Backing {
   }
 
   int read(uint64_t offset, uint64_t length, Pieces* pieces) override {
-    static constexpr char kZeros[1 << 16] = {};
     if (!may_ask()) return -EAGAIN;
     for (const StreamRead& read : known_.reads.stream) {
       if (read.offset != offset || read.length < length) continue;
@@ -93,9 +91,7 @@ class ReadSet final : public Backing {
       return 0;
     }
     missing_.stream.push_back({offset, length});
-    for (; length > 0; length -= pieces->back().size()) {
-      pieces->emplace_back(kZeros, std::min<uint64_t>(length, sizeof(kZeros)));
-    }
+    add_zeros(length, pieces);
     return 0;
   }
 

@@ -6,6 +6,7 @@
 #include <csetjmp>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace zlog {
 
@@ -30,34 +31,19 @@ inline int lmdb_errno(int result) {
 
 // LMDB ends the process if pages contradict each other. A call that is made through lmdb_call
 // returns instead, in the middle of its work: a read transaction can still be ended, a write
-// transaction can't, since LMDB keeps some of it on the stack of the call.
-class LmdbAssertion {
- public:
+// transaction can't, since LMDB keeps some of it on the stack of the call. The state is the thread's.
+struct LmdbAssertion {
+  static inline thread_local std::jmp_buf* call = nullptr;  // the call under way
+  static inline thread_local bool failed = false;           // since the last take()
+
   // For mdb_env_set_assert.
   static void fail(MDB_env*, const char*) {
-    if (state_.call == nullptr) return;
-    state_.failed = true;
-    std::longjmp(*state_.call, 1);  // NOLINT(modernize-avoid-setjmp-longjmp): out of C
+    if (call == nullptr) return;
+    failed = true;
+    std::longjmp(*call, 1);  // NOLINT(modernize-avoid-setjmp-longjmp): out of C
   }
 
-  static bool failed() { return state_.failed; }
-
-  // Whether an assertion has failed on this thread since the last take().
-  static bool take() {
-    const bool failed = state_.failed;
-    state_.failed = false;
-    return failed;
-  }
-
- private:
-  template <typename Call>
-  friend int lmdb_call(const Call& call);
-
-  struct State {
-    std::jmp_buf* call;
-    bool failed;
-  };
-  static inline thread_local State state_{};
+  static bool take() { return std::exchange(failed, false); }
 };
 
 // Returns what the call returns, or MDB_CORRUPTED if an assertion failed in it. The call must not
@@ -66,12 +52,12 @@ template <typename Call>
 int lmdb_call(const Call& call) {
   std::jmp_buf here;
   if (setjmp(here) != 0) {  // NOLINT(modernize-avoid-setjmp-longjmp)
-    LmdbAssertion::state_.call = nullptr;
+    LmdbAssertion::call = nullptr;
     return MDB_CORRUPTED;
   }
-  LmdbAssertion::state_.call = &here;
+  LmdbAssertion::call = &here;
   const int result = call();
-  LmdbAssertion::state_.call = nullptr;
+  LmdbAssertion::call = nullptr;
   return result;
 }
 

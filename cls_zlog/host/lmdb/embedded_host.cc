@@ -88,10 +88,10 @@ int EmbeddedHost::open(const std::string& directory, size_t map_bytes, bool read
   return 0;
 }
 
-EmbeddedHost::EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, const std::string& directory,
+EmbeddedHost::EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, std::string directory,
                            bool read_only)
     : env_(env),
-      directory_(directory),
+      directory_(std::move(directory)),
       read_only_(read_only),
       writer_([env, checked = Clock::now()](std::vector<Operation>& batch) mutable {
         // What fails together (a full disk, a batch too large) may succeed one by one, and if not, the

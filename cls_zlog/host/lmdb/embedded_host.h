@@ -46,7 +46,7 @@ class EmbeddedHost final : public AsyncHost {
   int room_inside(uint64_t* bytes);
 
  private:
-  EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, const std::string& directory, bool read_only);
+  EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, std::string directory, bool read_only);
   std::shared_ptr<SharedNotifications> notifications(bool make);
   int find(std::string_view name, const Method** method) const;
 

@@ -327,7 +327,7 @@ int LmdbEnv::compact(std::string* reason) {
   if (error != 0) return error;
   CompactCopy copy(directory_ + kDataFile);
   error = copy.write(env_, reason);
-  if (error == 0) error = lock_.hold(copy.fd());
+  if (error == 0) error = DatabaseLock::hold(copy.fd());
   if (error == 0) error = replace_by(&copy, reason);
   lock_.share();
   return error;
@@ -414,7 +414,7 @@ int LmdbEnv::commit(MDB_txn* txn, const Redo* changes) {
 // has come since.
 void LmdbEnv::forget_failed(uint64_t transaction) {
   MDB_txn* txn = nullptr;
-  if (LmdbAssertion::failed() || ::mdb_txn_begin(env_, nullptr, 0, &txn) != 0) return;
+  if (LmdbAssertion::failed || ::mdb_txn_begin(env_, nullptr, 0, &txn) != 0) return;
   if (::mdb_txn_id(txn) == transaction) redo_.forget(transaction);
   ::mdb_txn_abort(txn);
 }

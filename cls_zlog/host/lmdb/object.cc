@@ -1,7 +1,6 @@
 #include "cls_zlog/host/lmdb/object.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <utility>
 #include <vector>
@@ -29,15 +28,6 @@ uint64_t load_sortable(std::string_view bytes) {
   uint64_t number = 0;
   for (const char byte : bytes) number = number << 8 | static_cast<unsigned char>(byte);
   return number;
-}
-
-// Adds bytes that are in no extent.
-void put_zeros(uint64_t count, Pieces* pieces) {
-  static constexpr std::array<char, 64u << 10> kZeros{};
-  for (; count > kZeros.size(); count -= kZeros.size()) {
-    pieces->emplace_back(kZeros.data(), kZeros.size());
-  }
-  pieces->emplace_back(kZeros.data(), count);
 }
 
 std::string record_key(std::string_view name) { return "n" + std::string(name); }
@@ -101,12 +91,12 @@ class LmdbObject final : public Backing {
     const uint64_t end = offset + std::min(length, size_ - offset);
     uint64_t at = offset;
     const int error = each_extent(offset, end, [&](uint64_t start, std::string_view bytes) {
-      if (start > at) put_zeros(start - at, pieces);
+      if (start > at) add_zeros(start - at, pieces);
       at = std::max(start, at);
       pieces->push_back(bytes.substr(at - start, end - at));
       at += pieces->back().size();
     });
-    if (error == 0) put_zeros(end - at, pieces);
+    if (error == 0) add_zeros(end - at, pieces);
     return error;
   }
 

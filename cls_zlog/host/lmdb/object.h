@@ -11,13 +11,9 @@
 
 namespace zlog {
 
-// The objects of an embedded store share one tree; docs/formats/embedded.md is the grammar of its keys:
-//   n ‖ object name               → id u64, size u64: the object exists, with a bytestream of this size
-//   o ‖ id ‖ k ‖ key              → value
-//   o ‖ id ‖ m ‖ attribute name   → value (format 1: o ‖ id ‖ a)
-//   o ‖ id ‖ x ‖ offset           → an extent: the bytes of the stream from there on
-// (integers in keys are big-endian, so that they sort). Extents never overlap; bytes outside of all
-// extents read as zeros. So a hole costs nothing, and appending rewrites nothing.
+// The objects of an embedded store share one tree; docs/formats/embedded.md is the grammar of its keys.
+// A bytestream is stored as extents, which never overlap; bytes outside of all extents read as zeros. So
+// a hole costs nothing, and appending rewrites nothing.
 
 // Lists the names of objects that begin with `prefix`, from the first one above `after` on.
 int list_objects(MDB_txn* txn, std::string_view prefix, std::string_view after, Listing* page);

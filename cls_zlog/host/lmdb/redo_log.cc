@@ -29,8 +29,6 @@ static_assert(kHeaderBytes + Redo::kBytesMax <= kSlotBytes);
 constexpr uint16_t kOverflowPage = 0x04;
 constexpr uint64_t kValueBytes = kPageBytes - kPageHeaderBytes + 2 * kSlotBytes;
 
-constexpr uint8_t kPut = 1;
-constexpr uint8_t kRemove = 2;
 constexpr size_t kChangeBytes = sizeof(uint8_t) + 2 * sizeof(uint32_t);
 
 int write_whole(int fd, std::string_view bytes, uint64_t offset) {
@@ -57,10 +55,6 @@ std::string body_of(uint64_t transaction, std::string_view changes) {
 }
 
 }  // namespace
-
-void Redo::put(std::string_view key, std::string_view value) { add(kPut, key, value); }
-
-void Redo::remove(std::string_view key) { add(kRemove, key, {}); }
 
 void Redo::add(uint8_t kind, std::string_view key, std::string_view value) {
   whole_ = whole_ && bytes_.size() + kChangeBytes + key.size() + value.size() <= kBytesMax;

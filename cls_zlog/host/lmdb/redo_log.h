@@ -15,8 +15,8 @@ class Redo {
  public:
   static constexpr size_t kBytesMax = size_t{60} << 10;
 
-  void put(std::string_view key, std::string_view value);
-  void remove(std::string_view key);
+  void put(std::string_view key, std::string_view value) { add(kPut, key, value); }
+  void remove(std::string_view key) { add(kRemove, key, {}); }
 
   // Whether there are changes, and few enough to be noted. Then bytes() has all of them.
   bool notable() const { return whole_ && !bytes_.empty(); }
@@ -27,6 +27,8 @@ class Redo {
   static int apply(std::string_view changes, MDB_txn* txn);
 
  private:
+  static constexpr uint8_t kPut = 1, kRemove = 2;
+
   void add(uint8_t kind, std::string_view key, std::string_view value);
 
   bool whole_ = true;
@@ -37,17 +39,13 @@ class Redo {
 // transaction durable.
 //
 // LMDB syncs twice for a commit: the pages, and then the meta page that names their root. With
-// MDB_NOMETASYNC it leaves the second sync to the next commit. What is noted here before the first
-// sync is durable with the pages: if the power fails before the meta page is on the disk, the database
-// comes back as it was before the transaction, and the changes are made again.
+// MDB_NOMETASYNC it leaves the second sync to the next commit. Changes that are noted before the first
+// sync are durable with the pages: if the power fails before the meta page is on the disk, they are made
+// again. The next transaction's sync makes the meta page durable, so two slots are enough.
 //
-// Transactions alternate between two slots. The older one is no longer needed when the younger one
-// begins: the sync of a transaction makes the meta page of the previous one durable.
-//
-// A slot is the end of a meta page, which LMDB leaves alone: both meta pages are adjacent and are
-// written anyway, so nothing else needs to be. Larger changes go to a value of the database that is
-// reserved for them. LMDB never moves it, and its bytes are written without LMDB.
-// Life: none → found; a database without it (format 1) has every commit synced twice.
+// A slot is the end of a meta page, which LMDB leaves alone and writes anyway. Larger changes go to a
+// value of the database that is reserved for them. LMDB never moves it, and its bytes are written
+// without LMDB. Life: none → found; a database without it (format 1) has every commit synced twice.
 //
 // The calls that return an int return 0 or a negative errno.
 class RedoLog {

@@ -48,7 +48,7 @@ std::string pairs(const std::map<std::string, std::string>& words) {
 
 // Takes one of `max` places, which its last copy frees; nullptr if all are taken.
 std::shared_ptr<void> take_place(const std::shared_ptr<std::atomic<int>>& taken, int max) {
-  std::shared_ptr<void> place(taken.get(), [taken](void*) { --*taken; });
+  const std::shared_ptr<void> place(taken.get(), [taken](void*) { --*taken; });
   return ++*taken <= max ? place : nullptr;
 }
 
