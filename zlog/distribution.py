@@ -1,4 +1,4 @@
-"""The distribution that this package is installed from: its name, its version, its extras."""
+"""The distribution that contains this package: its name, its version and its extras."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _NAME = "zlog-ceph"
 
 
 def version() -> str:
-    """Return the version that is installed, `unknown` where the package was only copied."""
+    """Return the installed version, `unknown` if the package was only copied."""
     try:
         return metadata.version(_NAME)
     except metadata.PackageNotFoundError:
@@ -16,12 +16,12 @@ def version() -> str:
 
 
 def requirements(extra: str) -> str:
-    """Return what an extra of pyproject.toml asks for, such as ``pyarrow>=18, pyspark>=4.2``."""
+    """Return the requirements of an extra, such as ``pyarrow>=18, pyspark>=4.2``."""
     return ", ".join(_required(extra)) or "what pyproject.toml names"
 
 
 def how_to_install(extra: str) -> str:
-    """Say how to install what an extra of pyproject.toml asks for, beside zlog."""
+    """Return a command that installs the requirements of an extra."""
     found = [f"'{each}'" for each in _required(extra)]
     return " ".join(["pip install", *found] if found else [f"install the extra {extra} of zlog"])
 

@@ -1,4 +1,4 @@
-"""What a reader gets: entries, and the gaps between them."""
+"""Entries, and the gaps between them."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ class GapKind(enum.Enum):
     """Why positions hold no entry."""
 
     FILLED = "filled"
-    """Handed out, never written, and filled with junk so that readers can pass. Final."""
+    """Granted, never written, and filled so that readers can pass. Final."""
     TRIMMED = "trimmed"
-    """No longer needed; the space was given back. Final."""
+    """No longer needed; the space was freed. Final."""
     UNWRITTEN = "unwritten"
-    """Nothing there yet. Only seen by readers that asked not to wait or fill."""
+    """Not written yet. Only readers that do not wait or fill get it."""
     LOST = "lost"
     """Stored bytes failed their checksum, or the object that held them is missing."""
     UNREADABLE = "unreadable"
-    """A newer version of zlog stored what is there: upgrade this one, and the OSDs' class."""
+    """Written by a newer version of zlog: upgrade this one, and the OSDs' class."""
     FORGED = "forged"
-    """Stored bytes fit their checksum, and are no entry that a writer with the log's key has put
-    there. Only in logs with a ``mac_key``."""
+    """The stored entry was not written there by a writer with the log's key. Only in logs with a
+    ``mac_key``."""
 
 
 class FillReason(enum.Enum):
     """Why a position was filled."""
 
     UNKNOWN = "unknown"
-    """The filler gave no reason, or one that this version does not know."""
+    """The filler gave no reason, or a reason that this version does not know."""
     READER_WAITED = "reader_waited"
-    """A reader had waited for its writer for as long as it was set to."""
+    """A reader had waited for its hole time-out."""
     ASKED = "asked"
-    """A user asked for it: ``log.fill``, ``zlog fill``."""
+    """A user requested it: ``log.fill``, ``zlog fill``."""
     WRITER_GAVE_UP = "writer_gave_up"
-    """Its own writer does not need it any more."""
+    """Its writer no longer needs it."""
 
 
 class LossReason(enum.Enum):
-    """Why what was stored is not readable."""
+    """Why a written position can't be read."""
 
     CORRUPT = "corrupt"
     """Stored bytes failed their checksum, or are gone from their object."""
@@ -60,12 +60,12 @@ _FILLED_BECAUSE = {
 
 
 class Fill(NamedTuple):
-    """Who filled a position, when and why. As text it has the first eight digits of the id.
+    """Who filled a position, when and why. ``str`` shows the first eight digits of the id.
 
     Attributes:
-        by: the filler's id, 32 hex digits; of a handle, its ``writer_id``.
-        at: when, by the filler's clock, UTC. Of several positions: of the one filled first.
-        why: the reason that it gave.
+        by: the ``writer_id`` of the filler's handle, 32 hex digits.
+        at: the time by the filler's clock, UTC; of several positions, the earliest.
+        why: the reason that the filler gave.
     """
 
     by: str
@@ -77,11 +77,11 @@ class Fill(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """What became of a position that held something once.
+    """Why a position is lost.
 
     Attributes:
-        why: whether the bytes are damaged or gone.
-        objects: the stripe objects that held it; of several positions, each object once.
+        why: whether bytes are damaged or an object is gone.
+        objects: the stripe objects that held the positions, each once.
     """
 
     why: LossReason
@@ -93,16 +93,15 @@ class Loss(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Positions ``[position, end)`` that hold no entry, all for the same reason.
+    """Consecutive positions ``[position, end)`` without entries, all for the same reason.
 
-    Neighbouring positions are one gap where the kind is the same, and with it who filled them and
-    why, or why they are lost.
+    A gap covers positions whose kind is equal, and who filled them and why, or why they are lost.
 
     Attributes:
         position: the first.
         end: one past the last.
-        kind: what became of them.
-        detail: a `Fill` where they were filled, a `Loss` where they are lost, else None.
+        kind: the reason.
+        detail: a `Fill` for filled positions, a `Loss` for lost ones, otherwise None.
     """
 
     position: int
@@ -112,11 +111,11 @@ class Gap(NamedTuple):
 
     @property
     def positions(self) -> int:
-        """How many positions the gap covers."""
+        """The number of positions."""
         return self.end - self.position
 
     def __str__(self) -> str:
         first, last = self.position, self.end - 1
         where = f"position {first}" if first == last else f"positions {first} to {last}"
-        told = f" ({self.detail})" if self.detail is not None else ""
-        return f"{where}: {self.kind.value}{told}"
+        detail = f" ({self.detail})" if self.detail is not None else ""
+        return f"{where}: {self.kind.value}{detail}"

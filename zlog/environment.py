@@ -1,7 +1,7 @@
-"""Chance and clocks, for code that runs on an event loop.
+"""Random numbers and clocks, for code that runs on an event loop.
 
-A loop that brings a time of its own brings these too (:class:`zlog.testing.VirtualLoop`), so that
-a run on it depends on nothing but its seed.
+A loop with virtual time (:class:`zlog.testing.VirtualLoop`) replaces them, so that a run on it
+depends on its seed only.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 
 class SteadyTime(NamedTuple):
-    """A time on a clock that is not set: only times of the same clock can be compared.
+    """A time on a monotonic clock. Only times of the same clock can be compared.
 
     Attributes:
-        clock: which one; all processes of a machine have the same, until it is started again.
+        clock: the id of the clock, equal for all processes of a machine until it is restarted.
         us: microseconds since some moment.
     """
 
@@ -31,11 +31,11 @@ class SteadyTime(NamedTuple):
 
 
 class World:
-    """The real one: the machine's clocks, and its dice.
+    """The real world: the machine's clocks and random numbers.
 
     Attributes:
-        clock: seconds on a clock that never goes back; None: the machine's own, which native code
-            reads by itself.
+        clock: seconds on a monotonic clock; None means the machine's, which native code reads
+            itself.
     """
 
     clock: Callable[[], float] | None = None
@@ -45,7 +45,7 @@ class World:
         return random.random()
 
     def token(self, count: int) -> bytes:
-        """Return ``count`` random bytes, to tell something apart from everything else."""
+        """Return ``count`` random bytes, to be used as an id."""
         return os.urandom(count)
 
     def wall_clock_us(self) -> int:
@@ -53,11 +53,11 @@ class World:
         return time.time_ns() // 1000
 
     def steady_clock(self) -> SteadyTime:
-        """Return the time since the machine was started, but for the time that it slept."""
+        """Return the time since the machine was started, without the time that it slept."""
         return SteadyTime(_boot(), time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000)
 
     def local(self, loop: asyncio.AbstractEventLoop) -> dict[str, Any]:
-        """Return what a process has once for an event loop; it goes when the loop does."""
+        """Return a dictionary for data that a process has once per event loop."""
         found: dict[str, Any] | None = getattr(loop, "zlog_local", None)
         if found is None:
             found = loop.zlog_local = {}  # type: ignore[attr-defined]
@@ -66,9 +66,9 @@ class World:
 
 @cache
 def _boot() -> str:
-    """Return what tells this start of the machine from all others, as far as this process sees it.
+    """Return an id of this start of the machine.
 
-    A container may have been given another beginning of time (time_namespaces(7)).
+    It includes the time namespace, which may differ between containers (time_namespaces(7)).
     """
     known = b""
     for path in ("/proc/sys/kernel/random/boot_id", "/proc/self/timens_offsets"):
@@ -81,5 +81,5 @@ REAL = World()
 
 
 def world_of(loop: asyncio.AbstractEventLoop) -> World:
-    """Return the world that an event loop lives in."""
+    """Return the world of an event loop."""
     return getattr(loop, "zlog_world", REAL)

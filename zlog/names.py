@@ -1,4 +1,4 @@
-"""What a valid name of a log, of a cursor or of a source of deliveries is, and a valid tag."""
+"""Checks of names and tags."""
 
 from __future__ import annotations
 
@@ -11,52 +11,44 @@ from zlog.limits import NAME_BYTES_MAX
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 
 _SPACE_NAME_BYTES_MAX = 109
-"""The tag of a space's checkpoints has 19 bytes more, and that is the most for a tag."""
+"""The tag of a space's checkpoints is 19 bytes longer, which is the maximum for a tag."""
 
 
 def check_log_name(name: str) -> str:
-    """Return ``name`` if it can name a log.
+    """Return ``name`` if it is a valid name of a log.
 
     Raises:
-        TypeError: not a str.
-        ValueError: not 1 to 128 of the characters A-Z a-z 0-9 _ . - or begins with . or -.
+        TypeError: it is not a str.
+        ValueError: it is not 1 to 128 of the characters A-Z a-z 0-9 _ . - or begins with . or -.
     """
     return _check_name(name, "log")
 
 
 def check_cursor_name(name: str) -> str:
-    """Return ``name`` if it can name a cursor; the rule is that of logs' names.
-
-    Raises:
-        TypeError, ValueError: as :func:`check_log_name`.
-    """
+    """Return ``name`` if it is valid for a cursor; see :func:`check_log_name`."""
     return _check_name(name, "cursor")
 
 
 def check_source_name(name: str) -> str:
-    """Return ``name`` if it can name a source of deliveries; the rule is that of logs' names.
-
-    Raises:
-        TypeError, ValueError: as :func:`check_log_name`.
-    """
+    """Return ``name`` if it is valid for a source of deliveries; see :func:`check_log_name`."""
     return _check_name(name, "source")
 
 
 def check_space_name(name: str) -> str:
-    """Return ``name`` if it can name a space of objects; the rule is that of logs' names, but 109.
+    """Return ``name`` if it is a valid name of a space of objects.
 
     Raises:
-        TypeError, ValueError: as :func:`check_log_name`.
+        TypeError, ValueError: as :func:`check_log_name`, but for a maximum of 109 characters.
     """
     return _check_name(name, "space", _SPACE_NAME_BYTES_MAX)
 
 
 def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Return the tags of an entry, each once.
+    """Return the tags of an entry without duplicates.
 
     Raises:
-        InvalidTag: they are more than 64, or one has not 1 to 128 bytes in UTF-8.
-        TypeError: one is no str, or all of them together are one.
+        InvalidTag: there are more than 64 tags, or a tag does not have 1 to 128 bytes in UTF-8.
+        TypeError: a tag is not a str, or ``tags`` is a single str.
     """
     return tags_checked(tags)
 

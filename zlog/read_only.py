@@ -1,10 +1,9 @@
-"""A store through which nothing can be changed, around any other."""
+"""A wrapper that makes any store read-only."""
 
 from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from zlog._base.codes import READING_METHODS
@@ -20,14 +19,14 @@ __all__ = ["ReadOnlyStore"]
 
 
 class ReadOnlyStore:
-    """Refuses every method that writes, and has no sequencer: to look has no effect.
+    """Refuses every method that writes, and has no sequencer.
 
-    Logs opened in it read as ever, with two differences. No sequencer is asked, and so none takes a
-    log over: the tail is where the log's objects end, which lies below positions that were handed
-    out and not yet written. And no hole is filled: it is reported as unwritten.
+    Logs opened in it differ in two ways. No sequencer is asked, because it might take the log over:
+    the tail is one past the last entry in the log's objects, which may be below positions that were
+    granted but not written. Holes are not filled, but reported as unwritten.
 
     Args:
-        store: what it reads. It stays open when this is closed.
+        store: the store to read. It stays open when this one is closed.
     """
 
     def __init__(self, store: Store) -> None:
@@ -35,6 +34,9 @@ class ReadOnlyStore:
         self.url, self.pool, self.namespace = store.url, store.pool, store.namespace
         self.identity = store.identity
         self.read_only = True
+        self.list_objects = store.list_objects
+        self.ask_copy = store.ask_copy  # on Ceph it makes an object that it removes at once
+        self.ask_monitor = store.ask_monitor  # the client's commands change nothing
 
     def execute(
         self, object: str, method: str, payload: RequestPayload, timeout: float | None = None
@@ -47,36 +49,20 @@ class ReadOnlyStore:
     def submit(
         self, queue: CompletionQueue, token: int, calls: Sequence[tuple[str, str, RequestPayload]]
     ) -> UnderWay | None:
-        """Start methods, if all of them read: calls that go together are of one kind."""
+        """Start methods if all of them read; clients never mix both kinds."""
         if all(method in READING_METHODS for _, method, _ in calls):
             return self._inner.submit(queue, token, calls)
         for number in range(len(calls)):
-            queue.put(token + number, -errno.EROFS, b"")
+            _refuse(queue, token + number)
         return None
-
-    def list_objects(
-        self, queue: CompletionQueue, token: int, prefix: str, after: bytes = b""
-    ) -> UnderWay | None:
-        """Start a listing of objects."""
-        return self._inner.list_objects(queue, token, prefix, after)
 
     def lock(
         self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
     ) -> UnderWay | None:
-        """Start a look at a lock: who leads, and who stands by."""
+        """Start reading a lock, which shows the leader and the standbys."""
         if method == "get_info":
             return self._inner.lock(queue, token, object, method, request)
         return _refuse(queue, token)
-
-    def ask_copy(
-        self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
-    ) -> UnderWay | None:
-        """Start a method at another copy. On Ceph this makes an object that it removes at once."""
-        return self._inner.ask_copy(queue, token, object, method, request)
-
-    def ask_monitor(self, queue: CompletionQueue, token: int, command: str) -> UnderWay | None:
-        """Have the monitors run a command, which is one that tells and changes nothing."""
-        return self._inner.ask_monitor(queue, token, command)
 
     def notify(self, object: str) -> None:
         """Wake no clients."""
@@ -88,7 +74,7 @@ class ReadOnlyStore:
         object: str,  # noqa: ARG002
         seen: int = 0,  # noqa: ARG002
     ) -> UnderWay | None:
-        """Refuse: it would make the object. Followers look at the log from time to time."""
+        """Refuse, because it would create the object. Followers poll instead."""
         return _refuse(queue, token, errno.EOPNOTSUPP)
 
     def remove_watched(
@@ -101,24 +87,19 @@ class ReadOnlyStore:
         return _refuse(queue, token)
 
     def sequencer(self) -> None:
-        """Return None: a sequencer that is asked may change the log."""
+        """Return None: asking a sequencer may change the log."""
 
     def compact(self) -> int:
         """Refuse."""
         raise from_errno(-errno.EROFS, f"compact {self.url}")
 
     def close(self) -> None:
-        """Leave the store open that this reads."""
+        """Do nothing; the wrapped store stays open."""
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

@@ -1,7 +1,6 @@
-"""Stores: the one door to storage, and how a URL becomes one.
+"""Stores, which are the only access to storage, and how to open one by its URL.
 
-A store runs class methods on named objects and knows nothing of logs. Everything above it is the
-same on every host; everything below it moves bytes.
+A store runs class methods on named objects. It knows nothing about logs.
 """
 
 from __future__ import annotations
@@ -51,19 +50,23 @@ _CONNECT_SECONDS_MAX = 86400.0
 
 
 RequestPayload: TypeAlias = bytes | Request
-"""An encoded request: small ones are ``bytes``, which a store copies; writes come in memory that it
-shares."""
+"""An encoded request. A store copies ``bytes``, and shares the memory of a ``Request``."""
 
 ObjectClassUse: TypeAlias = Literal["auto", "require", "never"]
-"""Whether the object class in the OSDs runs the methods of a store on Ceph, or this process."""
+"""Whether the OSDs' object class or this process runs the methods of a store on Ceph."""
 
 Start: TypeAlias = Callable[[CompletionQueue, int], UnderWay | None]
-"""Starts operations of a store, whose replies go to a queue under this token and those after it."""
+"""Starts operations of a store. Their replies go to a queue with ascending tokens from this one."""
 
 
 @runtime_checkable
 class Store(Protocol):
-    """Where logs live. Thread-safe; not usable in a forked child (open it there again)."""
+    """Where logs are stored. Thread-safe. A forked child can't use it, and opens its own.
+
+    Calls that start work take a ``queue`` and a ``token``: the queue gets ``(token, code, reply)``
+    when the work is done. A caller that does not wait for the end must call ``give_up`` on the
+    returned object, which otherwise is kept until the work ends.
+    """
 
     @property
     def url(self) -> str:
@@ -72,24 +75,24 @@ class Store(Protocol):
 
     @property
     def pool(self) -> str:
-        """The pool on Ceph; empty elsewhere."""
+        """The pool on Ceph; empty in other stores."""
         ...
 
     @property
     def namespace(self) -> str:
-        """The namespace in the pool on Ceph; empty elsewhere, and for the default one."""
+        """The namespace in the pool on Ceph; empty for the default one, and in other stores."""
         ...
 
     @property
     def read_only(self) -> bool:
-        """Whether it refuses every method that writes (EROFS)."""
+        """Whether every method that writes is refused (EROFS)."""
         ...
 
     @property
     def identity(self) -> str:
-        """What tells it from a copy: on Ceph the cluster's fsid, embedded its directory's inode.
+        """Differs between a store and its copies: the cluster's fsid, or the directory's inode.
 
-        Empty in memory.
+        Empty for stores in memory.
         """
         ...
 
@@ -102,11 +105,11 @@ class Store(Protocol):
             object: name of the object.
             method: a method of the class ``zlog`` (docs/formats/wire.md).
             payload: the encoded request.
-            timeout: seconds to wait; None waits for ever.
+            timeout: seconds to wait; None means no limit.
 
         Returns:
-            ``(code, reply)``. A negative code is an errno of the store itself; -ETIMEDOUT leaves
-            open whether the method took effect. Otherwise the code is the method's own:
+            ``(code, reply)``. A negative code is an errno of the store itself. After -ETIMEDOUT
+            the method may have taken effect or not. Other codes are the method's own:
             OK 0, STALE_EPOCH 1, READ_ONLY 2, NOT_WRITTEN 3, INVALIDATED 4, INVALID_EPOCH 5.
         """
         ...
@@ -114,75 +117,55 @@ class Store(Protocol):
     def submit(
         self, queue: CompletionQueue, token: int, calls: Sequence[tuple[str, str, RequestPayload]]
     ) -> UnderWay | None:
-        """Start class methods, each ``(object, method, payload)``, which are independent.
+        """Start independent class methods, each ``(object, method, payload)``.
 
-        ``queue`` gets ``(token, code, reply)`` when one is done, with ``token`` for the first and
-        ascending from there. An embedded store syncs once for all of them. A caller who does not
-        wait for them to end says so (``give_up``), else they are kept for as long as it takes.
+        The first call has the number ``token``, and the numbers ascend. An embedded store syncs
+        once for all of them.
         """
         ...
 
     def list_objects(
         self, queue: CompletionQueue, token: int, prefix: str, after: bytes = b""
     ) -> UnderWay | None:
-        """Start a listing of the objects whose names begin with ``prefix``, one page of it.
+        """Start listing one page of the objects whose names begin with ``prefix``.
 
-        ``queue`` gets ``(token, code, page)``. The page says where the next one begins, empty at
-        the end, and then has each name behind a NUL. A page on Ceph goes through 1,024 objects of
-        all names, so it may be short or empty before the end.
-
-        Args:
-            queue: see :meth:`submit`.
-            token: see :meth:`submit`.
-            prefix: how the names begin.
-            after: where the page begins, as the one before it says; empty for the first.
+        The reply is the value of ``after`` for the next page, empty at the end, followed by each
+        name with a NUL before it. On Ceph a page scans 1,024 objects of any name, so it may be
+        short or empty before the end.
         """
         ...
 
     def lock(
         self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
     ) -> UnderWay | None:
-        """Start a method of Ceph's own class ``lock``; EOPNOTSUPP where the store is not on Ceph.
-
-        ``RadosLock`` of the sequencer makes the requests and reads the replies.
+        """Start a method of Ceph's class ``lock``. EOPNOTSUPP if the store is not on Ceph.
 
         Args:
-            queue: see :meth:`submit`.
-            token: see :meth:`submit`.
-            object: that carries the lock.
+            object: name of the locked object.
             method: ``lock``, ``unlock``, ``break_lock`` or ``get_info``.
-            request: encoded as the class has it.
+            request: in the encoding of that class.
         """
         ...
 
     def ask_copy(
         self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
     ) -> UnderWay | None:
-        """Start a method that only reads at a copy of the object, which is chosen at random.
+        """Start a reading method at a replica of the object that is chosen at random.
 
-        Every other call goes to the primary copy. EOPNOTSUPP without a reply where the store keeps
-        one copy only, which is everywhere but on Ceph, and for methods that write. Else the reply,
-        a failure's too, begins with the number of the OSD's process that answered, 8 bytes,
-        little-endian: 0 where it is not known.
-
-        Args:
-            queue: see :meth:`submit`.
-            token: see :meth:`submit`.
-            object: name of the object.
-            method: of the class ``zlog``.
-            request: encoded.
+        All other calls go to the primary replica. EOPNOTSUPP, without a reply, for methods that
+        write, and in stores with one replica, which are all but those on Ceph. Other replies, also
+        of failures, begin with the number of the OSD process that answered: 8 bytes,
+        little-endian, 0 if unknown.
         """
         ...
 
     def ask_monitor(self, queue: CompletionQueue, token: int, command: str) -> UnderWay | None:
-        """Have Ceph's monitors run a command; EOPNOTSUPP where the store is not on Ceph.
+        """Start a command in Ceph's monitors. EOPNOTSUPP if the store is not on Ceph.
 
-        ``queue`` gets ``(token, code, reply)``. The reply is JSON if the command asks for that; a
-        failure's is the monitors' own words. One command at a time: another one gets EBUSY.
+        The reply is JSON if the command asks for JSON, or the monitors' error message. Only one
+        command runs at a time; another one gets EBUSY.
 
         Args:
-            queue: see :meth:`submit`.
-            token: see :meth:`submit`.
             command: in JSON, as ``ceph -f json`` sends it.
         """
         ...
@@ -190,63 +173,48 @@ class Store(Protocol):
     def notify(self, object: str) -> None:
         """Wake all clients that :meth:`watch` an object. Returns at once.
 
-        A hint: it may be lost, and does nothing where the store has no means or may not use them.
-        On Ceph an object's notifications leave together, up to forty times a second, and about once
-        a second while no client watches it.
-
-        Args:
-            object: its name.
+        A hint that may be lost. Does nothing if the store does not support or allow it. On Ceph an
+        object's notifications are sent together, up to forty times a second, and about once a
+        second while no client watches.
         """
         ...
 
     def watch(
         self, queue: CompletionQueue, token: int, object: str, seen: int = 0
     ) -> UnderWay | None:
-        """Start a wait for :meth:`notify`. On Ceph it makes the object, empty, where there is none.
+        """Start a wait for :meth:`notify`. On Ceph this creates the object, empty, if needed.
 
-        ``queue`` gets ``(token, 0, number)``: 8 bytes, little-endian. Each notification changes the
-        object's number; a caller that passes the last one as ``seen`` misses none. EOPNOTSUPP
-        where the store has no means, EPERM where this client may not watch, ENOTCONN where the
-        watch was lost.
-
-        Args:
-            queue: see :meth:`submit`.
-            token: see :meth:`submit`.
-            object: its name.
-            seen: the number to which it answers only once there is another; 0 is none.
+        The reply is the object's number: 8 bytes, little-endian. Each notification changes it, and
+        a caller that passes the last number as ``seen`` misses none. With ``seen`` 0 the reply
+        comes at once. EOPNOTSUPP if the store does not support it, EPERM if this client may not
+        watch, ENOTCONN if the watch was lost.
         """
         ...
 
     def remove_watched(self, queue: CompletionQueue, token: int, object: str) -> UnderWay | None:
-        """Start the removal of the object that :meth:`watch` has made, if it has.
+        """Start removing the object that :meth:`watch` created, if there is one.
 
-        ``queue`` gets ``(token, 0, b"")``, also where there is none. EPERM where this client may
-        not. Waits under way may fail.
-
-        Args:
-            queue: see :meth:`submit`.
-            token: see :meth:`submit`.
-            object: its name.
+        The reply is empty. EPERM if this client may not remove it. Pending waits may fail.
         """
         ...
 
     def sequencer(self) -> SharedSequencer | None:
-        """The sequencer that processes share through this store, where it has one."""
+        """Return the sequencer that processes share through this store, if it has one."""
         ...
 
     def compact(self) -> int:
-        """Give the space of an embedded store's free pages back to its disk.
+        """Return the free pages of an embedded store to the disk.
 
-        A copy without them takes the place of the database. It may die at any moment. Other users
-        of the store in this process wait meanwhile; the disk needs room for the copy.
+        A compacted copy replaces the database. The process may die at any point. Other users of
+        the store in this process wait, and the disk needs space for the copy.
 
         Returns:
-            By how many bytes the file has become smaller.
+            By how many bytes the file has shrunk.
 
         Raises:
-            StoreUnavailable: other processes have the store open, or the disk has no room.
-            StoreReadOnly: it was opened to be read only.
-            ZlogError: it is no embedded store.
+            StoreUnavailable: other processes have the store open, or the disk is full.
+            StoreReadOnly: the store is read-only.
+            ZlogError: the store is not an embedded one.
         """
         ...
 
@@ -265,11 +233,8 @@ class Store(Protocol):
 
 
 def default_url() -> str:
-    """The store that is used when none is named: ``$ZLOG_STORE``, else the user's own directory."""
-    url = os.environ.get(STORE_VARIABLE, "")
-    if url:
-        return url
-    return Path(platformdirs.user_data_dir("zlog")).as_uri()
+    """Return the URL of the default store: ``$ZLOG_STORE``, or the user's data directory."""
+    return os.environ.get(STORE_VARIABLE) or Path(platformdirs.user_data_dir("zlog")).as_uri()
 
 
 def connect(
@@ -283,29 +248,28 @@ def connect(
     Args:
         target: one of
 
-            - ``ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME&timeout=SECONDS&class=USE]``; it may also
-              name what sequencers are shown and trusted by: ``sequencer_ca``, ``sequencer_cert``,
-              ``sequencer_key`` and ``sequencer_token_file``, each the path of a file. USE is
-              ``auto``, ``require`` or ``never``: see ``object_class``.
-            - ``file:///PATH``, or a path that is a ``PathLike`` or has a ``/``: an embedded store.
-              ``file:///PATH?mode=ro`` reads one that can't or shall not be written: on a read-only
-              file system, a backup, another user's. No file is made or changed.
-            - ``mem://``: a store of its own that only this process has, gone when it is closed
-            - an open ``rados.Ioctx``: its pool and namespace. The caller's ``Rados`` has to stay
-              connected until the store is closed: librados ends the process otherwise.
-            - None: :func:`default_url`
+            - ``ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME&timeout=SECONDS&class=USE]``. USE is an
+              ``object_class``. Credentials for sequencers are given as paths of files:
+              ``sequencer_ca``, ``sequencer_cert``, ``sequencer_key``, ``sequencer_token_file``.
+            - ``file:///PATH``, or a path that is a ``PathLike`` or contains ``/``: an embedded
+              store. ``file:///PATH?mode=ro`` opens one that can't or must not be written, such as
+              a backup or another user's store. No file is created or changed.
+            - ``mem://``: a new store in this process's memory, which is lost when it is closed.
+            - an open ``rados.Ioctx``: its pool and namespace. The caller's ``Rados`` must stay
+              connected until the store is closed, or librados aborts the process.
+            - None: :func:`default_url`.
 
-        create: make an embedded store where there is none. Other stores are never made.
-        object_class: of a ``rados.Ioctx``, as ``class=`` is of a URL: where its logs' rules run.
-            ``require``: in the OSDs, which need zlog's object class. ``never``: in this process,
-            over operations that every cluster has. ``auto``: in the OSDs, unless their first
-            answer is that they have no such class, or that this client may not use it; where that
-            is the answer of single OSDs only, in this process for their objects.
+        create: create an embedded store that does not exist. Other stores are never created.
+        object_class: for a ``rados.Ioctx``, where the methods of logs run. ``require``: in the
+            OSDs, which need zlog's object class. ``never``: in this process, over operations that
+            every cluster has. ``auto``: in the OSDs, unless the first answer is that they lack the
+            class or that this client may not use it. If only some OSDs answer so, the methods on
+            their objects run in this process.
 
     Raises:
         ValueError: the URL is invalid.
-        StoreUnavailable: no such pool, cluster out of reach, no librados installed, an
-            embedded store that is damaged, or none there without ``create``.
+        StoreUnavailable: the pool does not exist, the cluster is unreachable, librados is not
+            installed, or an embedded store is damaged, or missing without ``create``.
     """
     if target is None:
         target = default_url()
@@ -316,9 +280,7 @@ def connect(
     parts = urlsplit(target)
     if parts.scheme == "mem":
         if parts.netloc or parts.path or parts.query:
-            raise ValueError(
-                f"a store in memory has no name or settings, as in {target!r}: use mem://"
-            )
+            raise ValueError(f"a store in memory has no settings, unlike {target!r}: use mem://")
         return MemoryStore()
     if parts.scheme == "file":
         path = _directory_of(target, parts)
@@ -329,7 +291,7 @@ def connect(
         return EmbeddedStore(target, create=create)
     if not parts.scheme and target:  # not a directory: it may be a pool, or `mem` for mem://
         raise ValueError(
-            f"{target!r} is no store URL: write file:///ABSOLUTE/PATH or ./{target} for a"
+            f"{target!r} is not a store URL: write file:///ABSOLUTE/PATH or ./{target} for a"
             f" directory, ceph://{target} for a pool"
         )
     raise ValueError(
@@ -341,55 +303,55 @@ def connect(
 def restore(
     target: str | os.PathLike[str] | None = None, backup: str | os.PathLike[str] | None = None
 ) -> None:
-    """Put an embedded store back to a backup. What was written since then is lost.
+    """Restore an embedded store from a backup. Everything written since then is lost.
 
-    It may die at any moment: then the store is as it was, or restored. The disk needs room for a
-    copy. Positions behind the backup's tail are granted once more, for other entries.
+    If the process dies, the store is either unchanged or restored. The disk needs space for a copy.
+    Positions above the backup's tail are granted again, for other entries.
 
     Args:
-        target: the store: a path or URL, as :func:`connect` takes it.
-        backup: another store's directory, or a copy of its ``data.mdb``, which nothing writes to.
-            None: the ``data.mdb`` that was put into the store's directory by other means.
+        target: a path or URL of the store, as for :func:`connect`.
+        backup: the directory of another store, or a copy of its ``data.mdb``, which must not
+            change. None: the ``data.mdb`` that was copied to the store's directory by other means.
 
     Raises:
-        ValueError: the store is no embedded one.
-        StoreUnavailable: the store is open, in this process or another; or the backup holds
-            something else, or is damaged.
+        ValueError: the store is not an embedded one.
+        StoreUnavailable: the store is open, in this or another process, or the backup is damaged or
+            not a store.
     """
     if target is None:
         target = default_url()
     if isinstance(target, str) and (parts := urlsplit(target)).scheme:
         if parts.scheme != "file" or parts.query:
-            raise ValueError(f"only an embedded store is restored, and {target!r} is none")
+            raise ValueError(f"only an embedded store can be restored, not {target!r}")
         target = _directory_of(target, parts)
     file = Path(target if backup is None else backup)
     if file.is_dir():
         file /= "data.mdb"
     if not file.exists():
         raise StoreUnavailable(
-            f"there is no {file}", hint="Name a directory or file with a backup.", retryable=False
+            f"{file} does not exist", hint="Name a backup's directory or file.", retryable=False
         )
     local.restore(target, file)
 
 
 def _directory_of(url: str, parts: SplitResult) -> str:
     if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
-        raise ValueError(f"{url!r} names no local directory: write file:///ABSOLUTE/PATH")
+        raise ValueError(f"{url!r} is not a local directory: write file:///ABSOLUTE/PATH")
     if parts.query not in ("", "mode=ro") or parts.fragment:
         raise ValueError(
-            f"an embedded store's one setting is ?mode=ro, and not as in {url!r}: in a path write"
+            f"the only setting of an embedded store is ?mode=ro, not as in {url!r}: in a path write"
             " %3F for '?' and %23 for '#'"
         )
     path = os.fsdecode(unquote_to_bytes(parts.path))
     if "\0" in path:
-        raise ValueError(f"{url!r} names no local directory: a path has no %00")
+        raise ValueError(f"{url!r} is not a local directory: a path can't contain %00")
     return path
 
 
 def is_plain(store: Store) -> bool:
-    """Return whether the methods of a store on Ceph run in this process, and not in its OSDs.
+    """Return whether the methods of a store on Ceph run in this process rather than in the OSDs.
 
-    With ``class=auto`` that is known after the first call.
+    With ``class=auto`` the answer is known after the first call.
     """
     rados = sys.modules.get("zlog._native.rados")  # imported with the first store on Ceph
     return rados is not None and isinstance(store, rados.CephStore) and store.plain
@@ -431,7 +393,7 @@ def _open_ceph(url: str, pool: str, path: str, query: str) -> Store:
 
 def _object_class(word: str, where: str) -> ObjectClassUse:
     if word not in get_args(ObjectClassUse):
-        raise ValueError(f"{where}: {word!r} is none of auto, require and never")
+        raise ValueError(f"{where}: {word!r} is not auto, require or never")
     return cast(ObjectClassUse, word)
 
 

@@ -17,14 +17,14 @@ from zlog.errors import CorruptEntry
 from zlog.limits import UNIT_MAX, WIDTH_MAX
 
 OPEN_END = codes.END_OPEN
-"""``end`` of the last stripe: it has none yet."""
+"""The ``end`` of an open stripe."""
 
 STRIPES_MAX = codes.VIEW_STRIPES_MAX
-"""Stripes of one view, at most; older ones are in the stripe index."""
+"""Maximum number of stripes in a view; older ones are in the stripe index."""
 
 
 def check_width(width: int) -> None:
-    """Raise TypeError or ValueError unless ``width`` is a valid number of stripe objects."""
+    """Raise TypeError or ValueError unless ``width`` is valid."""
     if not isinstance(width, int):
         raise TypeError(f"a width is an int, not {width!r}")
     if not 1 <= width <= WIDTH_MAX:
@@ -32,7 +32,7 @@ def check_width(width: int) -> None:
 
 
 def check_unit(unit: int) -> None:
-    """Raise TypeError or ValueError unless ``unit`` is a valid number of positions in a row."""
+    """Raise TypeError or ValueError unless ``unit`` is valid."""
     if not isinstance(unit, int):
         raise TypeError(f"a unit is an int, not {unit!r}")
     if not 1 <= unit <= UNIT_MAX or unit & (unit - 1):
@@ -41,12 +41,11 @@ def check_unit(unit: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Stripe:
-    """A range of positions ``[start, end)`` spread over ``width`` objects, in units.
+    """A range of positions ``[start, end)`` in ``width`` objects.
 
-    The objects take turns, and in each turn an object has ``unit`` positions in a row: position p
-    lives in the object of number ``p // unit % width``. ``id`` is the epoch that made the stripe;
-    it is part of the objects' names. ``further`` are the fields, as bytes, that a newer version of
-    zlog put in; they stay with the stripe.
+    Position p is in the object with the number ``p // unit % width``. ``id`` is the epoch that made
+    the stripe, and a part of the objects' names. ``further`` are bytes of fields that a newer
+    version of zlog added; they are kept.
     """
 
     id: int
@@ -58,12 +57,12 @@ class Stripe:
 
     @property
     def spacing(self) -> Spacing:
-        """Which object has which position."""
+        """The mapping of positions to objects."""
         return Spacing(self.width, self.unit)
 
     @property
     def open(self) -> bool:
-        """Whether positions are still handed out in this stripe."""
+        """Whether positions of this stripe are still granted."""
         return self.end == OPEN_END
 
     def __repr__(self) -> str:
@@ -78,10 +77,10 @@ class ExclusiveWriter(NamedTuple):
     """The only client that appends to an exclusive log.
 
     Attributes:
-        id: 32 hex digits, which its appends carry, and those of no other writer.
-        name: what it calls itself: who is to be asked.
+        id: of its appends, 32 hex digits, which no other writer has.
+        name: shown to clients whose appends are refused.
         since: when it took the log, in seconds since 1970 by its own clock.
-        further: fields, as bytes, that a newer version of zlog put in.
+        further: bytes of fields that a newer version of zlog added.
     """
 
     id: str
@@ -91,12 +90,12 @@ class ExclusiveWriter(NamedTuple):
 
 
 class EntryMac(NamedTuple):
-    """With what a log's entries are authenticated.
+    """How a log's entries are authenticated.
 
     Attributes:
-        key_id: which key it is, 32 hex digits.
-        algorithm: 1 is HMAC-SHA256, of which 16 bytes stand behind each entry's data.
-        further: fields, as bytes, that a newer version of zlog put in.
+        key_id: the id of the key, 32 hex digits.
+        algorithm: 1 is HMAC-SHA256, of which 16 bytes follow each entry's data.
+        further: bytes of fields that a newer version of zlog added.
     """
 
     key_id: str
@@ -105,14 +104,14 @@ class EntryMac(NamedTuple):
 
 
 class ObjectRef(NamedTuple):
-    """One stripe object: its name, and the geometry that is sealed into it."""
+    """The name of a stripe object, and the positions that it holds."""
 
     name: str
     spacing: Spacing
     number: int
 
     def places(self, start: int, stop: int) -> Places:
-        """Return the positions of ``[start, stop)`` that it has."""
+        """Return the positions of ``[start, stop)`` in this object."""
         return self.spacing.places(start, stop, self.number)
 
 
@@ -130,23 +129,23 @@ class View:
     """The layout of one log in one epoch. Immutable; a change is a new view in a higher epoch.
 
     Attributes:
-        epoch: orders the views; every operation on a stripe object carries it.
+        epoch: orders the views; every operation on a stripe object has one.
         log: the log's name.
-        log_id: random 64-bit number that tells this log from others that had its name.
-        sequencer: who hands out positions: ``tcp://HOST:PORT``, ``store:`` (shared through the
-            embedded store) or empty (none: writers find the tail themselves).
-        stripes: the log's newest ones, 32 at most, contiguous and ascending; the last one is open.
-            Positions below the first one's start are in archived stripes
-            (docs/formats/stripe-index.md): :meth:`zlog.Log.stripes` has all.
-        removed: the log is being removed.
-        read_only: the log takes no appends.
-        writer: the only client that appends, if the log is exclusive; None: any does.
-        mac: with what entries are authenticated; None: they are not.
-        options: settings that travel with the log.
-        trim_point: positions below it are trimmed, as known when the view was read.
-        tail_floor: positions below it are never handed out again in this epoch, because an
-            earlier epoch's tail was shown to a client, as known when the view was read.
-        further: fields, as bytes, that a newer version of zlog put in; they stay in later views.
+        log_id: a random 64-bit number that differs from earlier logs of this name.
+        sequencer: grants positions: ``tcp://HOST:PORT``, ``store:`` (shared through the embedded
+            store), or empty if writers find the tail themselves.
+        stripes: up to 32 newest ones, contiguous and ascending; the last one is open. Lower
+            positions are in archived stripes (docs/formats/stripe-index.md);
+            :meth:`zlog.Log.stripes` returns all.
+        removed: whether the log is being removed.
+        read_only: whether the log takes no appends.
+        writer: the only client that appends; None if the log is not exclusive.
+        mac: how entries are authenticated; None if they are not.
+        options: settings that are stored with the log.
+        trim_point: positions below it were trimmed when the view was read.
+        tail_floor: positions below it are not granted in this epoch, because a client may have seen
+            them below the tail of an earlier epoch; as of when the view was read.
+        further: bytes of fields that a newer version of zlog added; they are kept.
     """
 
     epoch: int
@@ -170,18 +169,18 @@ class View:
 
     @property
     def live_stripe(self) -> Stripe:
-        """The last stripe: the only one in which new positions are handed out."""
+        """The last stripe, the only one whose positions are still granted."""
         return self.stripes[-1]
 
     def stripe_of(self, position: int) -> Stripe:
         """Return the stripe that holds ``position``.
 
         Raises:
-            IndexError: the position lies below the first stripe that the view still has.
+            IndexError: the position is below the first stripe of the view.
         """
         index = bisect_right(self.stripes, position, key=lambda stripe: stripe.start) - 1
         if index < 0:
-            raise IndexError(f"position {position} lies below every stripe of {self.log!r}")
+            raise IndexError(f"position {position} is below every stripe of {self.log!r}")
         return self.stripes[index]
 
     def object_of(self, position: int) -> ObjectRef:
@@ -196,7 +195,7 @@ class View:
         )
 
     def objects(self, stripe: Stripe | None = None) -> Iterator[ObjectRef]:
-        """Iterate over the objects of one stripe, or of all that the view names."""
+        """Iterate over the objects of one stripe, or of all stripes of the view."""
         for each in self.stripes if stripe is None else (stripe,):
             yield from objects_of(self.log, self.log_id, each)
 
@@ -210,7 +209,7 @@ class View:
         )
 
     def encode(self) -> bytes:
-        """Return the bytes that the head object keeps for this view (docs/formats/view.md)."""
+        """Return the bytes of this view in the head object (docs/formats/view.md)."""
         return messages.encode_view(
             self.epoch,
             self.log_id,

@@ -61,7 +61,7 @@ def test_a_store_that_is_not_there_yet_is_not_made(inside: Inside, tmp_path: Pat
 def test_what_every_command_refuses_is_no_store_that_is_not_there_yet(inside: Inside) -> None:
     result = inside("--store", "logs", "doctor")
     assert (result.code, b"directory" in result.out) == (2, False)
-    assert "'logs' is no store URL" in result.err
+    assert "'logs' is not a store URL" in result.err
 
 
 def test_a_store_in_memory(inside: Inside) -> None:

@@ -115,7 +115,7 @@ def test_a_store_is_restored(tmp_path: Path) -> None:
         follower.kill()
     nothing = cli("store", "restore", "--store", "ceph://logs", tmp_path / "backup")
     assert nothing.code == 2
-    assert "only an embedded store is restored" in nothing.err
+    assert "only an embedded store can be restored" in nothing.err
 
 
 @pytest.mark.parametrize(

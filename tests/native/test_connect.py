@@ -82,7 +82,7 @@ def test_a_bare_word_is_no_directory(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for create in (True, False):
-        with pytest.raises(ValueError, match="is no store URL") as caught:
+        with pytest.raises(ValueError, match="is not a store URL") as caught:
             zlog.connect(word, create=create)
         for advice in ("file:///ABSOLUTE/PATH", f"./{word}", f"ceph://{word}"):
             assert advice in str(caught.value)

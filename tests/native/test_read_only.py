@@ -258,7 +258,7 @@ def test_one_process_that_reads_only_closes_that_before_it_writes(folder: Path) 
 
 @pytest.mark.parametrize("url", ["{}?mode=rw", "{}?mode=", "{}?mode=ro&x=1", "{}#mode=ro"])
 def test_other_settings_are_not_understood(folder: Path, url: str) -> None:
-    with pytest.raises(ValueError, match=r"one setting is \?mode=ro"):
+    with pytest.raises(ValueError, match=r"only setting of an embedded store is \?mode=ro"):
         zlog.connect(url.format(folder.as_uri()))
 
 
