@@ -1,24 +1,32 @@
-"""What operators ask of a store, of its cluster and of its sequencers.
+"""Calls for operators: about a store, its cluster and its sequencers.
 
-Programs that only use logs need none of it; ``zlog doctor`` and ``zlog seqr`` are made of it. Every
-call blocks, for ``timeout`` seconds at most; None: for as long as it takes.
+``zlog doctor`` and ``zlog seqr`` use them. Every call blocks. ``timeout`` is its budget in seconds;
+None means no limit.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
 
-from zlog._audit import versions
-from zlog._audit.versions import NO_METHOD, ClassVersion, Format, Osds, own_version
+from zlog._audit.versions import (
+    NO_METHOD,
+    ClassVersion,
+    Format,
+    Osds,
+    osd_versions,
+    own_version,
+    stored_formats,
+)
 from zlog._base import monitor
 from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
 from zlog._base.names import DIRECTORY_OBJECT
 from zlog._base.refusals import from_errno
-from zlog._base.sequencer import OtherProtocol, parse_given_address, parse_host_port, reachable_at
+from zlog._base.sequencer import OtherProtocol, parse_host_port, reachable_at
+from zlog._base.sequencer import parse_given_address as check_sequencer_address
 from zlog._catalog.directory import Directory
 from zlog._catalog.head import Head
 from zlog._io import BlockingIo, drive
@@ -27,7 +35,7 @@ from zlog._native import local, messages
 from zlog._native.local import EmbeddedStore
 from zlog._sequencer import BlockingSequencer, Credentials
 from zlog._sequencer.link import LinkLost
-from zlog._trim.retention import DOUBT_HINT
+from zlog._trim.retention import DOUBT_HINT as RETENTION_DOUBT_HINT
 from zlog.distribution import how_to_install
 from zlog.errors import LogNotFound, SequencerRefused, SequencerUnavailable, ZlogError
 from zlog.limits import TIMEOUT_SECONDS
@@ -66,16 +74,15 @@ __all__ = [
     "views_of",
 ]
 
-RETENTION_DOUBT_HINT = DOUBT_HINT
-"""What to do where nothing is trimmed by age, because clocks disagree."""
+T = TypeVar("T")
 
 
 class ClassRefusal(NamedTuple):
     """Why a method of the object class did not run.
 
     Attributes:
-        purpose: ``read`` or ``write``: what the method does.
-        object: that it was called on.
+        purpose: ``read`` or ``write``, the kind of method.
+        object: the object on which it was called.
         code: the store's answer, a negative errno.
         loaded: whether the OSD has the class, and so refuses this client or this object.
     """
@@ -87,17 +94,17 @@ class ClassRefusal(NamedTuple):
 
     @property
     def error(self) -> ZlogError:
-        """What a log would raise."""
+        """The error that a log would raise."""
         return from_errno(self.code, f"calling the object class on {self.object}")
 
 
 def check_class(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> ClassRefusal | None:
-    """Run a method that reads and, if the store can be written, one that does so in vain.
+    """Call a method that reads and, in a writable store, one that would write but finds nothing.
 
-    Returns the first refusal; None where there is none.
+    Returns the first refusal, or None.
     """
     calls = [("read", "sequencer_find", messages.sequencer_find())]
-    if not store.read_only:  # withdraws an address that no sequencer has, from any object
+    if not store.read_only:  # no sequencer has this address
         address = messages.sequencer_withdraw("tcp://nobody.invalid:1")
         calls.append(("write", "sequencer_withdraw", address))
     for purpose, method, request in calls:
@@ -109,90 +116,54 @@ def check_class(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> Cla
     return None
 
 
-def osd_versions(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> Osds:
-    """Return what each OSD of a cluster has of the class.
-
-    One object for each is made for a moment, in the store's pool and namespace; a process that is
-    killed then leaves it, a ``zlog-probe.*`` that can be removed. Of a large cluster not every OSD
-    is found. Clients whose caps allow no ``seal`` and ``remove`` learn nothing.
-
-    Args:
-        store: on Ceph, that leaves all methods to the OSDs (``class=require``).
-        timeout: see above, for each step.
-
-    Raises:
-        StoreUnavailable: the monitors refuse to tell which OSD serves what.
-    """
-    return drive(versions.osd_versions(BlockingIo(store), timeout))
-
-
-def stored_formats(
-    store: Store, name: str, *, timeout: float | None = TIMEOUT_SECONDS
-) -> dict[str, Format]:
-    """Return in which versions the newest of a log's stored values are, by kind.
-
-    Args:
-        store: that holds the log.
-        name: of the log.
-        timeout: see above, for each step.
-
-    Raises:
-        LogNotFound: no such log.
-        ClassNotLoaded: the caps do not allow to look (``salvage``).
-    """
-    with Log.open(store, name, timeout=timeout) as log:
-        return drive(versions.stored_formats(BlockingIo(store), log.view, timeout))
-
-
 def ask_monitors(
     store: Store, prefix: str, *, timeout: float | None = TIMEOUT_SECONDS, **arguments: str
 ) -> Any:
-    """Return the answer of the cluster's monitors to a command, as JSON has it.
+    """Run a command in the cluster's monitors, and return its parsed JSON.
 
     Args:
-        store: on Ceph.
+        store: a store on Ceph.
         prefix: the command, such as ``osd pool ls``.
-        timeout: see above.
         arguments: of the command.
 
     Raises:
         StoreTimeout: no answer came in time.
-        StoreUnavailable: the monitors refuse, or the store has none.
+        StoreUnavailable: the monitors refuse, or the store is not on Ceph.
     """
     io = BlockingIo(store)
     return drive(monitor.ask(io, deadline_of(io, timeout), prefix, **arguments))
 
 
 def announced_sequencer(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> str:
-    """Return the address of the sequencer that offers itself in the store; empty if none does."""
+    """Return the address of the sequencer that is announced in the store, or an empty string."""
     io = BlockingIo(store)
     return drive(Directory(io).sequencer(deadline_of(io, timeout)))
-
-
-def check_sequencer_address(address: str) -> str:
-    """Return a sequencer's address in full: ``tcp://HOST:PORT`` where ``HOST:PORT`` was given.
-
-    Raises:
-        ValueError: it is none.
-    """
-    return parse_given_address(address)
 
 
 def announce_sequencer(
     store: Store, address: str, *, timeout: float | None = TIMEOUT_SECONDS
 ) -> None:
-    """Offer a sequencer to the store's writers, as it does itself when it starts.
+    """Announce a sequencer to the store's writers, as it does itself when it starts.
 
     Args:
-        store: see there.
+        store: where to announce it.
         address: ``[tls://]HOST:PORT``.
-        timeout: see above.
 
     Raises:
-        ValueError: it is no address.
+        ValueError: the address is invalid.
     """
     io = BlockingIo(store)
-    drive(Directory(io).announce(parse_given_address(address), deadline_of(io, timeout)))
+    drive(Directory(io).announce(check_sequencer_address(address), deadline_of(io, timeout)))
+
+
+def _ask_logs(
+    store: Store, names: Iterable[str], timeout: float | None, ask: Callable[[Log], T]
+) -> dict[str, T]:
+    found: dict[str, T] = {}
+    for name in names:
+        with contextlib.suppress(LogNotFound), Log.open(store, name, timeout=timeout) as log:
+            found[name] = ask(log)
+    return found
 
 
 def views_of(
@@ -201,24 +172,16 @@ def views_of(
     """Return the newest views of logs, by name.
 
     Args:
-        store: that holds the logs.
-        names: of the logs; one that is not there is left out.
-        timeout: for each of them.
+        names: of the logs; those that do not exist are skipped.
+        timeout: for each log.
     """
-    found: dict[str, View] = {}
-    for name in names:
-        with (
-            contextlib.suppress(LogNotFound),
-            Log.open(store, name, timeout=timeout) as log,
-        ):
-            found[name] = log.view
-    return found
+    return _ask_logs(store, names, timeout, lambda log: log.view)
 
 
 def room_inside(store: Store) -> int:
-    """Return how many bytes of data fit into an embedded store's file without making it larger.
+    """Return how many more bytes of data fit into an embedded store's file before it grows.
 
-    Other stores have no such file: 0.
+    Other stores have no such file, and 0 is returned.
     """
     return store.room_inside() if isinstance(store, EmbeddedStore) else 0
 
@@ -226,12 +189,11 @@ def room_inside(store: Store) -> int:
 def unfinished_removals(
     store: Store, names: Iterable[str], *, timeout: float | None = TIMEOUT_SECONDS
 ) -> dict[str, LogNotFound]:
-    """Return what opening logs raises that were removed and of which objects are left, by name.
+    """Return the error of opening each log whose removal is not finished, by name.
 
     Args:
-        store: that holds the logs.
         names: of the logs, as the store lists them.
-        timeout: for each of them.
+        timeout: for each log.
     """
     found: dict[str, LogNotFound] = {}
     for name in names:
@@ -246,44 +208,38 @@ def unfinished_removals(
 def retention_doubts(
     store: Store, names: Iterable[str], *, timeout: float | None = TIMEOUT_SECONDS
 ) -> dict[str, str]:
-    """Return the logs that are trimmed by age of which clocks disagree, and how these do.
+    """Return how clocks disagree, for each log that is trimmed by age and whose clocks do.
 
     Args:
-        store: that holds the logs.
-        names: of the logs; one that is not there is left out.
-        timeout: for each of them.
+        names: of the logs; those that do not exist are skipped.
+        timeout: for each log.
     """
-    found: dict[str, str] = {}
-    for name in names:
-        with (
-            contextlib.suppress(LogNotFound),
-            Log.open(store, name, timeout=timeout) as log,
-        ):
-            aged = (log.retention.age, log.retention.compact_after) != (None, None)
-            doubt = log.retention_report().doubt if aged else ""
-            if doubt:
-                found[name] = doubt
-    return found
+
+    def doubt(log: Log) -> str:
+        aged = (log.retention.age, log.retention.compact_after) != (None, None)
+        return log.retention_report().doubt if aged else ""
+
+    doubts = _ask_logs(store, names, timeout, doubt)
+    return {name: found for name, found in doubts.items() if found}
 
 
 def sequencer_status(
     address: str, *, url: str = "", timeout: float | None = TIMEOUT_SECONDS
 ) -> dict[str, Any]:
-    """Return what a sequencer says of itself: its role, its logs, its rates.
+    """Return the status of a sequencer: its role, its logs, its rates.
 
     Args:
         address: ``[tcp://|tls://]HOST:PORT``.
-        url: of a store, which may name what to show and to trust; else the environment does.
-        timeout: see above.
+        url: of a store; it may name credentials, which otherwise come from the environment.
 
     Raises:
-        ValueError: it is no address.
-        SequencerUnavailable: no sequencer answers there.
+        ValueError: the address is invalid.
+        SequencerUnavailable: no sequencer answers at the address.
     """
-    client = BlockingSequencer(parse_given_address(address), Credentials.of(url))
+    client = BlockingSequencer(check_sequencer_address(address), Credentials.of(url))
     try:
         return drive(client.status(Deadline(timeout)))
-    except (SequencerRefused, LinkLost, OtherProtocol):  # it is there; the error says what is wrong
+    except (SequencerRefused, LinkLost, OtherProtocol):  # it runs; the error says what is wrong
         raise
     except SequencerUnavailable as error:
         where = address.rpartition("://")[2]
@@ -294,11 +250,11 @@ def sequencer_status(
 
 
 class Forgotten(NamedTuple):
-    """What named a sequencer until it was forgotten.
+    """The references to a sequencer that were removed.
 
     Attributes:
-        offered: whether it was on offer in the store.
-        logs: whose views named it, and that go on without it.
+        offered: whether it was announced in the store.
+        logs: the logs whose views named it; they continue without it.
     """
 
     offered: bool
@@ -308,22 +264,22 @@ class Forgotten(NamedTuple):
 def forget_sequencer(
     store: Store, address: str, *, timeout: float | None = TIMEOUT_SECONDS
 ) -> Forgotten:
-    """Take back the offer of a sequencer that is gone, and have its logs go on without it.
+    """Withdraw the announcement of a sequencer that is gone, and have its logs continue without it.
 
-    One that lives all the same, out of reach of this client, loses nothing for long: it announces
-    itself again, and takes logs up again when their writers ask.
+    A sequencer that runs, but that this client can't reach, recovers: it announces itself again,
+    and serves logs again when their writers ask.
 
     Args:
-        store: that names it.
+        store: names the sequencer.
         address: ``[tcp://|tls://]HOST:PORT``.
         timeout: for each step, and for each log.
 
     Raises:
-        ValueError: it is no address.
-        ZlogError: it answers; or nothing names it; or the first failure with a log, which keeps it
-            from no other.
+        ValueError: the address is invalid.
+        ZlogError: the sequencer answers; nothing names it; or changing a log failed. Then all other
+            logs were changed, and the first failure is raised.
     """
-    address = parse_given_address(address)
+    address = check_sequencer_address(address)
     _check_gone(address, store.url, timeout)
     io = BlockingIo(store)
     directory = Directory(io)
@@ -346,8 +302,8 @@ def forget_sequencer(
         raise failures[0]
     if not (offered or released):
         raise ZlogError(
-            f"{address} is not on offer in {store.url}, and no log names it",
-            hint="`zlog doctor` names sequencers that do not answer.",
+            f"{address} is not announced in {store.url}, and no log names it",
+            hint="`zlog doctor` lists sequencers that do not answer.",
         )
     return Forgotten(offered, tuple(released))
 
@@ -360,21 +316,21 @@ def _check_gone(address: str, url: str, timeout: float | None) -> None:
     except SequencerUnavailable:
         return
     raise ZlogError(
-        f"{address} answers: it is not gone",
-        hint="Stop it with SIGTERM, and it takes its offer back by itself.",
+        f"the sequencer {address} is running",
+        hint="Stop it with SIGTERM. It then withdraws its announcement by itself.",
     )
 
 
 def extension_file() -> str:
-    """Return where the compiled part of this package with the embedded store is."""
+    """Return the path of this package's extension module that contains the embedded store."""
     return local.__file__
 
 
 def librados_file() -> str:
-    """Load librados, as stores on Ceph do; return where it is.
+    """Load librados as stores on Ceph do, and return its path.
 
     Raises:
-        StoreUnavailable: there is none on this machine, or it is too old.
+        StoreUnavailable: librados is not installed on this machine, or is too old.
     """
     from zlog._native.rados import find_librados
 

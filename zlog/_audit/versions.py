@@ -1,4 +1,4 @@
-"""Which versions are at work: of the object class in each OSD, and of what a log has stored."""
+"""The versions in use: of the object class in each OSD, and of a log's stored values."""
 
 from __future__ import annotations
 
@@ -7,28 +7,31 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from zlog._base.codes import Code
-from zlog._base.io import Call, Io, Reply, deadline_of
+from zlog._base.io import Call, deadline_of
 from zlog._base.monitor import ask, placement
 from zlog._base.names import head_object
+from zlog._io import BlockingIo, drive
+from zlog._lifecycle import find_log
 from zlog._native import messages
 from zlog._native.local import MemoryStore
-from zlog.view import View
+from zlog.limits import TIMEOUT_SECONDS
+from zlog.store import Store
 
 _NAMES_MAX = 256
-"""How many names are tried to find one for each OSD: each is a question to the monitors."""
+"""Object names to try until each OSD serves one. Each name is a request to the monitors."""
 
 NO_METHOD = "doctor"
-"""A method that the class does not have. An OSD that can load the class says that to every client:
-it looks for the method before it looks at caps and at the object."""
+"""A method that the class does not have. An OSD that can load the class returns EOPNOTSUPP to every
+client, since it looks up the method before it checks caps and the object."""
 
 
 class ClassVersion(NamedTuple):
-    """What runs the methods of the class.
+    """The version of an object class.
 
     Attributes:
-        release: of zlog; empty for a class from before it could tell.
+        release: of zlog; empty for a class from before the method ``version``.
         protocol: grows with each method, and with each field of a message.
-        formats: the newest versions of what is stored that it understands, by kind.
+        formats: the newest version of each kind of stored value that the class can read.
     """
 
     release: str = ""
@@ -44,8 +47,9 @@ class Osds(NamedTuple):
 
     Attributes:
         versions: of their classes.
-        refusals: of those that lack the class, may not load it, or do not answer: a negative errno.
-        silent: those that were not asked, since no object was found that they serve.
+        refusals: the negative errno of each OSD that lacks the class, may not load it, or does not
+            answer.
+        silent: OSDs that were not asked, because no object name that they serve was found.
     """
 
     versions: dict[int, ClassVersion]
@@ -54,85 +58,95 @@ class Osds(NamedTuple):
 
 
 class Format(NamedTuple):
-    """With which version a value is stored, and the oldest one that can read it."""
+    """The version of a stored value, and the oldest version that can read it."""
 
     version: int
     compat: int
 
 
 def own_version() -> ClassVersion:
-    """Return what this package has, for where it runs methods itself."""
+    """Return the version of the methods in this package, for stores that run them in the client."""
     with MemoryStore() as store:
         store.execute("any", "seal", messages.seal(1, 1, 0, True))
-        return _told(store.execute("any", "version", messages.version())[1])
+        return _decode(store.execute("any", "version", messages.version())[1])
 
 
-def _told(reply: bytes) -> ClassVersion:
-    told = messages.version_reply(reply)
-    return ClassVersion(told.release, told.protocol, dict(told.formats))
+def _decode(reply: bytes) -> ClassVersion:
+    found = messages.version_reply(reply)
+    return ClassVersion(found.release, found.protocol, dict(found.formats))
 
 
-async def osd_versions(io: Io, timeout: float | None) -> Osds:
-    """Ask each OSD that serves objects of the store, by an object that is there for a moment.
+def osd_versions(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> Osds:
+    """Return the version of the class in each OSD of a cluster.
 
-    Args:
-        io: over a store on Ceph that leaves all methods to the OSDs.
-        timeout: of each step, in seconds.
-    """
-    found = Osds({}, {}, [])
-    osds = {int(number) for number in await ask(io, deadline_of(io, timeout), "osd ls")}
-    prefix = f"zlog-probe.{io.token(4).hex()}"
-    for number in range(_NAMES_MAX):
-        name = f"{prefix}.{number}"
-        osd = (await placement(io, name, deadline_of(io, timeout))).primary
-        if osd not in osds:
-            continue
-        osds.remove(osd)
-        version = await _probe(io, name, timeout)
-        if isinstance(version, ClassVersion):
-            found.versions[osd] = version
-        else:
-            found.refusals[osd] = version
-        if not osds:
-            break
-    return found._replace(silent=sorted(osds))
-
-
-async def _probe(io: Io, name: str, timeout: float | None) -> ClassVersion | int:
-    """Return which class the OSD has that serves an object of that name, or its refusal's errno."""
-
-    async def call(method: str, request: bytes) -> Reply:
-        return (await io.execute([Call(name, method, request)], deadline_of(io, timeout)))[0]
-
-    made = await call("seal", messages.seal(1, 1, 0, True))
-    if made.code == -errno.EPERM and (await call(NO_METHOD, b"")).code == -errno.EOPNOTSUPP:
-        return -errno.EACCES
-    if made.code != Code.OK:
-        return made.code
-    try:
-        reply = await call("version", messages.version())
-    finally:
-        await call("remove", messages.remove(1))
-    if reply.code == -errno.EOPNOTSUPP:
-        return ClassVersion()
-    return _told(bytes(reply.payload)) if reply.code == Code.OK else reply.code
-
-
-_VIEW_BEGIN = 14
-"""Where a stored view begins: behind the envelope's head of 10 bytes, and the view's length."""
-
-
-async def stored_formats(io: Io, view: View, timeout: float | None) -> dict[str, Format]:
-    """Return in which versions the newest of a log's stored values are, by kind.
+    This makes and removes one object per OSD in the store's pool and namespace. A process that is
+    killed before the removal leaves an object ``zlog-probe.*``, which may be removed by hand. In a
+    large cluster not every OSD is found. A client whose caps do not allow ``seal`` and ``remove``
+    gets refusals only.
 
     Args:
-        io: the world.
-        view: of the log.
+        store: a store on Ceph that leaves all methods to the OSDs (``class=require``).
         timeout: of each step, in seconds.
 
     Raises:
-        ClassNotLoaded: the caps do not allow to look.
+        StoreUnavailable: the monitors refuse to say which OSD serves which object.
     """
+    io = BlockingIo(store)
+    versions: dict[int, ClassVersion] = {}
+    refusals: dict[int, int] = {}
+    left = {int(number) for number in drive(ask(io, deadline_of(io, timeout), "osd ls"))}
+    prefix = f"zlog-probe.{io.token(4).hex()}"
+    for number in range(_NAMES_MAX):
+        name = f"{prefix}.{number}"
+        osd = drive(placement(io, name, deadline_of(io, timeout))).primary
+        if osd in left:
+            left.remove(osd)
+            version = _probe(store, name, timeout)
+            if isinstance(version, ClassVersion):
+                versions[osd] = version
+            else:
+                refusals[osd] = version
+        if not left:
+            break
+    return Osds(versions, refusals, sorted(left))
+
+
+def _probe(store: Store, name: str, timeout: float | None) -> ClassVersion | int:
+    """Return the class version of the OSD that serves an object name, or its refusal's errno."""
+    code, _ = store.execute(name, "seal", messages.seal(1, 1, 0, True), timeout)
+    if code == -errno.EPERM:
+        answer, _ = store.execute(name, NO_METHOD, b"", timeout)
+        return -errno.EACCES if answer == -errno.EOPNOTSUPP else code
+    if code != Code.OK:
+        return code
+    try:
+        code, reply = store.execute(name, "version", messages.version(), timeout)
+    finally:
+        store.execute(name, "remove", messages.remove(1), timeout)
+    if code == -errno.EOPNOTSUPP:
+        return ClassVersion()
+    return _decode(reply) if code == Code.OK else code
+
+
+_VIEW_BEGIN = 14
+"""Offset of a stored view: after the 10 bytes of the envelope's head, and the view's length."""
+
+
+def stored_formats(
+    store: Store, name: str, *, timeout: float | None = TIMEOUT_SECONDS
+) -> dict[str, Format]:
+    """Return the versions in which the newest values of a log are stored, by kind of value.
+
+    Args:
+        store: holds the log.
+
+    Raises:
+        LogNotFound: the log does not exist.
+        ClassNotLoaded: the caps do not allow the method ``salvage``.
+    """
+    io = BlockingIo(store)
+    deadline = deadline_of(io, timeout)
+    view = drive(find_log(io, name, deadline))
     head, stripe = head_object(view.log), next(view.objects(view.live_stripe)).name
     asked: dict[str, tuple[str, bytes, int | None]] = {
         "head": (head, b"zlog.head", None),
@@ -140,19 +154,19 @@ async def stored_formats(io: Io, view: View, timeout: float | None) -> dict[str,
         "header": (stripe, b"zlog.header", None),
     }
     top = Call(stripe, "max_position", messages.max_position(view.epoch))
-    (reply,) = await io.execute([top], deadline_of(io, timeout))
+    (reply,) = drive(io.execute([top], deadline))
     if reply.code == Code.OK:
         highest = messages.max_position_reply(reply.payload).highest
         asked |= {} if highest is None else {"record": (stripe, b"", highest)}
     calls = [
-        Call(name, "salvage", messages.salvage(key, position))
-        for name, key, position in asked.values()
+        Call(owner, "salvage", messages.salvage(key, position))
+        for owner, key, position in asked.values()
     ]
     found = {}
-    for kind, reply in zip(asked, await io.execute(calls, deadline_of(io, timeout)), strict=True):
+    for kind, reply in zip(asked, drive(io.execute(calls, deadline)), strict=True):
         if reply.code == -errno.EPERM:
             reply.check(f"salvage on the objects of log {view.log!r}")
-        if reply.code == Code.OK:  # what was trimmed or is damaged tells nothing
+        if reply.code == Code.OK:  # other codes mean trimmed or damaged
             value = messages.salvage_reply(reply.payload).value
             begin = _VIEW_BEGIN if kind == "view" else 0
             found[kind] = Format(*value[begin : begin + 2])
