@@ -1,7 +1,7 @@
 """Every error that zlog raises.
 
-An error says what happened, to which log, object or position, and carries in ``hint`` what to do
-about it. ``retryable`` tells whether the same call may succeed later by itself.
+An error says what happened to which log, object or position. ``hint`` says what to do about it, and
+``retryable`` whether the same call may succeed later.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class ZlogError(Exception):
-    """Base class of everything that zlog raises on purpose.
+    """Base class of zlog's errors.
 
     Attributes:
-        hint: what the reader of the message can do, one sentence.
-        retryable: whether the same call may succeed later by itself.
-        positions: for a failed append of several entries, the position of each entry that was
-            acknowledged before the failure, and None for the others; empty for other calls.
-        call: which method of the object class failed, on which object; empty if none did.
+        hint: what to do about it.
+        retryable: whether the same call may succeed later without a change.
+        positions: after a failed append of several entries, the position of each acknowledged
+            entry, and None for the others; empty for other calls.
+        call: the method of the object class that failed, and its object; empty if none did.
     """
 
     hint: str = "Run `zlog doctor` to see which part is not working."
@@ -39,10 +39,10 @@ class ZlogError(Exception):
 
 
 class StaleEpoch(ZlogError):
-    """An operation carried an epoch below the one its object was sealed with (CORFU, section 2.2).
+    """An operation had a lower epoch than its object was sealed with (CORFU, section 2.2).
 
-    The client refreshes its view and tries again by itself; this error surfaces only when the
-    whole time budget went by in doing so. ``epoch`` is the newer epoch, 0 when unknown.
+    The client refreshes its view and retries; this error is raised only if it has used up its time
+    budget. ``epoch`` is the newer epoch, 0 if unknown.
     """
 
     hint = "The log's layout is changing; try again."
@@ -54,9 +54,9 @@ class StaleEpoch(ZlogError):
 
 
 class InvalidEpoch(ZlogError):
-    """A seal or a view came with an epoch that is not above the installed one.
+    """A seal or a view had an epoch that is not above the installed one.
 
-    Another client is changing the layout at the same time, and won.
+    Another client was faster to change the layout.
     """
 
     hint = "Another client is changing the log's layout; try again."
@@ -70,15 +70,15 @@ class InvalidTag(ZlogError, ValueError):
 
 
 class AlreadyWritten(ZlogError):
-    """The position holds an entry, so it is not filled."""
+    """The position holds an entry, so it can't be filled."""
 
-    hint = "Read the position: its writer was first."
+    hint = "Read the position. Its writer was faster."
 
 
 class NotWritten(ZlogError):
-    """The position holds nothing yet: a hole, or not handed out so far."""
+    """The position is a hole, or was not granted yet."""
 
-    hint = "Wait for its writer; below the tail, fill it if the writer is gone (`zlog fill`)."
+    hint = "Wait for its writer, or if that is gone, fill the position (`zlog fill`)."
     retryable = True
 
 
@@ -89,84 +89,82 @@ class _HoldsNoEntry(ZlogError):
 
 
 class Invalidated(_HoldsNoEntry):
-    """The position was filled or trimmed and holds no entry, for ever.
+    """The position was filled or trimmed, and will never hold an entry.
 
     Attributes:
-        gap: for a read of one position: which of the two, and who filled it, when and why.
+        gap: from a read of one position: whether it was filled or trimmed, by whom and when.
     """
 
-    hint = "Go on with the next position; `read_range` and `follow` do so and report a Gap."
+    hint = "Continue with the next position; `read_range` and `follow` do, and report a Gap."
 
 
 class BeyondTail(ZlogError, ValueError):
-    """A fill, a trim or a cursor would reach positions that were not handed out yet."""
+    """A fill, a trim or a cursor would reach positions that were not granted yet."""
 
-    hint = "Go no further than the tail (`zlog info LOG`): what comes is not handed out yet."
+    hint = "Use a position up to the tail (`zlog info LOG`)."
 
 
-class HeldByCursor(ZlogError):
-    """A trim would pass what a reader with a named cursor has not read yet. Nothing was trimmed.
+class _AtCursor(ZlogError):
+    def __init__(self, message: str, *, position: int, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.position = position
+
+
+class HeldByCursor(_AtCursor):
+    """A trim would pass positions that a reader with a cursor has not read. Nothing was trimmed.
 
     Attributes:
-        position: the lowest cursor's position; a trim to it is fine.
+        position: of the lowest cursor; a trim to it is allowed.
     """
 
     hint = (
         "Wait for the reader (`zlog cursor ls LOG`), remove its cursor if no reader uses it any"
-        " more, or trim all the same: `past_cursors=True`, `zlog trim --past-cursors`."
+        " more, or trim anyway: `past_cursors=True`, `zlog trim --past-cursors`."
     )
-
-    def __init__(self, message: str, *, position: int, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.position = position
 
 
 class CursorNotFound(ZlogError, LookupError):
-    """The log has no cursor of this name, or it was removed meanwhile."""
+    """The log has no cursor of this name, or it was removed."""
 
-    hint = "`zlog cursor ls LOG` lists the log's cursors, `zlog cursor set LOG NAME P` makes one."
+    hint = "`zlog cursor ls LOG` lists the log's cursors, `zlog cursor set LOG NAME P` creates one."
 
 
-class CursorAhead(ZlogError):
-    """A commit would move a cursor back: another reader of the same name has come further.
+class CursorAhead(_AtCursor):
+    """A commit would move a cursor back: another reader of the same name is ahead.
 
     Attributes:
-        position: where the cursor is, and stays.
+        position: of the cursor, which is unchanged.
     """
 
-    hint = "Let one reader at a time work with a cursor; `reset` moves it back on purpose."
-
-    def __init__(self, message: str, *, position: int, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.position = position
+    hint = "Let one reader at a time use a cursor; `reset` moves it back on purpose."
 
 
 class DeliverySuperseded(ZlogError):
-    """An attempt at a delivery is not the last one: another has begun, or the batch is done.
+    """A later attempt at this delivery has begun, or the batch is done.
 
-    What this attempt has appended counts, and the other one goes on from there.
+    The entries that this attempt has appended count, and the other attempt appends the rest.
     """
 
-    hint = "Let the other one do it; deliver the same part again only if that one is gone."
+    hint = "Leave it to the other attempt; deliver the part again only if that one is gone."
 
 
 class DeliveryDiffers(ZlogError):
-    """A delivery was repeated with other entries than before. What is in the log stays there.
+    """A delivery was repeated with other entries than before.
 
-    The entries that were given this time are in the log now, and others as well.
+    The log now contains the entries of both attempts.
     """
 
     hint = (
-        "Deliver the same entries each time, in any order: what makes them must not depend on"
-        " time, chance or on how the work is divided into parts."
+        "Deliver the same entries each time, in any order: they must not depend on time, chance or"
+        " the division into parts."
     )
 
 
 class AppendRefused(ZlogError):
     """The log takes no appends of this client.
 
-    It is a mirror, whose entries come from its source; another client is its exclusive writer; or
-    it is read-only.
+    It is a mirror, which takes entries from its source only; it has another exclusive writer; or it
+    is read-only.
     """
 
     hint = (
@@ -176,45 +174,44 @@ class AppendRefused(ZlogError):
 
 
 class Fenced(ZlogError):
-    """The writer is not the exclusive writer of its log any more, and never will be again.
+    """The writer has lost its exclusive log for good.
 
-    Another one has taken the log, it was given back, or it was made read-only. What this writer has
-    confirmed is in the log; an append that was under way may be.
+    Another writer has taken the log, it was released, or it was made read-only. Confirmed entries
+    of this writer are in the log; appends in flight may be.
     """
 
     hint = (
-        "Stop writing. A new writer (`log.writer()`) takes the log back, and fences the one that"
-        " has it; a log that is read-only is opened first (`log.writable()`)."
+        "Stop writing. A new writer (`log.writer()`) takes the log and fences its present writer."
+        " A read-only log must be made writable first (`log.writable()`)."
     )
 
 
 class CopyDiffers(ZlogError):
-    """An import or a mirror can't go on: the target is no copy of the source, position by position.
+    """An import or a mirror can't continue, because the target is not a copy of the source.
 
-    What the target holds stays as it is.
+    The target is not changed.
     """
 
-    hint = "Copy to a log that is not there yet: `zlog import NAME`, `zlog mirror --as NAME`."
+    hint = "Copy to a new log: `zlog import NAME`, `zlog mirror --as NAME`."
 
 
 class ExportDamaged(ZlogError):
-    """An export is cut short or damaged, or no export. What lies before that can be imported."""
+    """A file is truncated, damaged, or not an export. Entries before the damage can be imported."""
 
     hint = (
-        "Get the whole file, and import that: it goes on where this one ended. If there is none,"
-        " `zlog access promote LOG` makes a log of its own of what was imported."
+        "Import the complete file: it continues where this one ended. Without one,"
+        " `zlog access promote LOG` makes a log of its own of the imported entries."
     )
 
 
 class LogNotFound(ZlogError, LookupError):
-    """No log of this name is in the store.
+    """The store has no log of this name.
 
     Attributes:
-        removing: whether objects of a removed log are left: its removal is under way, or its client
-            died, or may not take all steps of it.
+        removing: whether objects of a removed log are left, because its removal is not finished.
     """
 
-    hint = "`zlog ls` lists the logs of the store, `zlog create LOG` makes one."
+    hint = "`zlog ls` lists the logs of the store, `zlog create LOG` creates one."
 
     def __init__(self, message: str, *, hint: str | None = None, removing: bool = False) -> None:
         super().__init__(message, hint=hint)
@@ -222,7 +219,7 @@ class LogNotFound(ZlogError, LookupError):
 
 
 class LogExists(ZlogError):
-    """A log of this name is in the store already."""
+    """The store already has a log of this name."""
 
     hint = "Open it, choose another name, or remove it first (`zlog rm LOG`)."
 
@@ -234,100 +231,100 @@ class EntryTooLarge(ZlogError, ValueError):
 
 
 class CorruptEntry(_HoldsNoEntry):
-    """Stored bytes failed their checksum, or an object of the log is gone. Never wrong bytes.
+    """Stored bytes failed their checksum, or an object of the log is gone.
 
     Attributes:
-        gap: for a read of one position: which of the two, and of which object.
+        gap: from a read of one position: the reason and the object.
     """
 
     hint = "Run `zlog check LOG`; on Ceph also look for scrub errors (`ceph health detail`)."
 
 
 class ForgedEntry(_HoldsNoEntry):
-    """What is stored at the position is no entry that a writer with the log's key has put there.
+    """The stored entry was not written at this position by a writer with the log's key.
 
-    The bytes are intact: they fit their checksum, and not their MAC. They were changed, or come
-    from another position or log. Never their data.
+    Its checksum is right, but its MAC is wrong. It was changed, or moved from another position or
+    log. Its data is not returned.
 
     Attributes:
-        gap: for a read of one position: the position.
+        gap: from a read of one position: the position.
     """
 
     hint = (
-        "Someone who can write to the store, and has not the key, has put it there: see who can."
+        "Someone without the key has written to the store: find out who can."
         " `zlog check LOG` with the key finds all such entries."
     )
 
 
 class KeyNeeded(ZlogError):
-    """The log's entries have MACs, and this client was not given the key to make or check them.
+    """The log's entries have MACs, but this client has no key.
 
-    What needs no data goes on without it, such as trimming or asking for the tail.
+    Calls that need no data, such as trims or reading the tail, work without it.
     """
 
     hint = "Give the key: `mac_key=` when opening the log, `zlog --mac-key-file FILE`."
 
 
 class WrongKey(ZlogError):
-    """The log's entries have MACs of another key than this client was given. Nothing is damaged."""
+    """The log's entries have MACs of another key than this client's. Nothing is damaged."""
 
-    hint = "Give the key that the log was made with. Its id, and that of yours, are in the message."
+    hint = "Give the key that the log was created with. The message has the ids of both keys."
 
 
 class MacsMissing(ZlogError):
-    """This client was given a key, and the log says that its entries have no MACs.
+    """This client was given a key, but the log's head says that entries have no MACs.
 
-    So nothing in it is known to come from a writer with the key, and it is not read or written.
+    So no entry is known to come from a writer with the key, and the log is not read or written.
     """
 
     hint = (
-        "If the log was made without a key, open it without. If it was made with one, the store's"
-        " owner has changed its head: restore it, and see who can write to the store."
+        "If the log was created without a key, open it without one. Otherwise the store's owner"
+        " has changed its head: restore it, and find out who can write to the store."
     )
 
 
 class UnsupportedVersion(_HoldsNoEntry):
-    """A newer version of zlog made what is stored, or what was sent. Nothing is damaged.
+    """A stored value or a message needs a newer version of zlog. Nothing is damaged.
 
     Attributes:
-        gap: for a read of one position: the position, which this version can't read.
+        gap: from a read of one position: the position, which this version can't read.
     """
 
-    hint = "Upgrade this zlog; on Ceph also libcls_zlog.so on every OSD host (`zlog doctor`)."
+    hint = "Upgrade this zlog, and on Ceph libcls_zlog.so on every OSD host (`zlog doctor`)."
 
 
 class LogExhausted(ZlogError):
-    """The log has no position left: its last one is taken, or its tail was moved there.
+    """The log has no free position: its last one is taken, or its tail was moved there.
 
-    No log comes there by appends. An object class from before there were bounds let hostile clients
-    move the tail.
+    No log gets there by appends. Old versions of the object class let hostile clients move the
+    tail.
     """
 
-    hint = "Bring the tail back to where the entries end: `zlog reconfigure LOG --rescue`."
+    hint = "Move the tail back to where the entries end: `zlog reconfigure LOG --rescue`."
 
 
 class LimitReached(ZlogError):
-    """The log, or a source of deliveries to it, has as many of something as it may have."""
+    """The log, or a source of deliveries to it, has reached a limit."""
 
 
 class StoreUnavailable(ZlogError):
-    """The store did not carry out an operation: unreachable, full, closed, or not permitted."""
+    """The store is unreachable, full or closed, or does not permit the operation."""
 
     retryable = True
 
 
 class ReentrantCall(ZlogError, RuntimeError):
-    """A signal handler or a finalizer has called zlog over a call of its own thread.
+    """A signal handler or finalizer has called zlog while it interrupted another call.
 
     The new call would wait for the interrupted one, which can only continue after it. Nothing was
     sent.
     """
 
-    hint = "Set a flag in the handler, and call zlog where the program looks at it."
+    hint = "Set a flag in the handler, and call zlog where the program checks the flag."
 
 
 class StoreReadOnly(ZlogError):
-    """A call would write to a store that was opened to be read only. Nothing was changed."""
+    """A call would write to a store that was opened read-only. Nothing was changed."""
 
     hint = "Open the store without ?mode=ro, as a user who may write to it."
 
@@ -335,9 +332,8 @@ class StoreReadOnly(ZlogError):
 class StoreTimeout(StoreUnavailable, TimeoutError):
     """The time budget ended before the store answered.
 
-    For an append this means *indeterminate*: the entry may or may not be in the log, at one
-    position at most. So an append raises it, too, where the store does answer, and can't tell: a
-    newer version of zlog stored what is at the entry's position.
+    The entry of an append may or may not be in the log, at one position at most. So an append also
+    raises it if the store can't tell, because a newer version of zlog wrote the entry's position.
     """
 
     hint = (
@@ -348,7 +344,7 @@ class StoreTimeout(StoreUnavailable, TimeoutError):
 class SequencerUnavailable(ZlogError):
     """The sequencer that the log's view names does not answer."""
 
-    hint = "Start one (`zlog seqr`), or wait: writers go on without one after a few seconds."
+    hint = "Start one (`zlog seqr`), or wait: writers continue without one after a few seconds."
     retryable = True
 
 
@@ -359,10 +355,10 @@ class SequencerTimeout(SequencerUnavailable, TimeoutError):
 
 
 class SequencerRefused(SequencerUnavailable):
-    """Sequencer and client don't trust each other: a token, a certificate, or a file with one.
+    """Sequencer and client don't trust each other, because of a token or a certificate.
 
-    It stays so until the configuration changes. Appends fail then, and no client brings in a
-    view without the sequencer because of it; reading goes on without its help.
+    Appends fail until the configuration changes; clients do not install a view without the
+    sequencer. Reads continue without it.
     """
 
     hint = "See docs/operating.md, Security; `zlog doctor` checks what this client shows."
@@ -372,25 +368,25 @@ class SequencerRefused(SequencerUnavailable):
 class SequencerBusy(SequencerRefused):
     """The sequencer has reached one of its limits, such as connections from one address.
 
-    It serves others, so no client brings in a view without it because of it: appends wait, and
-    raise this when their time is up. Reading goes on without its help.
+    It serves other clients, so no view without it is installed. Appends wait, and raise this when
+    their time is up. Reads continue without it.
     """
 
     hint = (
-        "Use fewer processes on this host, or raise what it takes: `zlog seqr --connections`,"
+        "Use fewer processes on this host, or raise the limits: `zlog seqr --connections`,"
         " `--connections-per-address`; `zlog seqr status` shows how full it is."
     )
     retryable = True
 
 
 class NotLeader(SequencerUnavailable):
-    """The sequencer that was asked does not lead where the log is, or can't tell whether it does.
+    """The sequencer does not lead in the log's pool, or does not know whether it does.
 
-    Clients look for the one that leads and try again by themselves; this error surfaces only when
-    the whole time budget went by in doing so.
+    Clients look for the leader and retry; this error is raised only if they have used up their time
+    budget.
     """
 
-    hint = "`zlog seqr status` shows who leads."
+    hint = "`zlog seqr status` shows the leader."
 
 
 class ClassNotLoaded(StoreUnavailable):

@@ -36,7 +36,7 @@ def test_holes_are_told_and_are_no_failure(inside: Inside, orders: zlog.Log) -> 
     position = leave_hole(orders)
     orders.append(b"x")
     name = next(orders.view.objects()).name
-    expected = f"hole: position {position} in {name}: handed out, not written\n"
+    expected = f"hole: position {position} in {name}: granted, but not written\n"
     assert inside.ok("check", "orders").decode() == expected
 
 

@@ -125,7 +125,7 @@ def test_an_append_that_stands_twice(filled: zlog.Log) -> None:
     finding = only(filled, FindingKind.DUPLICATE)
     assert finding.serious
     assert finding.positions == range(hole, hole + 2)
-    assert finding.detail == "the same appends stand at positions 17 to 18"
+    assert finding.detail == "the same appends are at positions 17 to 18"
 
 
 def test_an_object_that_holds_other_positions(filled: zlog.Log) -> None:

@@ -1,4 +1,4 @@
-"""Auditing a log while it is used: every position, every object, and what the head says of them."""
+"""The audit of a log while it is used: its head, its objects and all positions."""
 
 from __future__ import annotations
 
@@ -6,23 +6,26 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 from zlog._audit.findings import CheckSummary, Finding, FindingKind, about
 from zlog._audit.inspect import Inspector, walk
-from zlog._audit.macs import MacCheck
 from zlog._audit.orphans import Strays
 from zlog._audit.ranges import BadRows, Doubles, Holes, Window
 from zlog._audit.scrub import Scrub
-from zlog._audit.tag_index import TagIndex
+from zlog._audit.tag_index import check_tag_index
 from zlog._audit.verify import Verifier
-from zlog._base.deadline import Deadline
 from zlog._base.names import head_object
 from zlog._base.settings import Budget
 from zlog._native.audit import Audit
-from zlog._read.read import Reader
+from zlog._read.read import READ_BYTES_MAX, Reader
+from zlog.entry import Gap, GapKind
 from zlog.errors import CorruptEntry
 from zlog.limits import HOLE_TIMEOUT_SECONDS
 from zlog.view import Stripe
 
 _WINDOW_POSITIONS = 1 << 17
-"""Positions looked at in one go, with one operation per stripe object: they take 6 MiB here."""
+"""Positions of one step, with one operation per stripe object. They take 6 MiB of memory."""
+
+_MAC_POSITIONS = 4096
+_MAC_BYTES = 16 << 20
+"""Limits of one read that checks MACs, of all objects together."""
 
 _OBJECT_UNREADABLE = (
     FindingKind.MISSING_OBJECT,
@@ -31,16 +34,15 @@ _OBJECT_UNREADABLE = (
 )
 
 Progress = Callable[[int, int], object]
-"""Takes how many positions were looked at so far, and how many there are."""
+"""Takes the number of positions checked so far, and their total number."""
 
 
 class Checker:
-    """Goes through a log with a bounded number of positions in hand, and gathers findings.
+    """Goes through a log in steps, and yields findings.
 
-    All objects are asked at once, and check the entries' bytes themselves; what comes here are
-    states, and the identities of the appends. Of a log with MACs, whose key no object has, the
-    entries come too. What may be work in progress is reported only when a
-    second look finds it again.
+    All objects check their entries' bytes themselves, at the same time, and return states and
+    append ids. Entries with MACs are read, since no object has the key. States that may be work in
+    progress are reported only if a second look finds them again.
     """
 
     def __init__(
@@ -59,35 +61,33 @@ class Checker:
         self._layout = layout = reader.layout
         self._io = layout.io
         self._progress = progress
-        self._inspector = Inspector(layout, self._deadline)
-        self._strays = Strays(layout, self._deadline) if orphans else None
+        self._reader = reader
+        self._deadline = deadline = budget.deadline  # of one step: an audit has no time limit
+        self._inspector = Inspector(layout, deadline)
+        self._strays = Strays(layout, deadline) if orphans else None
         self._scrubs = [
-            Scrub(layout, self._deadline, heal=heal, any_copy=any_copy)
+            Scrub(layout, deadline, heal=heal, any_copy=any_copy)
             for any_copy in (False, *[True] * copies)
         ]
         self._heal = heal
-        self._tag_index = TagIndex(layout, self._deadline, rebuild=rebuild_index)
-        self._in_vain: dict[str, str] = {}  # objects of which no copy has all, and what to do
+        self._rebuild_index = rebuild_index
+        self._in_vain: dict[str, str] = {}  # why objects could not be healed, by name
         self._lost_detail = "stored bytes are damaged or gone"
         if self._io.store.pool:
             self._lost_detail = "damaged in the primary copy; `--heal` looks for it in the others"
         self._audit = Audit()
-        self._macs = None if layout.macs.missing else MacCheck(reader, self._deadline)
+        self._forged = 0
         self._end = 0
-        self._verifier = Verifier(layout, self._deadline)
+        self._verifier = Verifier(layout, deadline)
         self._findings = self._run()
 
     async def next(self) -> Sequence[Finding] | None:
-        """Return the findings of the next step, perhaps none; None when the audit is done."""
+        """Return the findings of the next step, which may be empty; None at the end."""
         return await anext(self._findings, None)
-
-    def _deadline(self) -> Deadline:
-        """Start the budget of one step: how long a whole audit takes is not known."""
-        return self._budget.deadline()
 
     @property
     def summary(self) -> CheckSummary:
-        """What was looked at so far."""
+        """The totals so far."""
         counts = self._audit.counts
         return CheckSummary(
             positions=sum(counts) - counts.bytes,
@@ -100,7 +100,7 @@ class Checker:
             unreadable=counts.unreadable,
             objects=self._inspector.objects,
             listed=self._strays is not None and self._strays.listed,
-            forged=None if self._macs is None else self._macs.forged,
+            forged=None if self._layout.macs.missing else self._forged,
         )
 
     async def _run(self) -> AsyncIterator[Sequence[Finding]]:
@@ -123,7 +123,9 @@ class Checker:
                 yield [each for each in findings if each not in lost]
         async for findings in self._check_positions():
             yield findings
-        async for findings in self._tag_index.check(self._end):
+        async for findings in check_tag_index(
+            self._layout, self._end, self._deadline, rebuild=self._rebuild_index
+        ):
             yield findings
         if vanished := self._verifier.vanished:
             yield [
@@ -145,11 +147,11 @@ class Checker:
         return findings if self._strays is None else findings + await self._strays.look()
 
     async def _check_tail(self) -> list[Finding]:
-        """Ask for the tail, and compare it with what was taken before."""
+        """Read the tail, and compare it with the positions that were taken before."""
         taken = self._inspector.taken
         try:
             self._end = await self._positions.tail(self._deadline())
-        except CorruptEntry:  # objects that can't tell, as was found, and no sequencer that knows
+        except CorruptEntry:  # damaged objects, as reported, and no sequencer
             self._end = taken
         if self._end >= taken:
             return []
@@ -159,15 +161,14 @@ class Checker:
     async def _check_positions(self) -> AsyncIterator[Sequence[Finding]]:
         holes, doubles = Holes(), Doubles()
         lost = BadRows(FindingKind.LOST, self._lost_detail)
-        newer = "a newer version of zlog stored what is there"
+        newer = "written by a newer version of zlog"
         unreadable = BadRows(FindingKind.UNREADABLE, newer)
         forged = BadRows(FindingKind.FORGED, "not made with the log's key for this position")
         async for window in self._walk("all"):
             yield self._with_reason(lost.take(window, self._audit.lost))
             yield unreadable.take(window, self._audit.unreadable)
             yield doubles.take(window, self._audit.found)
-            if self._macs is not None:
-                yield forged.take(window, await self._macs.look(window))
+            yield forged.take(window, await self._forged_positions(window))
             holes.take(window, self._audit.holes, self._io.monotonic())
             if holes.full:
                 yield await self._settle(holes)
@@ -183,12 +184,31 @@ class Checker:
             async for window in self._walk("search"):
                 yield doubles.compare(window, self._audit.found)
 
+    async def _forged_positions(self, window: Window) -> list[range]:
+        """Return the positions of a window whose entries have wrong MACs, in ascending order."""
+        if self._layout.macs.key is None:
+            return []
+        share = min(READ_BYTES_MAX, max(1, _MAC_BYTES // len(window.refs)))
+        rows: list[range] = []
+        for start in range(window.start, window.end, _MAC_POSITIONS):
+            left: Sequence[int] = range(start, min(start + _MAC_POSITIONS, window.end))
+            while left:
+                found = await self._reader.read_some(left, self._deadline(), bytes_max=share)
+                rows += (
+                    range(position, position + 1)
+                    for position, slot in found.items()
+                    if isinstance(slot, Gap) and slot.kind is GapKind.FORGED
+                )
+                left = [p for p in left if p not in found]
+        self._forged += len(rows)
+        return sorted(rows, key=lambda row: row.start)
+
     def _with_reason(self, lost: list[Finding]) -> list[Finding]:
-        """Say of what was to be healed why it was not."""
+        """Add to objects that could not be healed why not."""
         return [each._replace(detail=self._in_vain.get(each.object, each.detail)) for each in lost]
 
     async def _settle(self, holes: Holes) -> list[Finding]:
-        """Look again at holes that had the time to be written or filled; report those left."""
+        """Look again at holes after their writers had time, and report the rest."""
         if not holes:
             return []
         await self._wait_since(holes.seen)
@@ -200,19 +220,19 @@ class Checker:
         return again.findings()
 
     async def _wait_since(self, moment: float) -> None:
-        """Leave others the time that a reader leaves a writer, from a moment on."""
-        patience = self._budget.hole_timeout(...)
-        patience = HOLE_TIMEOUT_SECONDS if patience is None else patience
-        left = moment + patience - self._io.monotonic()
+        """Wait until the hole time-out has passed since a moment."""
+        seconds = self._budget.hole_timeout(...)
+        seconds = HOLE_TIMEOUT_SECONDS if seconds is None else seconds
+        left = moment + seconds - self._io.monotonic()
         if left > 0:
             await self._io.sleep(left)
 
     async def _walk(self, purpose: str) -> AsyncIterator[Window]:
-        """Go upwards from the trim point to the tail as it was at the beginning."""
+        """Go from the trim point up to the tail at the beginning of the audit."""
         begin = min(self._layout.view.trim_point, self._end)
         async for stripe in walk(self._layout, begin, self._end, self._deadline):
             if not isinstance(stripe, Stripe):
-                continue  # reported already: where these positions are is not known
+                continue  # a lost stripe, which was reported
             position = max(stripe.start, begin)
             refs = self._layout.objects(self._layout.view, stripe)
             while position < min(stripe.end, self._end):
@@ -226,6 +246,6 @@ class Checker:
 
 
 def _identity(finding: Finding) -> tuple[FindingKind, str, int | None, str]:
-    """What must be the same in two looks; of a layout change also the epoch: that it stands."""
+    """What two looks must have in common; for a layout change also its epoch."""
     ahead = finding.kind is FindingKind.EPOCH_AHEAD
     return finding.kind, finding.object, finding.position, finding.detail if ahead else ""

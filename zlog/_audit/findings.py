@@ -1,4 +1,4 @@
-"""What an audit of a log can find."""
+"""The findings of an audit."""
 
 from __future__ import annotations
 
@@ -9,57 +9,56 @@ from zlog.view import ObjectRef
 
 
 class FindingKind(enum.Enum):
-    """What an audit can find."""
+    """The kind of a finding."""
 
     MISSING_OBJECT = "missing-object"
     """A stripe object of the view is gone, with its entries."""
     DAMAGED_OBJECT = "damaged-object"
-    """What is stored as an attribute or a key fails its checksum. Where it is a stripe object's
-    header, none of the object's entries can be read."""
+    """An attribute or a key fails its checksum. If it is a stripe object's header, none of the
+    object's entries can be read."""
     DAMAGED_COPY = "damaged-copy"
-    """A copy of an object is damaged, and another one has what it lost: ``heal`` puts it back."""
+    """A copy of an object is damaged, but another copy is sound: ``heal`` repairs it."""
     HEALED = "healed"
-    """A copy of an object was damaged, and has been put right from another one."""
+    """A copy of an object was damaged, and has been repaired from another one."""
     WRONG_OBJECT = "wrong-object"
-    """A stripe object was made for other positions than the view has in it."""
+    """A stripe object was made for other positions than it has in the view."""
     BEYOND_END = "beyond-end"
     """An object of a closed stripe holds positions at or above the stripe's end: two entries may
     have the same position."""
     LOST = "lost"
-    """Stored entries fail their checksum, or are gone from an object that says that it has them."""
+    """Stored entries fail their checksum, or are gone from an object that must have them."""
     UNREADABLE = "unreadable"
-    """A newer version of zlog stored what is at these positions; this one can't check it."""
+    """A newer version of zlog wrote these positions; this one can't check them."""
     FORGED = "forged"
-    """What is stored is intact, and was not made with the log's key: only looked for with it."""
+    """Entries have wrong MACs. Only checked with the log's key."""
     DUPLICATE = "duplicate"
-    """Appends that stand at two positions. Never happens unless stored bytes were changed."""
+    """Appends are stored at two positions. Never happens unless stored bytes were changed."""
     EPOCH_BEHIND = "epoch-behind"
-    """An object was not sealed with an epoch that a view relies on: late writers get through."""
+    """An object was not sealed with its view's epoch: late writers are not fenced."""
     EPOCH_AHEAD = "epoch-ahead"
-    """An object is sealed above the newest view: a layout change is under way, or its author died.
-    The next writer finishes it."""
+    """An object is sealed above the newest view by a layout change that is not finished. The next
+    writer finishes it."""
     TAIL_BEHIND = "tail-behind"
-    """The tail lies below a position that is taken, or below one that was shown as tail."""
+    """The tail is below a position that is taken, or below an earlier tail."""
     TRIM_AHEAD = "trim-ahead"
     """An object was trimmed further than the log was."""
     TRIM_BEHIND = "trim-behind"
-    """A trim died before it had freed an object's space; the next one does that."""
+    """A trim died before it had freed an object's space. The next trim does."""
     WRONG_INDEX = "wrong-index"
-    """An object's index of tags does not tell of all entries: reads by tag may miss some.
-    ``rebuild_index`` makes it anew from the entries."""
+    """An object's index of tags lacks entries: reads by tag may miss them. ``rebuild_index``
+    rebuilds it."""
     REBUILT = "rebuilt"
-    """An object's index of tags was wrong, and has been made anew."""
+    """An object's index of tags was wrong, and has been rebuilt."""
     HOLE = "hole"
-    """Handed out, and not written in the time that a reader waits."""
+    """A position was granted, but not written in the time that a reader waits."""
     MISSING_STRIPE = "missing-stripe"
-    """The head does not know any more in which objects some positions are."""
+    """The head has lost which objects hold some positions."""
     ORPHAN = "orphan"
-    """A stripe object that no view has and no list of stripes to be removed."""
+    """A stripe object that is in no view and in no list of stripes to remove."""
     LEFTOVER = "leftover"
-    """A stripe object in which nothing is needed. The next trim, leader or change of the layout
-    removes it."""
+    """An unused stripe object. The next trim, leader or layout change removes it."""
     UNLISTED = "unlisted"
-    """The log is not in the store's directory, so that ``zlog ls`` does not show it."""
+    """The log is not in the store's directory, so ``zlog ls`` does not show it."""
 
 
 _HARMLESS = frozenset(
@@ -76,16 +75,15 @@ _HARMLESS = frozenset(
 
 
 class Finding(NamedTuple):
-    """One thing that an audit found.
+    """A finding of an audit.
 
     Attributes:
-        kind: what it is.
-        object: name of the object concerned; of positions in several objects, the first one's.
-        position: first position concerned, None when it is about the object as a whole.
-        end: one past the last position concerned.
+        kind: its kind.
+        object: name of the object; if positions are in several objects, that of the first.
+        position: the first position; None if the finding is about the whole object.
+        end: one past the last position.
         detail: a sentence for people.
-        step: from one position concerned to the next: 1, or the stripe's width where they are all
-            in one object.
+        step: the distance of positions: 1, or the stripe's width if they are all in one object.
     """
 
     kind: FindingKind
@@ -97,34 +95,34 @@ class Finding(NamedTuple):
 
     @property
     def serious(self) -> bool:
-        """Whether data is lost or a promise is broken, as opposed to work in progress or space."""
+        """Whether data is lost or an invariant is broken, rather than space or time wasted."""
         return self.kind not in _HARMLESS
 
     @property
     def positions(self) -> range | None:
-        """The positions concerned; None when it is about the object as a whole."""
+        """The positions; None if the finding is about the whole object."""
         if self.position is None or self.end is None:
             return None
         return range(self.position, self.end, self.step)
 
 
 class CheckSummary(NamedTuple):
-    """What an audit has looked at.
+    """The totals of an audit.
 
     Attributes:
-        positions: positions that were looked at, from the trim point to the tail.
-        entries: entries whose checksums fit.
-        bytes: their data together.
+        positions: positions from the trim point to the tail.
+        entries: entries whose checksums are right.
+        bytes: the size of their data.
         filled: positions that were filled.
-        trimmed: positions above the trim point that are trimmed, or were while the audit ran.
-        unwritten: positions at which nothing was when the audit came by.
+        trimmed: trimmed positions above the trim point at the beginning.
+        unwritten: positions that were unwritten when they were checked.
         lost: positions whose data is damaged or whose object is missing.
-        unreadable: positions at which a newer version of zlog stored something.
-        objects: stripe objects that were looked at.
-        listed: whether objects that no view has were looked for: False when that was not wanted,
-            or the store does not let the client list its objects.
-        forged: of the entries, those whose MACs are not of the log's key; None: its entries have
-            MACs, and none was checked, for want of the key.
+        unreadable: positions that a newer version of zlog wrote.
+        objects: the number of stripe objects.
+        listed: whether objects that no view has were searched; False if that was not requested, or
+            the store does not let the client list its objects.
+        forged: the number of entries with wrong MACs; None if entries have MACs but there was no
+            key to check them.
     """
 
     positions: int
@@ -141,10 +139,10 @@ class CheckSummary(NamedTuple):
 
 
 def about(kind: FindingKind, name: str, detail: str) -> Finding:
-    """Return a finding about an object as a whole."""
+    """Return a finding about a whole object."""
     return Finding(kind, name, None, None, detail)
 
 
 def at(kind: FindingKind, ref: ObjectRef, positions: range, detail: str) -> Finding:
-    """Return a finding about some positions, of which ``ref`` holds the first."""
+    """Return a finding about positions, the first of which is in ``ref``."""
     return Finding(kind, ref.name, positions[0], positions[-1] + 1, detail, positions.step)

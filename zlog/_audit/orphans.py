@@ -1,4 +1,4 @@
-"""An audit's look for objects that no view has: those left to be removed, and those forgotten."""
+"""The audit of objects that no view has: leftovers to be removed, and orphans."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from zlog._audit.findings import Finding, FindingKind, about
-from zlog._audit.inspect import ANY_EPOCH, OBJECTS_AT_ONCE, walk
+from zlog._audit.inspect import stat_objects, walk
 from zlog._base.deadline import Deadline
-from zlog._base.io import Call
 from zlog._base.names import objects_prefix
 from zlog._base.refusals import from_errno
 from zlog._layout.layout import Layout
-from zlog._native import messages
 from zlog.view import Stripe
 
 _NOT_ALLOWED = (-errno.EPERM, -errno.EACCES, -errno.EOPNOTSUPP)
@@ -23,7 +21,7 @@ _STRIPE_OBJECT = re.compile(r"([0-9a-f]{16})\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 
 
 class _Stray(NamedTuple):
-    """A stripe object that the view, when its name was met, did not have."""
+    """A stripe object that the view did not have when its name was listed."""
 
     name: str
     log_id: int
@@ -32,10 +30,10 @@ class _Stray(NamedTuple):
 
 
 class Strays:
-    """Finds stripe objects of one log that it has no use for.
+    """Finds stripe objects that a log does not use.
 
-    The first look lists the store's objects. What it finds may be a stripe that is being made or
-    removed; a second look is at those objects only.
+    The first look lists the store's objects. It may find a stripe that is being made or removed, so
+    the second look checks only these objects.
 
     Attributes:
         listed: whether the store let the client list its objects.
@@ -48,12 +46,17 @@ class Strays:
         self.listed = False
 
     async def look(self) -> list[Finding]:
-        """Return objects that are left over, as of now."""
+        """Return the present leftovers and orphans."""
         if self._found is None:
             self._found = await self._list()
         else:
-            self._found = await self._that_exist(self._found)
-        return await self._judge(self._found) if self._found else []
+            names = [each.name for each in self._found]
+            replies = {
+                name: reply.code
+                async for name, reply in stat_objects(self._layout, names, self._deadline)
+            }
+            self._found = [each for each in self._found if replies[each.name] != -errno.ENOENT]
+        return await self._compare(self._found) if self._found else []
 
     async def _list(self) -> list[_Stray]:
         io, view = self._layout.io, self._layout.view
@@ -78,19 +81,8 @@ class Strays:
                 self.listed = True
                 return found
 
-    async def _that_exist(self, strays: list[_Stray]) -> list[_Stray]:
-        request = messages.stat(ANY_EPOCH)
-        left: list[_Stray] = []
-        for start in range(0, len(strays), OBJECTS_AT_ONCE):
-            some = strays[start : start + OBJECTS_AT_ONCE]
-            calls = [Call(each.name, "stat", request) for each in some]
-            replies = await self._layout.io.execute(calls, self._deadline())
-            pairs = zip(some, replies, strict=True)
-            left += (each for each, reply in pairs if reply.code != -errno.ENOENT)
-        return left
-
-    async def _judge(self, strays: list[_Stray]) -> list[Finding]:
-        """Sort them by what the head says now, after they were met."""
+    async def _compare(self, strays: list[_Stray]) -> list[Finding]:
+        """Compare objects with the head, which is read after they were listed."""
         view = await self._layout.refresh(self._deadline())
         newest, loose = await self._layout.head.loose_stripes(view.log_id, self._deadline())
         left = {stripe_id: width for stripe_id, width in loose if stripe_id < newest}
@@ -103,17 +95,17 @@ class Strays:
             async for part in walk(self._layout, 0, view.stripes[0].start, self._deadline):
                 if isinstance(part, Stripe):
                     needed[part.id] = part.width
-        findings = [_orphan(each) for each in strays if each.log_id != view.log_id]
-        for each in own:
-            if _is_of(left, each):
-                findings.append(_left(each))
-            elif not _is_of(needed, each):
-                findings.append(_orphan(each))
-        return findings
+        return [
+            about(FindingKind.LEFTOVER, each.name, "nothing in it is needed any more")
+            if each.log_id == view.log_id and _is_of(left, each)
+            else about(FindingKind.ORPHAN, each.name, "no view has it, and zlog does not remove it")
+            for each in strays
+            if each.log_id != view.log_id or _is_of(left, each) or not _is_of(needed, each)
+        ]
 
 
 def _strays(prefix: str, names: Iterable[bytes]) -> Iterable[_Stray]:
-    """Pick the stripe objects among names with a log's prefix, which other logs' may have too."""
+    """Select the names of stripe objects with a log's prefix, which other logs may also have."""
     for name in names:
         text = name.decode(errors="replace")
         found = _STRIPE_OBJECT.fullmatch(text, len(prefix))
@@ -123,13 +115,5 @@ def _strays(prefix: str, names: Iterable[bytes]) -> Iterable[_Stray]:
 
 
 def _is_of(widths: dict[int, int], stray: _Stray) -> bool:
-    """Whether it is an object of one of the stripes whose ids and widths are given."""
+    """Whether an object belongs to one of the stripes, given as ids with widths."""
     return stray.number < widths.get(stray.stripe_id, 0)
-
-
-def _left(stray: _Stray) -> Finding:
-    return about(FindingKind.LEFTOVER, stray.name, "nothing in it is needed any more")
-
-
-def _orphan(stray: _Stray) -> Finding:
-    return about(FindingKind.ORPHAN, stray.name, "no view has it, and zlog does not remove it")

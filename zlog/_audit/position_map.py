@@ -1,4 +1,4 @@
-"""What the positions of a log hold, as a picture: from all of them at once to single ones."""
+"""Summaries of what the positions of a log hold."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from zlog.view import Stripe
 CELLS_MAX = 4096
 
 _LOOKED_MAX = 256
-"""Positions of a cell that are looked at: a unit, so that most cells cost one call."""
+"""Positions of a cell that are checked: one unit, so that most cells cost one call."""
 
 
 @dataclass(frozen=True, slots=True)
 class PositionCell:
-    """Positions in a row, and what those of them hold that were looked at.
+    """Consecutive positions, and the states of those that were checked.
 
-    All were looked at, unless there are more than 256; then 256 in their middle stand for the rest.
+    If there are more than 256 positions, only 256 in the middle were checked.
 
     Attributes:
         start: the first position.
-        end: one past the last one.
-        looked: positions that were looked at; the following add up to it.
+        end: one past the last position.
+        looked: the number of checked positions, which is the sum of the following.
         written: entries.
-        filled: filled with junk, so that readers can pass.
-        trimmed: no longer needed.
+        filled: filled positions.
+        trimmed: trimmed positions.
         unwritten: holes.
-        lost: damaged or gone; in the primary copy, on Ceph.
-        unreadable: stored by a newer version.
-        unknown: of objects or stripes that are gone as a whole.
+        lost: damaged or gone; on Ceph, in the primary copy.
+        unreadable: written by a newer version.
+        unknown: in objects or stripes that are gone as a whole.
     """
 
     start: int
@@ -58,11 +58,11 @@ class PositionMap:
 
     Attributes:
         start: the first position.
-        end: one past the last one; not above the tail.
+        end: one past the last position; not above the tail.
         tail: of the log.
         trim_point: positions below it are trimmed.
-        cells: in order, without a gap.
-        stripes: that were met, in order; where cells are long there may be more in between.
+        cells: in order, without gaps.
+        stripes: of the checked positions, in order; between long cells there may be more.
     """
 
     start: int
@@ -76,7 +76,7 @@ class PositionMap:
 async def map_of(
     positions: Positions, start: int, end: int | None, cells: int, deadline: Deadline
 ) -> PositionMap:
-    """Look at a range of a log; see :meth:`zlog.Log.position_map`."""
+    """Summarize a range of a log; see :meth:`zlog.Log.position_map`."""
     check_range(start, end)
     if not 1 <= cells <= CELLS_MAX:
         raise ValueError(f"a map has 1 to {CELLS_MAX} cells, not {cells}")
@@ -88,8 +88,8 @@ async def map_of(
     step = max(1, -(-(end - start) // cells))
     bounds = [(at, min(at + step, end)) for at in range(start, end, step)]
     windows: list[tuple[Window, Audit]] = []
-    missing: list[int] = []  # positions of each cell of which no object is known
-    audits: list[list[Audit]] = []  # one for each stripe that a cell has positions of
+    missing: list[int] = []  # positions of each cell whose object is unknown
+    audits: list[list[Audit]] = []  # of each cell, one per stripe
     stripes: dict[int, Stripe] = {}
     for first, last in bounds:
         audits.append([])
@@ -113,7 +113,7 @@ async def map_of(
 
 
 def _looked(start: int, end: int) -> tuple[int, int]:
-    """Return which positions of a cell are looked at: aligned, so that they lie in one unit."""
+    """Return the positions of a cell to check, aligned to a unit."""
     if end - start <= _LOOKED_MAX:
         return start, end
     middle = (start + end) // 2 // _LOOKED_MAX * _LOOKED_MAX
@@ -124,7 +124,7 @@ def _looked(start: int, end: int) -> tuple[int, int]:
 async def _parts(
     layout: Layout, start: int, end: int, deadline: Deadline
 ) -> AsyncIterator[tuple[Stripe, int, int] | range]:
-    """Cut a range, without what is trimmed, by its stripes; those that are lost come as ranges."""
+    """Cut the untrimmed part of a range by stripes; lost stripes are yielded as ranges."""
     begin = max(start, layout.view.trim_point)
     async for stripe in walk(layout, begin, end, lambda: deadline):
         if isinstance(stripe, range):
@@ -135,17 +135,17 @@ async def _parts(
 
 def _cell(start: int, end: int, counts: Sequence[AuditCount], missing: int) -> PositionCell:
     first, last = _looked(start, end)
-    told = sum(sum(each) - each.bytes for each in counts) + missing
+    total = AuditCount(*map(sum, zip(*counts, (0,) * 8, strict=True)))
+    known = sum(total) - total.bytes + missing
     return PositionCell(
-        start=start,
-        end=end,
-        looked=last - first,
-        written=sum(each.entries for each in counts),
-        filled=sum(each.filled for each in counts),
-        # Below the trim point no object is asked.
-        trimmed=sum(each.trimmed for each in counts) + (last - first - told),
-        unwritten=sum(each.unwritten for each in counts),
-        lost=sum(each.lost for each in counts),
-        unreadable=sum(each.unreadable for each in counts),
-        unknown=sum(each.unknown for each in counts) + missing,
+        start,
+        end,
+        last - first,
+        total.entries,
+        total.filled,
+        total.trimmed + (last - first - known),  # positions below the trim point are not checked
+        total.unwritten,
+        total.lost,
+        total.unreadable,
+        total.unknown + missing,
     )

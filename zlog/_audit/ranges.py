@@ -1,4 +1,4 @@
-"""Where an audit finds something: single positions, put together to rows and told as findings."""
+"""Joins single positions that an audit has found into findings about ranges."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from zlog.view import ObjectRef
 
 _HOLES_MAX = 1 << 16
 _HOLES_APART = 1024
-"""Holes no further apart are looked at in one go."""
+"""Holes up to this far apart are checked together."""
 
 _SEARCHED_MAX = 1 << 16
 
 
 class Window(NamedTuple):
-    """Positions ``[start, end)`` of one stripe, which has these objects."""
+    """Positions ``[start, end)`` of one stripe, with its objects."""
 
     refs: Sequence[ObjectRef]
     start: int
@@ -26,7 +26,7 @@ class Window(NamedTuple):
 
     @property
     def spacing(self) -> Spacing:
-        """Which object has which position."""
+        """The mapping of positions to objects."""
         return self.refs[0].spacing
 
     def ref(self, position: int) -> ObjectRef:
@@ -40,7 +40,7 @@ class Window(NamedTuple):
 
 
 class BadRows:
-    """Lost or unreadable positions, by object: a record has those side by side in one object."""
+    """Lost, unreadable or forged positions, by object."""
 
     def __init__(self, kind: FindingKind, detail: str) -> None:
         self._kind = kind
@@ -48,7 +48,7 @@ class BadRows:
         self._open: dict[ObjectRef, range] = {}
 
     def take(self, window: Window, rows: Iterable[range]) -> list[Finding]:
-        """Take in a window's rows. Returns those that have ended."""
+        """Add the rows of a window. Returns findings about rows that have ended."""
         ended: list[Finding] = []
         for row in rows:
             ref = window.ref(row.start)
@@ -64,7 +64,7 @@ class BadRows:
         return ended
 
     def end(self) -> list[Finding]:
-        """Return those that go on to the end."""
+        """Return findings about the other rows."""
         return [self._finding(ref, row) for ref, row in self._open.items()]
 
     def _finding(self, ref: ObjectRef, row: range) -> Finding:
@@ -72,10 +72,10 @@ class BadRows:
 
 
 class Holes:
-    """Unwritten positions, in order; neighbours of one stripe are one.
+    """Unwritten positions in order. Consecutive ones of a stripe are joined.
 
     Attributes:
-        seen: when the youngest of them was seen.
+        seen: when the last one was seen.
     """
 
     def __init__(self) -> None:
@@ -87,11 +87,11 @@ class Holes:
 
     @property
     def full(self) -> bool:
-        """Whether there are enough to be drained."""
+        """Whether it is time to call :meth:`drain`."""
         return len(self._holes) >= _HOLES_MAX
 
     def take(self, window: Window, rows: Iterable[range], now: float) -> None:
-        """Take in a window's rows."""
+        """Add the rows of a window."""
         for row in rows:
             self.seen = now
             last = self._holes[-1] if self._holes else None
@@ -101,7 +101,7 @@ class Holes:
                 self._holes.append(Window(window.refs, row.start, row.stop))
 
     def drain(self, positions_max: int) -> Iterator[Window]:
-        """Forget the holes, and return windows that have all of them in."""
+        """Remove the holes, and return windows that contain them."""
         holes, self._holes = self._holes, []
         start = 0
         for i, hole in enumerate(holes):
@@ -117,38 +117,30 @@ class Holes:
             start = i + 1
 
     def findings(self) -> list[Finding]:
-        """Tell of all of them; single ones that follow each other in one object are one finding."""
+        """Return findings. Equidistant single holes in one object are one finding."""
         rows: list[tuple[ObjectRef, range]] = []
-        singles: dict[ObjectRef, int] = {}  # where in `rows` the last one of an object is
+        singles: dict[ObjectRef, int] = {}  # the index of an object's last one in `rows`
         for hole in self._holes:
             ref, step = hole.ref(hole.start), hole.spacing.step
             if hole.end - hole.start > 1:
                 rows.append((ref, range(hole.start, hole.end)))
                 continue
             known = singles.get(ref)
-            if known is not None and (row := rows[known][1]).stop == hole.start:
-                rows[known] = ref, range(row.start, hole.start + step, step)
+            if known is not None and (row := rows[known][1]).start + len(row) * step == hole.start:
+                rows[known] = ref, range(row.start, hole.start + 1, step)
             else:
                 singles[ref] = len(rows)
-                rows.append((ref, range(hole.start, hole.start + step, step)))
-        return [
-            at(
-                FindingKind.HOLE,
-                ref,
-                row if len(row) > 1 else range(row.start, row.start + 1),
-                "handed out, not written",
-            )
-            for ref, row in rows
-        ]
+                rows.append((ref, range(hole.start, hole.end)))
+        return [at(FindingKind.HOLE, ref, row, "granted, but not written") for ref, row in rows]
 
 
 class Doubles:
-    """Appends that stand at several positions.
+    """Appends that are stored at several positions.
 
-    The audit learns only that it has met an append before; another walk finds where.
+    A first walk finds appends that it has met before, and a second one their positions.
 
     Attributes:
-        searched: the appends to look for.
+        searched: the appends to find.
     """
 
     def __init__(self) -> None:
@@ -156,22 +148,22 @@ class Doubles:
         self._first: dict[AppendId, int] = {}
 
     def take(self, window: Window, found: Iterable[tuple[AppendId, int]]) -> list[Finding]:
-        """Take in a window's appends that were met before.
+        """Add appends of a window that were met before.
 
-        Returns findings about those for which there is no room any more.
+        Returns findings about appends above the limit.
         """
-        told: list[Finding] = []
+        findings: list[Finding] = []
         for append, position in found:
             if len(self.searched) < _SEARCHED_MAX or append in self.searched:
                 self.searched.add(append)
             else:
-                detail = "the same append stands at a lower position too"
-                told.append(_doubled(window, range(position, position + 1), detail))
-        return told
+                detail = "the same append is also at a lower position"
+                findings.append(_doubled(window, range(position, position + 1), detail))
+        return findings
 
     def compare(self, window: Window, found: Iterable[tuple[AppendId, int]]) -> list[Finding]:
-        """Take in where they stand in a window, and tell of those that stood further down."""
-        rows: list[tuple[range, range]] = []  # positions, and those further down
+        """Add the positions of appends in a window, and return findings about second ones."""
+        rows: list[tuple[range, range]] = []  # positions, and lower positions of the same appends
         for append, position in found:
             first = self._first.setdefault(append, position)
             if first == position:
@@ -190,5 +182,5 @@ def _doubled(window: Window, positions: range, detail: str) -> Finding:
 
 def _also_at(positions: range) -> str:
     if len(positions) == 1:
-        return f"the same append stands at position {positions[0]}"
-    return f"the same appends stand at positions {positions[0]} to {positions[-1]}"
+        return f"the same append is at position {positions[0]}"
+    return f"the same appends are at positions {positions[0]} to {positions[-1]}"

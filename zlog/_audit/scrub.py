@@ -1,4 +1,4 @@
-"""Looking at single copies of a log's objects, and putting right what another copy can give."""
+"""Checks single copies of a log's objects, and repairs them from other copies."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from zlog.view import OPEN_END, ObjectRef, Stripe
 
 _LOOK_POSITIONS = 1 << 16
 _LOOK_BYTES = 4 << 20
-"""What one operation looks at, at most."""
+"""Limits of one operation."""
 
 Pace = Callable[[int], Awaitable[object]]
-"""Takes how many bytes the scrub has looked at, and returns when the scrub may go on."""
+"""Takes the number of bytes just checked, and returns when the scrub may continue."""
 
 
 class _Look(NamedTuple):
-    """What one operation has told of positions of one object.
+    """The reply of one operation about positions of one object.
 
     Attributes:
-        seen: those that it was about, the first ones of those that were asked.
-        lost: of these, what is damaged.
-        empty: of these, where nothing is.
-        bytes: data that was looked at.
+        seen: the positions that it covers, the first of those in the request.
+        lost: the damaged ones.
+        empty: the unwritten ones.
+        bytes: the size of the checked data.
     """
 
     seen: Places
@@ -46,7 +46,7 @@ class _Look(NamedTuple):
 
     @property
     def sound(self) -> set[int]:
-        """Positions at which something is, and is whole."""
+        """Positions that are neither damaged nor unwritten."""
         return set(self.seen).difference(*self.lost, *self.empty)
 
 
@@ -56,17 +56,15 @@ _NOTHING = _Look(Places(Spacing(1), 0, 0), [], [], 0)
 class Scrub:
     """Goes through one copy of each of a log's objects, one operation at a time.
 
-    That is the primary copy, which all other calls go to; or one chosen at random for each
-    operation: what such a one has lost no client notices until it becomes the primary one.
+    This is the primary copy, which serves all other calls, or a copy chosen at random for each
+    operation. Clients do not notice damage in such a copy until it becomes the primary.
 
     Args:
-        layout: of the log.
-        deadline: starts the budget of one step.
-        heal: put right what is found; else only tell.
-        any_copy: look at copies chosen at random. Where a store keeps one copy there is none.
-        keys_only: leave out data in the bytestream: an OSD whose disk can't read what a copy has
-            there ends itself, if the copy is not the primary one (Ceph up to 20).
-        pace: called after each look.
+        heal: repair damage; otherwise only report it.
+        any_copy: check copies chosen at random, which only stores on Ceph have.
+        keys_only: skip data in the bytestream: an OSD that is not the primary aborts if its disk
+            can't read it (Ceph up to 20).
+        pace: called after each operation.
     """
 
     def __init__(
@@ -88,7 +86,7 @@ class Scrub:
         self._pace = pace
 
     async def objects(self) -> AsyncIterator[Sequence[Finding]]:
-        """Look at the head and, unless an audit does, stripe objects' headers."""
+        """Check the head and, unless the audit does so, the headers of stripe objects."""
         view = self._layout.view
         yield await self._values(head_object(view.log))
         if not (self._heal or self._any_copy):
@@ -99,24 +97,24 @@ class Scrub:
                     yield await self._values(ref.name)
 
     async def directory(self, objects: Iterable[str]) -> AsyncIterator[Sequence[Finding]]:
-        """Look at some objects of the store's directory."""
+        """Check objects of the store's directory."""
         for name in objects:
             yield await self._values(name)
 
     async def positions(self, end: int, begin: int = 0) -> AsyncIterator[Sequence[Finding]]:
-        """Look at what stands from ``begin``, or the trim point, to ``end``, object by object."""
+        """Check positions from ``begin``, or the trim point, to ``end``, object by object."""
         view = self._layout.view
         begin = max(begin, view.trim_point)
         async for stripe in walk(self._layout, begin, end, self._deadline):
             if not isinstance(stripe, Stripe):
-                continue  # where these positions are is not known, as an audit tells
+                continue  # a lost stripe, which the audit reports
             start = max(stripe.start, begin)
             for ref in self._layout.objects(view, stripe):
                 left = ref.places(start, min(stripe.end, end))
                 while left:
                     look = await self._look(ref, left, self._any_copy)
                     if look is _NOTHING:
-                        break  # the object is gone, or its header damaged, as an audit tells
+                        break  # a missing or damaged object, which the audit reports
                     for row in look.lost:
                         yield await self._settle(ref, row)
                     await self._paced(look.bytes)
@@ -130,7 +128,7 @@ class Scrub:
         deadline = self._deadline()
         try:
             names = await damaged(self._io, object, deadline, any_copy=self._any_copy)
-        except ClassNotLoaded:  # for want of caps, or an older class
+        except ClassNotLoaded:  # the caps forbid it, or the class is older
             if self._heal or self._any_copy:
                 raise
             return []
@@ -142,13 +140,13 @@ class Scrub:
             about(
                 FindingKind.HEALED if name in healed else worse,
                 object,
-                f"what is stored as {name.decode(errors='replace')} fails its checksum in {where}",
+                f"the value of {name.decode(errors='replace')} fails its checksum in {where}",
             )
             for name in names
         ]
 
     async def _settle(self, ref: ObjectRef, row: Places) -> list[Finding]:
-        """Deal with positions that the copy which was looked at has damaged, or lost."""
+        """Repair or report positions that are damaged in the checked copy."""
         sound, where = set[int](), "the primary copy"
         if self._any_copy:
             sound = (await self._look(ref, row, any_copy=False)).sound
@@ -164,20 +162,20 @@ class Scrub:
         ]
 
     async def _in_vain(self, ref: ObjectRef) -> str:
-        """Say where copies were looked for, and what Ceph's own repair would do."""
-        told = "damaged or gone in every copy that was asked"
+        """Return a detail with the OSDs that were asked, and the effect of Ceph's own repair."""
+        detail = "damaged or gone in every copy that was asked"
         try:
             found = await placement(self._io, ref.name, self._deadline())
         except StoreUnavailable:  # not on Ceph, or not for this client
-            return told
+            return detail
         osds = ", ".join(f"osd.{number}" for number in found.acting)
         return (
-            f"{told} ({osds}); once an OSD is back that has it, heal again: `ceph pg repair"
-            f" {found.pgid}` makes all copies like the primary one, which may be the wrong one"
+            f"{detail} ({osds}); if an OSD that has it returns, heal again: `ceph pg repair"
+            f" {found.pgid}` copies the primary, which may be the damaged one"
         )
 
     async def _elsewhere(self, ref: ObjectRef, row: Places, known: set[int]) -> set[int]:
-        """Return which of some positions are sound in some copy, apart from those known to be."""
+        """Return positions that are sound in some copy, besides those already known."""
         found = set[int]()
         request, deadline = _verify(ref, row), self._deadline()
         async for reply in Copies(self._io, ref.name, "verify", request, deadline).replies():
@@ -187,7 +185,7 @@ class Scrub:
         return found
 
     async def _put_back(self, ref: ObjectRef, positions: list[int]) -> set[int]:
-        """Heal the records that hold some positions; returns which of these were."""
+        """Heal the records of positions, and return the healed positions."""
         healed = set[int]()
         for position in positions:
             if position not in healed:
@@ -208,12 +206,12 @@ def _verify(ref: ObjectRef, positions: Places, keys_only: bool = False) -> bytes
 
 
 def _taken(reply: Reply, positions: Places) -> _Look:
-    """Return what a copy has told; nothing where it could not."""
+    """Decode a reply; nothing if the copy failed."""
     if reply.code != Code.OK:
         return _NOTHING
     positions = positions[:_LOOK_POSITIONS]
     audit = Audit()
-    audit.begin("all", 0, len(positions), 1)  # counted from the first one, without the others'
+    audit.begin("all", 0, len(positions), 1)  # by index, without positions of other objects
     count = audit.add(reply.payload, 0)
     audit.finish()
 
@@ -224,7 +222,7 @@ def _taken(reply: Reply, positions: Places) -> _Look:
 
 
 def _findings(kind: FindingKind, ref: ObjectRef, positions: set[int], detail: str) -> list[Finding]:
-    """Tell of positions of one object, in as few rows as may be."""
+    """Return findings about positions of one object, in as few rows as possible."""
     rows: list[range] = []
     step = ref.spacing.step
     for position in sorted(positions):

@@ -1,4 +1,4 @@
-"""An audit's look at the index of tags that stripe objects keep (cls_zlog/stripe/tag_index.cc)."""
+"""The audit of the index of tags that stripe objects keep (cls_zlog/stripe/tag_index.cc)."""
 
 from __future__ import annotations
 
@@ -9,77 +9,65 @@ from zlog._audit.findings import Finding, FindingKind, about, at
 from zlog._audit.inspect import ANY_EPOCH, walk
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
-from zlog._base.io import Call, Reply
+from zlog._base.io import Call
 from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
 from zlog._native import messages
 from zlog.view import ObjectRef, Stripe, View
 
-_ELSEWHERE = (-errno.EOPNOTSUPP, -errno.ENOENT, -errno.EIO)
-"""What an object answers whose class is too old to keep an index, or about which the audit tells
-that it is gone or damaged."""
+_SKIPPED = (-errno.EOPNOTSUPP, -errno.ENOENT, -errno.EIO)
+"""Replies of objects whose class is too old to keep an index, or that are reported as damaged."""
 
 
-class TagIndex:
-    """Compares each object's index of tags with its records, and has it made anew if wanted.
+async def check_tag_index(
+    layout: Layout, end: int, deadline: Callable[[], Deadline], *, rebuild: bool
+) -> AsyncIterator[Sequence[Finding]]:
+    """Compare the index of tags with the records below ``end``, all objects of a stripe at once.
 
     Args:
-        layout: of the log.
-        deadline: starts the budget of one step.
-        rebuild: make the index of what is wrong anew.
+        end: one past the last position.
+        rebuild: rebuild wrong indexes.
     """
-
-    def __init__(self, layout: Layout, deadline: Callable[[], Deadline], *, rebuild: bool) -> None:
-        self._layout = layout
-        self._deadline = deadline
-        self._rebuild = rebuild
-
-    async def check(self, end: int) -> AsyncIterator[Sequence[Finding]]:
-        """Look at what stands below ``end``, all objects of a stripe at the same time."""
-        begin = min(self._layout.view.trim_point, end)
-        async for stripe in walk(self._layout, begin, end, self._deadline):
-            if not isinstance(stripe, Stripe):
-                continue  # where these positions are is not known, as an audit tells
-            refs = self._layout.objects(self._layout.view, stripe)
-            last = min(stripe.end, end)
-            left = {ref: max(stripe.start, begin) for ref in refs}
-            while left:
-                calls = [
-                    Call(ref.name, "tags_check", messages.tags_check(ANY_EPOCH, first, last))
-                    for ref, first in left.items()
-                ]
-                replies = await self._layout.io.execute(calls, self._deadline())
-                for (ref, first), reply in zip([*left.items()], replies, strict=True):
-                    reached, findings = await self._take(ref, first, last, reply)
-                    yield findings
+    begin = min(layout.view.trim_point, end)
+    async for stripe in walk(layout, begin, end, deadline):
+        if not isinstance(stripe, Stripe):
+            continue  # a lost stripe, which was reported
+        last = min(stripe.end, end)
+        left = dict.fromkeys(layout.objects(layout.view, stripe), max(stripe.start, begin))
+        while left:
+            calls = [
+                Call(ref.name, "tags_check", messages.tags_check(ANY_EPOCH, first, last))
+                for ref, first in left.items()
+            ]
+            replies = await layout.io.execute(calls, deadline())
+            asked, left = left, {}
+            for (ref, first), reply in zip(asked.items(), replies, strict=True):
+                if reply.code in _SKIPPED:
+                    continue
+                if reply.code != Code.OK:
+                    raise refused_call(reply.code, "tags_check", ref.name)
+                reached, _, wrong = messages.tags_check_reply(reply.payload)
+                if wrong and rebuild:
+                    await _rebuild(layout, ref, first, reached, deadline)
+                    yield [about(FindingKind.REBUILT, ref.name, "its index of tags was wrong")]
+                else:
+                    detail = "the index of tags is wrong; `--rebuild-index` rebuilds it"
+                    yield [
+                        at(FindingKind.WRONG_INDEX, ref, range(each.first, each.last + 1), detail)
+                        for each in wrong
+                    ]
+                if reached < last:
                     left[ref] = reached
-                left = {ref: first for ref, first in left.items() if first < last}
 
-    async def _take(
-        self, ref: ObjectRef, first: int, last: int, reply: Reply
-    ) -> tuple[int, list[Finding]]:
-        """Return how far an object has looked, and what it found."""
-        if reply.code in _ELSEWHERE:
-            return last, []
-        if reply.code != Code.OK:
-            raise refused_call(reply.code, "tags_check", ref.name)
-        end, _, wrong = messages.tags_check_reply(reply.payload)
-        if wrong and self._rebuild:
-            await self._make_anew(ref, first, end)
-            return end, [about(FindingKind.REBUILT, ref.name, "its index of tags was wrong")]
-        detail = "the index of tags is not what the entries have; `--rebuild-index` makes it anew"
-        return end, [
-            at(FindingKind.WRONG_INDEX, ref, range(each.first, each.last + 1), detail)
-            for each in wrong
-        ]
 
-    async def _make_anew(self, ref: ObjectRef, first: int, end: int) -> None:
-        while first < end:
+async def _rebuild(
+    layout: Layout, ref: ObjectRef, first: int, end: int, deadline: Callable[[], Deadline]
+) -> None:
+    while first < end:
 
-            def calls(view: View, first: int = first) -> list[Call]:
-                request = messages.tags_rebuild(view.epoch, first, end)
-                return [Call(ref.name, "tags_rebuild", request)]
+        def calls(view: View, first: int = first) -> list[Call]:
+            return [Call(ref.name, "tags_rebuild", messages.tags_rebuild(view.epoch, first, end))]
 
-            _, (reply,) = await self._layout.guarded(calls, self._deadline())
-            reply.check_call("tags_rebuild", ref.name)
-            first = messages.tags_rebuild_reply(reply.payload).end
+        _, (reply,) = await layout.guarded(calls, deadline())
+        reply.check_call("tags_rebuild", ref.name)
+        first = messages.tags_rebuild_reply(reply.payload).end

@@ -1,4 +1,4 @@
-"""Having stripe objects tell what their positions hold; entries' data stays where it is."""
+"""Has stripe objects check their positions, without sending entries."""
 
 from __future__ import annotations
 
@@ -18,21 +18,18 @@ from zlog.view import ObjectRef
 
 _CALL_POSITIONS = 1 << 16
 _CALL_BYTES = 8 << 20
-"""What one operation looks at, at most: it may not keep an OSD from others for long."""
+"""Limits of one operation, which must not block an OSD for long."""
 
 
 class Verifier:
-    """Asks all objects of some windows at once, each for a part of its positions at a time.
+    """Checks windows of positions, all objects at once, each for a part of its positions.
 
     Attributes:
-        unreadable: objects, by name, that are known to tell nothing: of what they have no more is
-            said than that it is not known.
-        vanished: objects that were missing, although they hold positions that are not trimmed.
+        unreadable: names of objects that can't answer. Their positions are unknown.
+        vanished: names of objects that are missing, but have positions that are not trimmed.
 
     Args:
-        layout: of the log.
-        deadline: starts the budget of one step.
-        keys_only: whether the data of large entries is taken for sound, unread.
+        keys_only: whether to skip the data of large entries.
     """
 
     def __init__(
@@ -45,7 +42,7 @@ class Verifier:
         self._keys_only = keys_only
 
     async def look_at(self, windows: Sequence[tuple[Window, Audit]], purpose: str = "all") -> None:
-        """Have each window's audit take in what its objects say of it."""
+        """Add the replies of each window's objects to its audit."""
         parts: list[tuple[Window, Audit, ObjectRef, int]] = []
         for window, audit in windows:
             audit.begin(purpose, window.start, window.end, window.spacing.packed)
@@ -69,9 +66,9 @@ class Verifier:
         return Call(ref.name, "verify", request)
 
     async def _take(self, audit: Audit, ref: ObjectRef, first: int, reply: Reply) -> int | None:
-        """Take in what an object said of its positions from ``first`` on.
+        """Add an object's reply about its positions from ``first`` on.
 
-        Returns of how many it has told; None when that was all it ever will.
+        Returns how many positions it covers, or None if the object can't answer.
         """
         if reply.code == Code.OK:
             return audit.add(reply.payload, first)
