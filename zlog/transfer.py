@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from zlog._audit.check import Progress
+from zlog._base.io import Io
+from zlog._base.log_options import LogOptions
 from zlog._base.mac import MacKeySource, key_of
+from zlog._base.options import MIRROR_OF, MIRROR_OF_FILE
 from zlog._base.settings import HandleOptions
+from zlog._client import LogClient
 from zlog._io import BlockingIo, drive
-from zlog._transfer import copy
-from zlog._transfer.copy import Copied, Mirroring
-from zlog._transfer.export_file import Readable, Writable
+from zlog._layout.views import backoff
+from zlog._read.iterate import wait_for_more
+from zlog._transfer.export_file import ExportReader, ExportWriter, Info, Readable, Writable
+from zlog._transfer.pieces import Batch, Mark, Piece, mark_of, part_from, rounds
+from zlog._transfer.source import Source, mark_at
+from zlog._transfer.target import PositionTaken, Target
+from zlog.errors import CopyDiffers
 from zlog.limits import TIMEOUT_SECONDS
 from zlog.store import Store
 from zlog.sync.log import Log
 
 __all__ = ["Copied", "Readable", "Writable", "export_log", "import_log", "mirror_log"]
+
+
+class Copied(NamedTuple):
+    """The copied positions ``[start, end)``, and the number of their entries."""
+
+    start: int
+    end: int
+    entries: int
 
 
 def export_log(
@@ -27,28 +44,46 @@ def export_log(
     cursors: bool = False,
     progress: Progress | None = None,
 ) -> Copied:
-    """Write a log to a file, in one pass: entries, their times and append ids, fills, trims.
+    """Write a log to a file in one pass: entries, their times and append ids, fills and trims.
 
-    The file has no more of the log than that and its options; see docs/formats/export.md. Of a log
-    with MACs each entry is checked, and the file has none: keep it where it can't be changed. Equal
-    logs give equal files. Some windows of entries are in memory at a time.
+    The file also contains the log's options, and nothing else; see docs/formats/export.md. Entries
+    with MACs are checked, but the file has no MACs, so keep it where it can't be changed. Equal
+    logs give equal files. A few windows of entries are in memory at a time.
 
     Args:
         log: the log; its holes are waited for and filled, as readers do.
         file: a file or pipe for bytes.
-        start: the first position; None: the first that is not trimmed.
-        end: one past the last; None or beyond the tail: the tail.
-        cursors: whether the log's cursors are written too.
-        progress: told how many positions were written so far, and how many there are.
+        start: the first position; None means the first that is not trimmed.
+        end: one past the last; None, or a position above the tail, means the tail.
+        cursors: whether to write the log's cursors.
+        progress: called with the number of positions written so far, and their total number.
 
     Raises:
         CorruptEntry: a position is lost.
-        ForgedEntry: a position holds what was not made with the log's key.
-        NotWritten: there is a hole that can't be filled, since the store is read-only, or since the
-            log was opened without a hole time-out.
+        ForgedEntry: an entry was not made with the log's key.
+        NotWritten: a hole can't be filled, since the store is read-only, or the log was opened
+            without a hole time-out.
     """
-    report = progress or (lambda *_: None)
-    return drive(copy.export_log(log._client, file, start, end, report, cursors=cursors))
+    client = log._client
+    trim_point = drive(client.positions.resolve("earliest", client.deadline()))
+    tail = drive(client.positions.tail(client.deadline()))
+    last = tail if end is None else min(end, tail)
+    first = min(trim_point if start is None else start, last)
+    view = client.layout.view
+    before = drive(mark_at(client.reader, client.budget, first - 1)) if first > 0 else None
+    options = {key: value for key, value in view.options.items() if key != MIRROR_OF}
+    writer = ExportWriter(file, Info(first, view.live_stripe.width, before, options))
+    source = Source(client.reader, client.budget, first)
+    while source.position < last:
+        pieces = drive(source.next(last))
+        if not pieces:
+            raise source.open_hole()
+        for piece in pieces:
+            writer.add(piece)
+        if progress is not None:
+            progress(source.position - first, last - first)
+    writer.end(_cursors_of(client) if cursors else None)
+    return Copied(first, last, writer.entries)
 
 
 def import_log(
@@ -62,35 +97,59 @@ def import_log(
     progress: Callable[[int], object] | None = None,
     mac_key: MacKeySource | None = None,
 ) -> Copied:
-    """Make a log from a file that :func:`export_log` wrote; each entry keeps its position and time.
+    """Make a log from a file of :func:`export_log`. Each entry keeps its position and time.
 
-    The log is a mirror meanwhile: it takes no appends, and readers see what was imported so far.
-    After a failure or a death, import the file again: it goes on where it stopped. Positions below
-    the file's first are trimmed in the new log.
+    During the import the log is a mirror: it takes no appends, and readers see the part that was
+    imported. After a failure or a death, import the file again; this continues where it stopped.
+    Positions below the file's first are trimmed in the new log.
 
     Args:
-        store: where.
-        name: the log's; it is made, or is a mirror whose next position the file has.
+        store: the store of the new log.
+        name: of a new log, or of a mirror whose tail is a position of the file.
         file: a file or pipe of bytes. Every part is checked before it is written.
-        width: of a new log; None: as the exported log's.
-        promote: make the log one of its own at the end, so that it takes appends. Else it remains a
-            mirror, which a later export can go on with.
-        timeout: for each step, in seconds; None for no limit.
-        progress: told the next position to be imported.
-        mac_key: of the new log, whose entries get MACs, or of the one that is there: see
-            :meth:`Log.open`.
+        width: of a new log; None means that of the exported log.
+        promote: make the log one of its own at the end, so that it takes appends. Otherwise it
+            stays a mirror, and a later export can continue it.
+        timeout: for each step, in seconds; None means no limit.
+        progress: called with the next position to import.
+        mac_key: of the log: entries get MACs; see :meth:`Log.open`.
 
     Returns:
-        What was imported, without what was there already.
+        The positions imported by this call.
 
     Raises:
-        ExportDamaged: the file is cut short or damaged; what was imported before stays.
+        ExportDamaged: the file is truncated or damaged; positions before the damage are imported.
         CopyDiffers: the log has entries of its own, or other ones than the file.
     """
     io = BlockingIo(store, f"the log {name!r}")
-    report = progress or (lambda _: None)
-    settings = HandleOptions(timeout, key=key_of(mac_key))
-    return drive(copy.import_log(io, name, settings, file, width, report, promote=promote))
+    reader = ExportReader(file)
+    info = reader.info
+    new = LogOptions(width or info.width, options={**info.options, MIRROR_OF: MIRROR_OF_FILE})
+    target = _open_mirror(io, name, HandleOptions(timeout, key=key_of(mac_key)), new)
+    drive(target.begin_at(info.start))
+    start, entries = target.tail, 0
+    last_mark = drive(target.last_mark())
+    if start == info.start:
+        target.compare("the export", info.before, last_mark, start - 1)
+    for some in rounds(_missing(reader.pieces(), target, last_mark)):
+        drive(target.write(some))
+        entries += sum(len(piece.entries) for piece in some if isinstance(piece, Batch))
+        if progress is not None:
+            progress(target.tail)
+    drive(target.advance_cursors(reader.cursors or {}))
+    if promote:
+        drive(target.promote())
+    return Copied(start, max(start, reader.position), entries)
+
+
+def _missing(pieces: Iterator[Piece], target: Target, last_mark: Mark | None) -> Iterator[Piece]:
+    """Leave out positions that the target has, after comparing the last of them."""
+    tail = target.tail
+    for piece in pieces:
+        if piece.start < tail <= piece.end:
+            target.compare("the export", mark_of(piece, tail - 1), last_mark, tail - 1)
+        if piece.end > tail:
+            yield part_from(piece, tail)
 
 
 def mirror_log(
@@ -107,46 +166,117 @@ def mirror_log(
 ) -> Iterator[int]:
     """Copy a log to a mirror, with its positions, times and gaps, in order.
 
-    Iterate over it to have it done: after each step, some seconds at most, it yields the mirror's
-    tail, below which everything was copied. Stopped or killed at any moment, a further call goes on
-    there. What the log trims later stays in the mirror, which may be trimmed by itself.
+    The iteration does the work: after each step of at most some seconds it yields the mirror's
+    tail, below which everything is copied. After a stop or a death, another call continues. Later
+    trims of the log do not trim the mirror, which may be trimmed by itself.
 
-    The mirror takes no appends until it is promoted (:meth:`Log.promote`). Then it is a copy of the
-    log up to one position, and no copy of it any more from there on.
+    The mirror takes no appends until it is promoted (:meth:`Log.promote`). From then on the logs
+    are independent.
 
     Args:
         log: the source; its holes are waited for and filled, as readers do.
-        store: where the mirror is.
-        name: the mirror's; None: as the log's. It is made, or is one of this log.
-        width: of a new mirror; None: as the log's.
-        follow: go on at the tail, for ever. Else it ends at the tail as it is now.
-        cursors: copy the log's cursors too, at each step, as far as it was copied. Those of the
+        store: the store of the mirror.
+        name: of a new log or of a mirror of this log; None means the log's name.
+        width: of a new mirror; None means that of the log.
+        follow: wait for new entries at the tail, without end. Otherwise stop at the present tail.
+        cursors: also copy the log's cursors at each step, up to the mirror's tail. Those of the
             mirror only move forward: its own readers may be ahead.
-        adopt: go on with an import though nothing tells whether it is one of this log, since what
-            stands just below its tail is trimmed. From the first call on, an import is a mirror of
-            this log only.
-        timeout: for each step at the mirror, in seconds; None for no limit.
-        mac_key: of the mirror; None: its entries get no MACs, whatever those of the log have.
+        adopt: accept an import that can't be compared with the log, since the position just below
+            its tail is trimmed. Any mirrored import becomes a mirror of this log only.
+        timeout: for each step at the mirror, in seconds; None means no limit.
+        mac_key: of the mirror; None means that its entries get no MACs.
 
     Raises:
-        CopyDiffers: there is a log of that name that is no mirror of this one.
+        CopyDiffers: the log of that name is not a mirror of this one.
         CorruptEntry: a position of the log is lost.
-        ForgedEntry: a position of the log holds what was not made with its key.
-        NotWritten: as for :func:`export_log`; with ``follow`` it is waited for.
+        ForgedEntry: an entry of the log was not made with its key.
+        NotWritten: as for :func:`export_log`; with ``follow`` the hole is waited for.
     """
+    client = log._client
     io = BlockingIo(store, "the mirror")
-    mirroring = drive(
-        Mirroring.begin(
-            log._client,
-            io,
-            name or log.name,
-            HandleOptions(timeout, key=key_of(mac_key)),
-            width,
-            follow=follow,
-            cursors=cursors,
-            adopt=adopt,
-        )
-    )
-    yield mirroring.tail
-    while drive(mirroring.step()):
-        yield mirroring.tail
+    settings = HandleOptions(timeout, key=key_of(mac_key))
+    start = drive(client.positions.resolve("earliest", client.deadline()))
+    end = drive(client.positions.tail(client.deadline()))
+    view = client.layout.view
+    live, options = view.live_stripe, {**view.options, MIRROR_OF: f"{view.log_id:016x}"}
+    new = LogOptions(width or live.width, live.unit, options=options)
+    target = _open_mirror(io, name or log.name, settings, new)
+    _bind(client, target, end, adopt=adopt)
+    if not target.tail:
+        drive(target.begin_at(start))
+    source = Source(client.reader, client.budget, target.tail)
+    copied: dict[str, int] = {}  # the log's cursors
+    waits = 0
+    read_again = -1  # the mirror's tail at which pieces were read again
+    yield target.tail
+    while source.position < end or follow:
+        if source.position >= end:
+            end = drive(wait_for_more(client.positions, client.budget, source.position)) or end
+        if source.position < end:
+            pieces = drive(source.next(end))
+            if pieces:
+                waits = 0
+            elif follow:
+                end = source.position  # the tail may be outdated
+                drive(backoff(client.io, waits))
+                waits += 1
+            else:
+                raise source.open_hole()
+            try:
+                for some in rounds(pieces):
+                    drive(target.write(some))
+            except PositionTaken:
+                # Another copier that read the pieces later, when they were trimmed, has trimmed
+                # them in the mirror.
+                if read_again == target.tail:
+                    raise
+                read_again = target.tail
+                source = Source(client.reader, client.budget, target.tail)
+        if cursors:
+            copied = _copy_cursors(client, target, copied)
+        yield target.tail
+    if cursors:
+        _copy_cursors(client, target, copied)
+
+
+def _open_mirror(io: Io, name: str, settings: HandleOptions, new: LogOptions) -> Target:
+    client = drive(LogClient.open(io, name, settings, new))
+    return Target(client.reader, client.cursors, client.budget)
+
+
+def _bind(client: LogClient, target: Target, tail: int, *, adopt: bool) -> None:
+    """Check that a mirror is one of this log. An import becomes one.
+
+    Raises:
+        CopyDiffers: the mirror is of another log, or differs just below its tail; or it is an
+            import that can't be compared, and ``adopt`` is not set.
+    """
+    source = f"log {client.layout}"
+    mark = f"{client.layout.view.log_id:016x}"
+    if target.mark not in (mark, MIRROR_OF_FILE) or target.tail > tail:
+        raise CopyDiffers(f"{target} is a mirror, but not of {source}")
+    if target.tail:
+        own = drive(target.last_mark())
+        last = drive(mark_at(client.reader, client.budget, target.tail - 1))
+        target.compare(source, last, own, target.tail - 1)
+        if target.mark == MIRROR_OF_FILE and None in (last, own) and not adopt:
+            raise CopyDiffers(
+                f"{target} is an import, but perhaps not of {source}: position {target.tail - 1}"
+                " is trimmed in one of them",
+                hint="Copy to a new log: `zlog mirror --as NAME`. If you know that it is an import"
+                " of this log: `zlog mirror --adopt`.",
+            )
+    if target.mark == MIRROR_OF_FILE:
+        drive(target.bind(mark))
+
+
+def _cursors_of(client: LogClient) -> dict[str, int]:
+    return {each.name: each.position for each in drive(client.cursors.list(client.deadline()))}
+
+
+def _copy_cursors(client: LogClient, target: Target, copied: dict[str, int]) -> dict[str, int]:
+    """Move the mirror's cursors to the log's, up to the mirror's tail, and return these."""
+    wanted = {name: min(position, target.tail) for name, position in _cursors_of(client).items()}
+    changed = {name: at for name, at in wanted.items() if copied.get(name) != at}
+    drive(target.advance_cursors(changed))
+    return wanted

@@ -56,7 +56,7 @@ def test_a_truncated_export(cli: Cli, there: Cli) -> None:
     export = cli.ok("export", "orders")
     result = there("import", "copy", stdin=export[:-1])
     assert result.code == 1
-    assert "it is truncated; it is whole up to position 500" in result.err
+    assert "it is truncated; it is sound up to position 500" in result.err
     assert there("append", "copy", stdin=b"x\n").code == 8
     there.ok("import", "copy", stdin=export)
     assert there.ok("read", "copy") == LINES
@@ -82,7 +82,7 @@ def test_an_export_that_could_hold_nothing(
 @pytest.mark.parametrize("data", [LINES, b"a\n", b""])
 def test_what_is_no_export(inside: Inside, data: bytes) -> None:
     result = inside("import", "copy", stdin=data)
-    assert (result.code, "this is no export of a log" in result.err) == (1, True)
+    assert (result.code, "the file is not an export" in result.err) == (1, True)
 
 
 def test_a_reader_of_an_export_that_leaves(cli: Cli) -> None:
@@ -104,7 +104,7 @@ def test_a_mirror(cli: Cli, there: Cli) -> None:
     there.ok("access", "promote", "copy")
     there.ok("append", "copy", stdin=b"x\n")
     again = cli("mirror", "orders", "--to", there.url, "--as", "copy")
-    assert (again.code, "is no mirror" in again.err) == (1, True)
+    assert (again.code, "is not a mirror" in again.err) == (1, True)
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -1,7 +1,8 @@
-"""The file of an export: written and read in one pass (docs/formats/export.md)."""
+"""Export files, which are written and read in one pass (docs/formats/export.md)."""
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -44,7 +45,7 @@ _POSITION = struct.Struct("<Q")
 _NO_MARK = Mark(0, bytes(16), 0)
 _ENTRY_BYTES_LIMIT = 16 << 20
 _BODY_BYTES_MAX = _ENTRY_BYTES_LIMIT + 4 * BYTES_MAX + 5 * ENTRIES_MAX + _BATCH_HEAD.size
-"""More than the largest frame has: a longer one is not even read."""
+"""An upper limit of a frame's size."""
 
 
 class Writable(Protocol):
@@ -64,12 +65,12 @@ class Readable(Protocol):
 
 
 class Info(NamedTuple):
-    """What an export begins with.
+    """The first frame of an export.
 
     Attributes:
         start: the first position.
         width: of the log's live stripe.
-        before: what the log holds just below ``start``; None: nothing, or it is trimmed.
+        before: the mark just below ``start``; None if ``start`` is 0 or that position is trimmed.
         options: of the log.
     """
 
@@ -80,10 +81,10 @@ class Info(NamedTuple):
 
 
 class ExportWriter:
-    """Writes an export; ``end`` makes it whole.
+    """Writes an export, which ``end`` completes.
 
     Attributes:
-        entries: how many were written.
+        entries: the number of entries written.
     """
 
     def __init__(self, file: Writable, info: Info) -> None:
@@ -101,7 +102,7 @@ class ExportWriter:
             self._piece(whole)
 
     def end(self, cursors: Mapping[str, int] | None) -> None:
-        """Write the end, and the cursors if they are to be kept."""
+        """Write the cursors, if any, and the end."""
         for whole in self._joiner.end():
             self._piece(whole)
         if cursors is not None:
@@ -133,28 +134,29 @@ class ExportWriter:
 
 
 class ExportReader:
-    """Reads an export, which is whole if it comes to ``end``.
-
-    Every frame's checksum is compared before anything of it is handed out.
+    """Reads an export. Every frame's checksum is checked before the frame is used.
 
     Attributes:
-        info: what it begins with.
-        cursors: once all pieces were read; None: the export has none.
+        info: the first frame.
+        cursors: set once all pieces were read; None if the export has none.
         position: where the next piece begins.
 
     Raises:
-        ExportDamaged: from every method, and also by making one.
+        ExportDamaged: from the constructor and every method.
     """
 
     def __init__(self, file: Readable) -> None:
         self._file = file
+        magic = b""
         self._frame_at = self._at = 0
         self._entries = 0
         self.position = 0
         self.cursors: dict[str, int] | None = None
-        if not self._begins_as_one():
+        with contextlib.suppress(ExportDamaged):
+            magic = self._read(len(MAGIC))
+        if magic != MAGIC:
             raise ExportDamaged(
-                "this is no export of a log, or one of another version of zlog",
+                "the file is not an export of this version of zlog",
                 hint="`zlog export SOURCE > FILE` writes one.",
             )
         kind, body = self._frame()
@@ -164,7 +166,7 @@ class ExportReader:
         self.position = self.info.start
 
     def pieces(self) -> Iterator[Piece]:
-        """Iterate over the pieces, each of which begins where the one before ends."""
+        """Iterate over the pieces. Each begins where the previous one ends."""
         while True:
             kind, body = self._frame()
             if kind == _CURSORS:
@@ -181,12 +183,6 @@ class ExportReader:
                 self.position = piece.end
                 self._entries += len(piece.entries) if isinstance(piece, Batch) else 0
                 yield piece
-
-    def _begins_as_one(self) -> bool:
-        try:
-            return self._read(len(MAGIC)) == MAGIC
-        except ExportDamaged:  # it is shorter
-            return False
 
     def _frame(self) -> tuple[int, bytes]:
         self._frame_at = self._at
@@ -217,11 +213,11 @@ class ExportReader:
             raise self._malformed() from None
 
     def _malformed(self) -> ExportDamaged:
-        return self._damaged("a frame says what it can't")
+        return self._damaged("a frame has invalid content")
 
     def _damaged(self, why: str) -> ExportDamaged:
         return ExportDamaged(
-            f"the export is damaged in the frame at byte {self._frame_at}: {why}; it is whole up to"
+            f"the export is damaged in the frame at byte {self._frame_at}: {why}; it is sound up to"
             f" position {self.position}"
         )
 
@@ -244,7 +240,7 @@ def _encode_info(info: Info) -> bytes:
 def _decode_info(body: bytes) -> Info:
     start, width, *mark = _INFO_HEAD.unpack_from(body)
     fields = _Fields(body, _INFO_HEAD.size)
-    options = {fields.string(): fields.string() for _ in range(fields.number())}
+    options = {fields.string(): fields.string() for _ in range(fields.take(_LENGTH))}
     fields.end()
     before = None if mark[0] == _NO_MARK.kind else Mark(*mark)
     return Info(start, width, before, options)
@@ -252,13 +248,13 @@ def _decode_info(body: bytes) -> Info:
 
 def _decode_cursors(body: bytes) -> dict[str, int]:
     fields = _Fields(body, 0)
-    cursors = {fields.string(): fields.position() for _ in range(fields.number())}
+    cursors = {fields.string(): fields.take(_POSITION) for _ in range(fields.take(_LENGTH))}
     fields.end()
     return cursors
 
 
 def _encode_tags(entries: Sequence[NewEntry]) -> bytes:
-    """Encode the tags of entries; equal ones to equal bytes, in whatever order they are."""
+    """Encode the tags of entries. Their order does not change the bytes."""
     tags = [entry.tags if isinstance(entry, Tagged) else () for entry in entries]
     names = sorted({tag.encode() for own in tags for tag in own})
     index = {name.decode(): i for i, name in enumerate(names)}
@@ -279,7 +275,7 @@ def _decode_batch(body: bytes, *, tagged: bool = False) -> Batch:
         at = fields.at
     data = body[at:]
     entries = [data[begin:end] for begin, end in pairwise((0, *ends))]
-    if sum(map(len, entries)) != len(data):  # ends that fall, or data that none of them covers
+    if sum(map(len, entries)) != len(data):  # ends that decrease, or uncovered data
         raise ValueError
     if tagged:
         return Batch(start, timestamp, writer, number, tagged_each(entries, tags))
@@ -295,22 +291,19 @@ _DECODERS: dict[int, Callable[[bytes], Piece]] = {
 
 
 class _Fields:
-    """Takes a body apart. Raises struct.error or ValueError where it is not of that form."""
+    """Decodes a body. Raises struct.error or ValueError if it is malformed."""
 
     def __init__(self, body: bytes, at: int) -> None:
         self._body = body
         self.at = at
 
-    def number(self) -> int:
-        return int(self._take(_LENGTH))
+    def take(self, form: struct.Struct) -> int:
+        (value,) = form.unpack_from(self._body, self.at)
+        self.at += form.size
+        return int(value)
 
-    def position(self) -> int:
-        return int(self._take(_POSITION))
-
-    def string(self) -> str:
-        return self._text(self.number())
-
-    def _text(self, length: int) -> str:
+    def string(self, length_form: struct.Struct = _LENGTH) -> str:
+        length = self.take(length_form)
         self.at += length
         if self.at > len(self._body):
             raise ValueError
@@ -318,7 +311,7 @@ class _Fields:
 
     def tags(self, count: int) -> list[tuple[str, ...]]:
         """Return the tags of ``count`` entries."""
-        names = [self._text(self._take(_BYTE)) for _ in range(self.number())]
+        names = [self.string(_BYTE) for _ in range(self.take(_LENGTH))]
         counts = struct.unpack_from(f"<{count}B", self._body, self.at)
         self.at += count
         ids = struct.unpack_from(f"<{sum(counts)}I", self._body, self.at)
@@ -331,8 +324,3 @@ class _Fields:
     def end(self) -> None:
         if self.at != len(self._body):
             raise ValueError
-
-    def _take(self, form: struct.Struct) -> int:
-        (value,) = form.unpack_from(self._body, self.at)
-        self.at += form.size
-        return int(value)

@@ -1,4 +1,4 @@
-"""Pieces of a log: what positions in a row hold, as one log tells it and another takes it over."""
+"""Pieces of a log: consecutive positions, as one log has them and another copies them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ if TYPE_CHECKING:
 
 ENTRIES_MAX = 16384
 BYTES_MAX = 1 << 20
-"""Entries in one batch of an export, and their data with their tags; an entry that is larger is
-alone in its."""
+"""Limits of a batch in an export: entries, and bytes of data and tags. A larger entry is alone."""
 
 _ROUND_PIECES = 512
 _ROUND_POSITIONS = 16384
 _ROUND_BYTES = 8 << 20
-"""What is written to a copy at the same time."""
+"""Limits of one round of writes to a copy."""
 
 
 class Batch(NamedTuple):
-    """Entries that one writer appended at one time, with numbers in a row."""
+    """Entries with one writer and time, and consecutive numbers."""
 
     start: int
     timestamp: int
@@ -36,6 +35,14 @@ class Batch(NamedTuple):
     def end(self) -> int:
         """One past the last position."""
         return self.start + len(self.entries)
+
+    def precedes(self, writer: bytes, timestamp: int, number: int) -> bool:
+        """Whether an entry may be the next of this batch."""
+        return (
+            self.writer == writer
+            and self.timestamp == timestamp
+            and self.number + len(self.entries) == number
+        )
 
 
 class Filled(NamedTuple):
@@ -49,7 +56,7 @@ class Filled(NamedTuple):
 
 
 class Trimmed(NamedTuple):
-    """Positions that are trimmed, whatever they held."""
+    """Trimmed positions."""
 
     start: int
     end: int
@@ -59,12 +66,12 @@ Piece = Batch | Filled | Trimmed
 
 
 class Mark(NamedTuple):
-    """What tells that two logs hold the very same at a position.
+    """The identity of an append or fill. Two logs with the same mark have the same at a position.
 
     Attributes:
-        kind: 1 an entry, 2 a fill.
-        writer: whose append or fill it is.
-        number: of the append, or when the position was filled.
+        kind: 1 for an entry, 2 for a fill.
+        writer: the id of its writer or filler.
+        number: of the append, or the time of the fill.
     """
 
     kind: int
@@ -73,7 +80,7 @@ class Mark(NamedTuple):
 
 
 def mark_of(piece: Piece, position: int) -> Mark | None:
-    """Return the mark of a position of a piece; None where it is trimmed."""
+    """Return the mark of a position in a piece, or None if it is trimmed."""
     if isinstance(piece, Batch):
         return Mark(1, piece.writer, piece.number + position - piece.start)
     if isinstance(piece, Filled):
@@ -82,7 +89,7 @@ def mark_of(piece: Piece, position: int) -> Mark | None:
 
 
 def part_from(piece: Piece, position: int) -> Piece:
-    """Return the part of a piece that begins at ``position``, which lies below its end."""
+    """Return the part of a piece from ``position`` on, which is below its end."""
     skipped = position - piece.start
     if skipped <= 0:
         return piece
@@ -94,7 +101,7 @@ def part_from(piece: Piece, position: int) -> Piece:
 
 
 def parts_without(piece: Piece, positions: Container[int]) -> Iterator[Piece]:
-    """Cut these positions out of a piece that holds entries; leave others as they are."""
+    """Cut positions out of a batch; other pieces are returned whole."""
     if not isinstance(piece, Batch):
         yield piece
         return
@@ -106,22 +113,29 @@ def parts_without(piece: Piece, positions: Container[int]) -> Iterator[Piece]:
             yield first._replace(entries=first.entries[: len(kept)])
 
 
-def joined(gap: Piece, following: Piece) -> Piece | None:
-    """Return two neighbouring gaps as one; None where they differ, or one of them is a batch."""
-    if isinstance(gap, Batch) or type(gap) is not type(following) or gap[2:] != following[2:]:
+def joined(piece: Piece, following: Piece) -> Piece | None:
+    """Return two adjacent pieces as one, or None if they differ. Batches are joined in place."""
+    if isinstance(piece, Batch):
+        if isinstance(following, Batch) and piece.precedes(
+            following.writer, following.timestamp, following.number
+        ):
+            piece.entries.extend(following.entries)
+            return piece
         return None
-    return gap._replace(end=following.end)
+    if type(piece) is not type(following) or piece[2:] != following[2:]:
+        return None
+    return piece._replace(end=following.end)
 
 
 class Joiner:
-    """Makes the same pieces of a log each time, however it was read: as long as they may be."""
+    """Joins pieces to the longest possible ones, so that equal logs give equal pieces."""
 
     def __init__(self) -> None:
         self._open: Piece | None = None
         self._bytes = 0
 
     def add(self, piece: Piece) -> Iterator[Piece]:
-        """Take the next piece; returns those that are complete now."""
+        """Add the next piece, and return those that are complete."""
         if isinstance(piece, Batch):
             yield from self._add_batch(piece)
             return
@@ -131,7 +145,7 @@ class Joiner:
         self._open = one or piece
 
     def end(self) -> Iterator[Piece]:
-        """Return what is left."""
+        """Return the last piece."""
         if self._open is not None:
             yield self._open
             self._open = None
@@ -139,7 +153,7 @@ class Joiner:
     def _add_batch(self, batch: Batch) -> Iterator[Piece]:
         for index, entry in enumerate(batch.entries):
             one = self._open
-            if not isinstance(one, Batch) or not self._goes_on(one, batch, index):
+            if not isinstance(one, Batch) or not self._fits(one, batch, index):
                 yield from self.end()
                 start, number = batch.start + index, batch.number + index
                 one = self._open = Batch(start, batch.timestamp, batch.writer, number, [])
@@ -147,11 +161,9 @@ class Joiner:
             one.entries.append(entry)
             self._bytes += _size(entry)
 
-    def _goes_on(self, one: Batch, batch: Batch, index: int) -> bool:
+    def _fits(self, one: Batch, batch: Batch, index: int) -> bool:
         return (
-            one.writer == batch.writer
-            and one.timestamp == batch.timestamp
-            and one.number + len(one.entries) == batch.number + index
+            one.precedes(batch.writer, batch.timestamp, batch.number + index)
             and len(one.entries) < ENTRIES_MAX
             and self._bytes + _size(batch.entries[index]) <= BYTES_MAX
         )
@@ -162,41 +174,36 @@ def _size(entry: NewEntry) -> int:
 
 
 def rounds(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
-    """Cut pieces into rounds, each of which is written at the same time.
+    """Group pieces into rounds. Each round is written at once.
 
-    Where the pieces end by ExportDamaged, those before it come first.
+    If the pieces end with ExportDamaged, the pieces before it are yielded first.
     """
     some: list[Piece] = []
     positions = size = 0
-    damage: list[ExportDamaged] = []
-    for piece in _bounded(_whole(pieces, damage)):
-        count = piece.end - piece.start
-        data = sum(map(len, piece.entries)) if isinstance(piece, Batch) else 0
-        if some and (
-            len(some) == _ROUND_PIECES
-            or positions + count > _ROUND_POSITIONS
-            or size + data > _ROUND_BYTES
-        ):
+    try:
+        for piece in _bounded(pieces):
+            count = piece.end - piece.start
+            data = sum(map(len, piece.entries)) if isinstance(piece, Batch) else 0
+            if some and (
+                len(some) == _ROUND_PIECES
+                or positions + count > _ROUND_POSITIONS
+                or size + data > _ROUND_BYTES
+            ):
+                yield some
+                some, positions, size = [], 0, 0
+            some.append(piece)
+            positions += count
+            size += data
+    except ExportDamaged:
+        if some:
             yield some
-            some, positions, size = [], 0, 0
-        some.append(piece)
-        positions += count
-        size += data
+        raise
     if some:
         yield some
-    for error in damage:
-        raise error
-
-
-def _whole(pieces: Iterable[Piece], damage: list[ExportDamaged]) -> Iterator[Piece]:
-    try:
-        yield from pieces
-    except ExportDamaged as error:
-        damage.append(error)
 
 
 def _bounded(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Cut gaps that are too long for one round."""
+    """Split gaps that are too long for one round."""
     for piece in pieces:
         if isinstance(piece, Batch):
             yield piece

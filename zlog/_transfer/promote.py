@@ -1,4 +1,4 @@
-"""Making a mirror a log of its own, which takes appends."""
+"""Makes a mirror a log of its own, which takes appends."""
 
 from __future__ import annotations
 
@@ -25,18 +25,17 @@ class _Promoted(Exception):
 
 
 async def promote(reader: Reader, deadline: Deadline) -> None:
-    """End a mirror; a log that is none is left alone.
+    """End a mirror; other logs are not changed.
 
-    1. A view that says that the mirror has ended. Its seals keep out what is still being copied,
-       and the copier, which looks at the view then, stops.
-    2. Above the tail may lie parts of what was being copied, whose positions readers have not seen.
-       All of them are trimmed, so that the log is a copy of its source up to one position, and
-       no entry there follows one that it lacks.
-    3. A view without the mark: appends begin above these.
+    1. A view marks the mirror as ended. Its seals fence the copier, which then reads the view and
+       stops.
+    2. Positions above the tail may be part of an unfinished round. All of them are trimmed, so the
+       log is a copy of its source up to one position.
+    3. A view without the mark: appends begin above these positions.
 
-    A repeated call goes on where it died. Of two at once each takes its second step in views that
-    say that the mirror has ended, and in their epochs: what is appended after the other's third is
-    out of its reach.
+    A repeated call continues an unfinished one. Of two calls at once each does the second step only
+    in views with the mark, and in their epochs, so it can't trim entries that are appended after
+    the third step of the other one.
     """
     layout = reader.layout
     await check_change(layout.io, layout.view, deadline, trims=True)
@@ -49,13 +48,13 @@ async def promote(reader: Reader, deadline: Deadline) -> None:
 
 
 async def _trim_rest(positions: Positions, ended: View, deadline: Deadline) -> None:
-    """Trim all above the tail.
+    """Trim all positions above the tail.
 
     Raises:
-        _Promoted: the log is no mirror any more.
+        _Promoted: the log is no longer a mirror.
     """
     layout = positions.layout
-    if ended.trim_point > ended.tail_floor:  # the copier died while it began the mirror there
+    if ended.trim_point > ended.tail_floor:  # the copier died at its first trim
         await trim_to(layout, ended.trim_point, deadline, past_cursors=True)
     view, end = await positions.written_end(deadline, _check_ended)
 
@@ -74,11 +73,11 @@ def _check_ended(view: View) -> None:
 
 
 def marked(mark: str | None, before: str | None = None) -> Edit:
-    """Return the edit that gives a mirror another mark, or none; others are left as they are.
+    """Return an edit that changes or removes a mirror's mark, and leaves other logs alone.
 
     Args:
-        mark: the new one.
-        before: the only one that it takes the place of; None: any.
+        mark: the new mark; None removes it.
+        before: the only mark to replace; None means any.
     """
 
     def edit(view: View) -> View | None:

@@ -1,9 +1,9 @@
-"""Reading a log in pieces, with all that a copy of it has to keep."""
+"""Reads a log in pieces, which have all that a copy must keep."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from zlog._base.codes import Code, State
 from zlog._base.deadline import Deadline
@@ -19,31 +19,16 @@ from zlog.errors import CorruptEntry, ForgedEntry, NotWritten, UnsupportedVersio
 
 if TYPE_CHECKING:
     from zlog._native.completions import ReplyBytes
-    from zlog._native.new_entries import NewEntry
     from zlog._native.replies import MacKey, ReadReply
 
 
-class _Held(NamedTuple):
-    """What a position holds."""
-
-    state: int
-    timestamp: int = 0
-    writer: bytes = b""
-    number: int = 0
-    reason: int = 0
-    data: NewEntry = b""
-
-
-_TRIMMED = _Held(State.TRIMMED)
 _SETTLED = (State.WRITTEN, State.FILLED, State.TRIMMED)
 
 
 class Source(Prefetcher[list[Piece]]):
-    """Reads a log's pieces in order, and settles its holes as every reader does.
+    """Reads a log's pieces in order. Waits for holes and fills them as all readers do.
 
     Args:
-        reader: of the log.
-        budget: of its handle.
         start: the first position.
     """
 
@@ -51,14 +36,14 @@ class Source(Prefetcher[list[Piece]]):
 
     def __init__(self, reader: Reader, budget: Budget, start: int) -> None:
         super().__init__(reader, budget, start, budget.hole_timeout(...))
-        self._hole: int | None = None  # a position of the last window that stays open
+        self._hole: int | None = None  # a hole of the last window that was not filled
 
     async def next(self, tail: int) -> list[Piece]:
-        """Return what is next, below ``tail``. Nothing: ``position`` is a hole that stays open.
+        """Return the next pieces below ``tail``; none if ``position`` is a hole that stays open.
 
         Raises:
             CorruptEntry: a position is lost.
-            ForgedEntry: what is there was not made with the log's key.
+            ForgedEntry: an entry was not made with the log's key.
         """
         pieces = await super().next(tail)
         if self._hole is not None:
@@ -67,11 +52,11 @@ class Source(Prefetcher[list[Piece]]):
         return pieces
 
     def open_hole(self) -> NotWritten:
-        """The error that says that ``position`` can't be copied."""
+        """Return the error that ``position`` can't be copied."""
         return NotWritten(
             f"position {self.position} of log {self.reader.layout} is a hole that was not filled",
-            hint="Open the log so that it can be filled: in a store that can be written, with a"
-            " hole time-out. Or copy what lies below it.",
+            hint="Open the log in a writable store, with a hole time-out, to fill it. Or"
+            " copy the positions below it.",
         )
 
     async def finish(
@@ -79,7 +64,7 @@ class Source(Prefetcher[list[Piece]]):
     ) -> tuple[list[Piece], int, int]:
         """See :class:`Prefetcher`."""
         reader = self.reader
-        found: dict[int, _Held] = {}
+        found: dict[int, Piece] = {}
         mac = reader.layout.macs.key
         for asked, reply in zip(window.parts, await window.started.finish(deadline), strict=True):
             if reply.code == Code.OK:
@@ -97,9 +82,9 @@ class Source(Prefetcher[list[Piece]]):
         return _pieces(found, window.start, end), _bytes_of(found), end
 
     async def _read(
-        self, positions: Sequence[int], bytes_max: int, found: dict[int, _Held], deadline: Deadline
+        self, positions: Sequence[int], bytes_max: int, found: dict[int, Piece], deadline: Deadline
     ) -> bool:
-        """Read positions that a window lacks; returns whether any of them holds something."""
+        """Read positions that a window lacks; return whether any of them is settled."""
         before = len(found)
         _, asked, replies = await self.reader.ask(positions, max(1, bytes_max), deadline)
         for (_, group), reply in zip(asked, replies, strict=True):
@@ -107,8 +92,8 @@ class Source(Prefetcher[list[Piece]]):
                 _take(reply.payload, self.reader.layout.macs.key, group, found)
         return len(found) > before
 
-    def _take_settled(self, slots: dict[int, Slot], found: dict[int, _Held]) -> None:
-        """Take note of what was trimmed, and of a hole; raise where something is lost."""
+    def _take_settled(self, slots: dict[int, Slot], found: dict[int, Piece]) -> None:
+        """Record trimmed positions and a hole; raise if a position can't be copied."""
         for position, slot in sorted(slots.items()):
             if isinstance(slot, Entry) or slot.kind is GapKind.FILLED:
                 continue
@@ -122,7 +107,7 @@ class Source(Prefetcher[list[Piece]]):
             if slot.kind is GapKind.UNWRITTEN:
                 self._hole = position
                 return
-            found[position] = _TRIMMED
+            found[position] = Trimmed(position, position + 1)
 
     def trimmed(self, gap: Gap) -> list[Piece]:
         """See :class:`Prefetcher`."""
@@ -130,78 +115,62 @@ class Source(Prefetcher[list[Piece]]):
 
 
 async def mark_at(reader: Reader, budget: Budget, position: int) -> Mark | None:
-    """Return the mark of a position below the tail; None where it is trimmed."""
+    """Return the mark of a position below the tail, or None if it is trimmed."""
     source = Source(reader, budget, position)
     pieces = await source.next(position + 1)
     return mark_of(pieces[0], position) if pieces else None
 
 
 def _take(
-    payload: ReplyBytes, mac: MacKey | None, positions: Sequence[int], found: dict[int, _Held]
+    payload: ReplyBytes, mac: MacKey | None, positions: Sequence[int], found: dict[int, Piece]
 ) -> None:
     reply = decode_read(payload, positions, mac)
     for i in range(reply.count):
         if reply.state(i) in _SETTLED:
-            found[positions[i]] = _held(reply, i)
+            found[positions[i]] = _piece(reply, i, positions[i])
 
 
-def _held(reply: ReadReply, i: int) -> _Held:
+def _piece(reply: ReadReply, i: int, position: int) -> Piece:
     state = reply.state(i)
     if state == State.WRITTEN:
-        return _Held(state, reply.timestamp(i), reply.writer(i), reply.number(i), 0, reply.entry(i))
+        entries = [reply.entry(i)]
+        return Batch(position, reply.timestamp(i), reply.writer(i), reply.number(i), entries)
     if state == State.FILLED:
-        return _Held(state, reply.timestamp(i), reply.writer(i), 0, reply.reason(i))
-    return _TRIMMED
+        end = position + 1
+        return Filled(position, end, reply.timestamp(i), reply.writer(i), reply.reason(i))
+    return Trimmed(position, position + 1)
 
 
-def _bytes_of(found: dict[int, _Held]) -> int:
-    return sum(len(each.data) for each in found.values())
+def _bytes_of(found: dict[int, Piece]) -> int:
+    return sum(len(each.entries[0]) for each in found.values() if isinstance(each, Batch))
 
 
 def _lost(layout: Layout, gap: Gap) -> CorruptEntry:
     return CorruptEntry(
-        f"position {gap.position} of log {layout} is lost ({gap.detail}), so no copy can have it",
-        hint="On Ceph `zlog check LOG --heal --copies 8` puts back what another copy has. Or give"
-        f" it up for good, for readers and copies alike: trim position {gap.position}.",
+        f"position {gap.position} of log {layout} is lost ({gap.detail}), so it can't be copied",
+        hint="On Ceph `zlog check LOG --heal --copies 8` restores it if another copy has it. Or"
+        f" give it up for good: trim position {gap.position}.",
         gap=gap,
     )
 
 
 def _forged(layout: Layout, gap: Gap) -> ForgedEntry:
     return ForgedEntry(
-        f"position {gap.position} of log {layout} holds no entry that was made with the log's key,"
-        " so no copy can have it",
-        hint=f"See who can write to the store. To go on without it: trim position {gap.position}.",
+        f"the entry at position {gap.position} of log {layout} was not made with the log's key, so"
+        " it can't be copied",
+        hint="Find out who can write to the store. To continue without the entry, trim position"
+        f" {gap.position}.",
         gap=gap,
     )
 
 
-def _pieces(found: dict[int, _Held], start: int, end: int) -> list[Piece]:
+def _pieces(found: dict[int, Piece], start: int, end: int) -> list[Piece]:
     pieces: list[Piece] = []
-    last: Piece | None = None
     for position in range(start, end):
-        held = found[position]
-        if held.state == State.WRITTEN:
-            if not isinstance(last, Batch) or not _goes_on(last, held):
-                last = Batch(position, held.timestamp, held.writer, held.number, [])
-                pieces.append(last)
-            last.entries.append(held.data)
-            continue
-        piece: Piece = Trimmed(position, position + 1)
-        if held.state == State.FILLED:
-            piece = Filled(position, position + 1, held.timestamp, held.writer, held.reason)
-        one = None if last is None else joined(last, piece)
+        piece = found[position]
+        one = joined(pieces[-1], piece) if pieces else None
         if one is None:
             pieces.append(piece)
         else:
             pieces[-1] = one
-        last = pieces[-1]
     return pieces
-
-
-def _goes_on(batch: Batch, held: _Held) -> bool:
-    return (
-        batch.writer == held.writer
-        and batch.timestamp == held.timestamp
-        and batch.number + len(batch.entries) == held.number
-    )

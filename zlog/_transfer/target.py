@@ -1,12 +1,10 @@
-"""Writing pieces to a mirror, each position as its source has it.
+"""Writes pieces to a mirror, each position as its source has it.
 
-A mirror is a log that takes no appends: its positions are given, not handed out. So it has no
-sequencer, and its tail is the tail floor, which is raised once everything below is written. Readers
-see nothing above it; there, some positions of a round may be written and others not yet.
+A mirror takes no appends and has no sequencer. Its tail is the tail floor, which is raised once all
+positions below are written. Readers see nothing above it, where a round may be half written.
 
-Entries keep their append ids, and fills who did them and when. So what is written once more is the
-same again, by the rules of the object class, after a death or by two who copy at the same time; and
-a position at which anything else stands refuses.
+Entries keep their append ids, and fills their filler and time. So writing them again, after a death
+or by two copiers at once, has no effect, and a position that holds anything else refuses the write.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from zlog._layout.layout import Layout
 from zlog._native import messages
 from zlog._native.new_entries import entries_cut
 from zlog._native.replies import decode_read
-from zlog._native.writes import encode_writes
+from zlog._native.writes import Request, encode_writes
 from zlog._read.cursors import Cursors
 from zlog._read.prefetch import WINDOW_BYTES
 from zlog._read.read import Reader
@@ -50,24 +48,19 @@ from zlog.errors import (
 from zlog.view import ObjectRef, Stripe, View
 
 _REFUSALS = (Code.READ_ONLY, -errno.ENOENT)
-"""What a position answers that is taken by something else, or lay in a stripe that was removed."""
+"""Replies if a position holds something else, or its stripe was removed."""
 
 
 class PositionTaken(CopyDiffers):
-    """A position holds something else."""
+    """A position holds something else than the source."""
 
 
 class Target:
-    """A mirror that is written to.
-
-    Args:
-        reader: of the log.
-        cursors: of the log.
-        budget: of its handle.
+    """A mirror to write to.
 
     Raises:
-        CopyDiffers: the log is no mirror, or is being promoted.
-        KeyNeeded: its entries have MACs, and this client can make none.
+        CopyDiffers: the log is not a mirror, or is being promoted.
+        KeyNeeded: its entries have MACs, but this client has no key.
     """
 
     def __init__(self, reader: Reader, cursors: Cursors, budget: Budget) -> None:
@@ -85,7 +78,7 @@ class Target:
 
     @property
     def mark(self) -> str:
-        """What it is a mirror of."""
+        """The mark of its source."""
         return self._layout.view.options[MIRROR_OF]
 
     @property
@@ -96,35 +89,35 @@ class Target:
     def _check(self, view: View) -> None:
         """Raise CopyDiffers unless the log is a mirror in this view."""
         if not view.mirror:
-            raise CopyDiffers(f"{self} is no mirror: it has entries of its own")
+            raise CopyDiffers(f"{self} is not a mirror: it has entries of its own")
         if view.options[MIRROR_OF] == MIRROR_ENDED:
             raise CopyDiffers(
                 f"{self} is being promoted to a log of its own",
-                hint="Finish that: `zlog access promote LOG`.",
+                hint="Finish the promotion: `zlog access promote LOG`.",
             )
 
     def compare(self, source: str, mark: Mark | None, own: Mark | None, position: int) -> None:
-        """Raise CopyDiffers if what stands at a position is known of both and not the same."""
+        """Raise CopyDiffers if both marks of a position are known and differ."""
         if mark is not None and own is not None and mark != own:
             raise CopyDiffers(
-                f"{self} is no copy of {source}: they hold different things at position {position}"
+                f"{self} is not a copy of {source}: they differ at position {position}"
             )
 
     async def last_mark(self) -> Mark | None:
-        """Return the mark of the position just below the tail; None where there is none."""
+        """Return the mark of the position just below the tail, or None."""
         if not self.tail:
             return None
         return await mark_at(self._reader, self._budget, self.tail - 1)
 
     async def begin_at(self, position: int) -> None:
-        """Have the first position to be copied be this one: those below are trimmed.
+        """Begin the copy at a position, by trimming those below.
 
         Raises:
-            CopyDiffers: others were copied already, and those in between are missing.
+            CopyDiffers: positions between the mirror's tail and this one are missing.
         """
         deadline = self._budget.deadline()
         view = await self._look(deadline)
-        position = max(position, view.trim_point)  # behind which an earlier call may have died
+        position = max(position, view.trim_point)  # an earlier call may have died after the trim
         if view.tail_floor >= position:
             return
         if view.tail_floor:
@@ -132,16 +125,16 @@ class Target:
                 f"{self} lacks positions {self.tail} to {position - 1} in between",
                 hint=f"Copy these first: `zlog export SOURCE --from {self.tail}`.",
             )
-        # A cursor there holds nothing back: the mirror has no entries yet.
+        # No cursor needs these positions: the mirror has no entries yet.
         await trim_to(self._layout, position, deadline, past_cursors=True)
         await self._confirm(position, deadline)
 
     async def write(self, pieces: Sequence[Piece]) -> None:
-        """Write one round, which begins at the tail or below, and raise the tail above it.
+        """Write one round, which begins at or below the tail, and raise the tail above it.
 
         Raises:
             PositionTaken: a position holds something else.
-            CopyDiffers: the log is no mirror any more, or another source is copied to it.
+            CopyDiffers: the log is no longer a mirror, or another source is copied to it.
         """
         deadline = self._budget.deadline()
         if self._rolls.alert:
@@ -152,9 +145,9 @@ class Target:
         await self._confirm(pieces[-1].end, deadline)
 
     async def _written(self, pieces: Sequence[Piece], deadline: Deadline) -> bool:
-        """Write pieces. False: another copier has come further, above their start.
+        """Write pieces. Returns False if another copier has raised the tail above their start.
 
-        What it has copied may be trimmed, since it was in the source by then, or was in the mirror.
+        Its positions may be trimmed, because they were by then in the source or the mirror.
         """
         made: list[tuple[Call, Stripe]] = []
         sent = "none"
@@ -164,7 +157,7 @@ class Target:
             self._check(view)
             trimmed = view.trim_point > pieces[0].start
             sent = self._compression.of(view)
-            made[:] = [] if trimmed else _calls(self._layout, view, pieces, sent)
+            made[:] = [] if trimmed else self._calls(view, pieces, sent)
             return [call for call, _ in made]
 
         view, replies = await self._layout.guarded(calls, deadline)
@@ -184,7 +177,7 @@ class Target:
             return not rest or await self._written(rest, deadline)
         if not made or any(reply.code in _REFUSALS for reply in replies):
             newest = await self._look(deadline)
-            if newest.trim_point > newest.tail_floor:  # that copier has begun the mirror there
+            if newest.trim_point > newest.tail_floor:  # another copier has begun the mirror there
                 await self._confirm(newest.trim_point, deadline)
             if self.tail > pieces[0].start:
                 return False
@@ -197,10 +190,55 @@ class Target:
             self._rolls.note(view, live, view.live_stripe.start)
         return True
 
+    def _calls(
+        self, view: View, pieces: Sequence[Piece], compression: str
+    ) -> Iterator[tuple[Call, Stripe]]:
+        """Yield the calls that write pieces, each with its stripe."""
+        for piece in pieces:
+            for start, end, stripe in _by_stripe(self._layout, view, piece):
+                objects, spacing = self._layout.objects(view, stripe), stripe.spacing
+                if isinstance(piece, Batch):
+                    for number, request in self._writes(
+                        view.epoch, stripe, piece, start, end, compression
+                    ):
+                        yield Call(objects[number].name, "write", request), stripe
+                    continue
+                for positions in spacing.parts(start, end):
+                    if isinstance(piece, Filled):
+                        by = piece.timestamp, piece.writer, piece.reason
+                        fill = messages.fill(view.epoch, *by, spacing.packed, positions)
+                        call = Call(objects[positions.number].name, "fill", fill)
+                    else:
+                        trim = messages.trim(view.epoch, spacing.packed, positions)
+                        call = Call(objects[positions.number].name, "trim", trim)
+                    yield call, stripe
+
+    def _writes(
+        self, epoch: int, stripe: Stripe, batch: Batch, start: int, end: int, compression: str
+    ) -> Iterator[tuple[int, Request]]:
+        """Yield the requests that write entries, each with the number of its object."""
+        begin, last = start - batch.start, end - batch.start
+        while begin < last:
+            cut = entries_cut(batch.entries, begin, last - begin, WINDOW_BYTES)
+            yield from encode_writes(
+                epoch,
+                batch.timestamp,
+                batch.writer,
+                stripe.spacing.packed,
+                batch.start + begin,
+                batch.number + begin,
+                batch.entries,
+                begin,
+                cut,
+                compression,
+                self._layout.macs.key,
+            )
+            begin = cut
+
     async def _without_copied(
         self, view: View, pieces: Sequence[Piece], alike: Container[str], deadline: Deadline
     ) -> list[Piece]:
-        """Leave out what objects, whose class could not tell by its data, hold already."""
+        """Leave out entries that objects already hold, whose old class can't compare data."""
         wanted: defaultdict[ObjectRef, dict[int, AppendId]] = defaultdict(dict)
         for piece in pieces:
             if not isinstance(piece, Batch):
@@ -224,7 +262,7 @@ class Target:
         return [part for piece in pieces for part in parts_without(piece, copied)]
 
     async def _above_tail(self, pieces: Sequence[Piece]) -> list[Piece]:
-        """Leave out what another copier has copied, after a look at the last of it."""
+        """Leave out positions that another copier has written, after comparing the last of them."""
         last = min(self.tail, pieces[-1].end) - 1
         piece = next(each for each in pieces if last < each.end)
         own = await mark_at(self._reader, self._budget, last)
@@ -232,30 +270,27 @@ class Target:
         return [part_from(each, self.tail) for each in pieces if each.end > self.tail]
 
     async def advance_cursors(self, wanted: Mapping[str, int]) -> None:
-        """Move cursors forward, as far as the log was copied; those that lack are made.
+        """Create cursors or move them forward, up to the tail.
 
-        One that the mirror's own reader has moved further, or removes meanwhile, is left to it.
+        A cursor that the mirror's own reader has moved further, or removes now, is left alone.
         """
-        for name, position in wanted.items():
-            await self._advance_cursor(name, position, self._budget.deadline())
-
-    async def _advance_cursor(self, name: str, position: int, deadline: Deadline) -> None:
-        while True:
+        left = [*wanted.items()]
+        while left:
+            name, position = left[-1]
+            deadline = self._budget.deadline()
             view = await self._look(deadline)
-            # Where the copy is trimmed further, the reader begins with what is left.
             at = max(min(position, view.tail_floor), view.trim_point)
-            with contextlib.suppress(Invalidated):  # it was trimmed once more: look again
-                kept = await self._cursors.create(name, at, deadline)
-                if kept < at:
+            with contextlib.suppress(Invalidated):  # trimmed again: repeat
+                if await self._cursors.create(name, at, deadline) < at:
                     with contextlib.suppress(CursorAhead, CursorNotFound):
                         await self._cursors.advance(name, at, deadline)
-                return
+                left.pop()
 
     async def bind(self, mark: str) -> None:
-        """Have an import be a mirror of this source only, from now on.
+        """Make an import a mirror of this source only.
 
         Raises:
-            CopyDiffers: it has become one of another source meanwhile.
+            CopyDiffers: it has become a mirror of another source.
         """
         view = await self._layout.change(marked(mark, MIRROR_OF_FILE), self._budget.deadline())
         self._check(view)
@@ -263,7 +298,7 @@ class Target:
             raise CopyDiffers(f"{self} has become a mirror of another log")
 
     async def promote(self) -> None:
-        """Make it a log of its own: the last call on it."""
+        """Make it a log of its own. No call may follow."""
         await promote(self._reader, self._budget.deadline())
 
     async def _judge(self, call: Call, reply: Reply) -> None:
@@ -283,19 +318,18 @@ class Target:
 
     def _lost(self, position: int) -> CorruptEntry:
         return CorruptEntry(
-            f"position {position} of {self} is lost: whether it was what its source holds"
-            " can't be told",
-            hint="`zlog check MIRROR --heal` puts back what another copy of the object has."
-            " Where none has it, copy to a new log: `zlog mirror --as NAME`.",
+            f"position {position} of {self} is lost, so it can't be compared with its source",
+            hint="`zlog check MIRROR --heal` restores it if another copy of the object has it."
+            " Otherwise copy to a new log: `zlog mirror --as NAME`.",
         )
 
     def _taken(self, position: int) -> PositionTaken:
         return PositionTaken(
-            f"{self} is no copy of its source: it holds something else at position {position}"
+            f"{self} is not a copy of its source: they differ at position {position}"
         )
 
     async def _has_lost(self, position: int) -> bool:
-        """Whether what was stored at a position is damaged or gone, in the primary copy."""
+        """Whether a position is damaged or gone in the primary copy."""
         _, _, replies = await self._reader.ask([position], 1, self._budget.deadline())
         return any(
             reply.code == Code.OK
@@ -310,7 +344,7 @@ class Target:
         return view
 
     async def _confirm(self, end: int, deadline: Deadline) -> None:
-        """Raise the tail, in the epoch of a view in which it is still a mirror."""
+        """Raise the tail, in an epoch in which the log is still a mirror."""
         layout = self._layout
         while True:
             view = layout.view
@@ -320,68 +354,11 @@ class Target:
         layout.adopt(replace(view, tail_floor=end))
 
 
-def _calls(
-    layout: Layout, view: View, pieces: Sequence[Piece], compression: str
-) -> list[tuple[Call, Stripe]]:
-    """Return the calls that write pieces, each with the stripe that it is about."""
-    return [
-        (call, stripe)
-        for piece in pieces
-        for start, end, stripe in _by_stripe(layout, view, piece)
-        for call in _calls_of(layout, view, stripe, piece, start, end, compression)
-    ]
-
-
 def _by_stripe(layout: Layout, view: View, piece: Piece) -> Iterator[tuple[int, int, Stripe]]:
-    """Cut a piece by stripes, all of which must be known (StripeUnknown)."""
+    """Cut a piece by stripes. Raises StripeUnknown if one is not known."""
     start = piece.start
     while start < piece.end:
         stripe = layout.stripe_of(view, start)
         end = min(piece.end, stripe.end)
         yield start, end, stripe
         start = end
-
-
-def _calls_of(
-    layout: Layout,
-    view: View,
-    stripe: Stripe,
-    piece: Piece,
-    start: int,
-    end: int,
-    compression: str,
-) -> Iterator[Call]:
-    objects = layout.objects(view, stripe)
-    if isinstance(piece, Batch):
-        begin, last = start - piece.start, end - piece.start
-        while begin < last:
-            cut = entries_cut(piece.entries, begin, last - begin, WINDOW_BYTES)
-            requests = encode_writes(
-                view.epoch,
-                piece.timestamp,
-                piece.writer,
-                stripe.spacing.packed,
-                piece.start + begin,
-                piece.number + begin,
-                piece.entries,
-                begin,
-                cut,
-                compression,
-                layout.macs.key,
-            )
-            for index, request in requests:
-                yield Call(objects[index].name, "write", request)
-            begin = cut
-        return
-    spacing = stripe.spacing
-    for positions in spacing.parts(start, end):
-        name = objects[positions.number].name
-        if isinstance(piece, Filled):
-            _, _, timestamp, writer, reason = piece
-            yield Call(
-                name,
-                "fill",
-                messages.fill(view.epoch, timestamp, writer, reason, spacing.packed, positions),
-            )
-        else:
-            yield Call(name, "trim", messages.trim(view.epoch, spacing.packed, positions))
