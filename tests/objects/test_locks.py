@@ -150,7 +150,7 @@ def test_no_lease_ends_that_was_renewed_meanwhile(space: Space, other: Space) ->
 
 @pytest.mark.parametrize("lease", [0, -1.0, math.inf, math.nan])
 def test_a_lease_has_an_end(space: Space, lease: float) -> None:
-    with pytest.raises(ValueError, match="a lease has an end"):
+    with pytest.raises(ValueError, match="a lease is a finite number of seconds"):
         space.lock("lock").acquire(lease=lease)
 
 

@@ -1,4 +1,4 @@
-"""What a space appends to its log, as bytes: docs/formats/objects.md."""
+"""The records that a space appends to its log (docs/formats/objects.md)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import msgspec
 from zlog.objects.errors import NewerRecord, Stopped, UnknownRecord
 
 VERSION = 1
-"""Of all records; a record of another one stops those that do not know it."""
+"""Version of all records. A replica stops at a record of an unknown version."""
 
 ID_BYTES_MAX = 128
-"""An id of a transaction, in UTF-8."""
+"""Maximum size of a transaction's id, in UTF-8."""
 
 Version = Literal[1]
 
 
 class Op(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """A command to one object; ``version`` is that of the object's class."""
+    """A command to one object; ``version`` is the version of the object's class."""
 
     kind: str
     object: str
@@ -29,21 +29,21 @@ class Op(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
 
 
 class Write(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False, tag=0):
-    """Commands that need no answer."""
+    """Commands without a result."""
 
     version: Version
     ops: list[Op]
 
 
 class Commit(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False, tag=1):
-    """Commands that take effect once, and only if what was read still holds.
+    """Commands that take effect once, and only if the values that were read are unchanged.
 
     Attributes:
         id: of the transaction.
-        attempt: each time that it is made anew has a higher one.
-        snapshot: of what was read: all entries below this position had been applied.
+        attempt: grows each time that the transaction is repeated.
+        snapshot: the position of the state that was read, which has all entries below.
         reads: object, key or None for the whole object, and the version that was read.
-        ranges: object, first key, end or None for none, and how many keys there were.
+        ranges: object, first key, end or None, and the number of keys.
     """
 
     version: Version
@@ -56,21 +56,21 @@ class Commit(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fal
 
 
 class Mark(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False, tag=2):
-    """Where a checkpoint is taken: of the state with all entries up to this one."""
+    """Marks a checkpoint: it has the state with all entries up to this one."""
 
     version: Version
     id: str
 
 
 class Manifest(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False, tag=3):
-    """A checkpoint that is complete.
+    """A complete checkpoint.
 
     Attributes:
-        id: of its mark; empty for the first one of a space, which has none.
-        start: it has all that entries below this position have done.
-        pieces: positions of its pieces, in their order.
-        size: their bytes together.
-        digest: of these bytes.
+        id: of its mark; empty for the first checkpoint of a space, which has no mark.
+        start: it has the effects of all entries below this position.
+        pieces: positions of its pieces, in order.
+        size: of all pieces in bytes.
+        digest: of all pieces.
         objects: digests of the states of objects of user-defined types, by name.
     """
 
@@ -101,8 +101,8 @@ class Tags(NamedTuple):
 
     Attributes:
         space: of all records.
-        checkpoint: of manifests, beside the first.
-        piece: of the pieces of checkpoints, which are no records.
+        checkpoint: also of manifests.
+        piece: of the pieces of checkpoints, which are not records.
     """
 
     space: str
@@ -111,13 +111,13 @@ class Tags(NamedTuple):
 
     @classmethod
     def of(cls, name: str) -> Tags:
-        """Return those of a space."""
+        """Return the tags of a space."""
         space = f"objects/{name}"
         return cls(space, f"{space}/checkpoint", f"{space}/piece")
 
 
 def encode_write(ops: Iterable[tuple[Any, ...]]) -> bytes:
-    """Return a record of commands; each is what an `Op` has, as a tuple."""
+    """Return a record of commands, each a tuple with the fields of an `Op`."""
     return encode((0, VERSION, tuple(ops)))
 
 
@@ -134,36 +134,36 @@ def encode_commit(
 
 
 def encode_mark(id: str) -> bytes:
-    """Return the record of a place where a checkpoint is taken."""
+    """Return the record that marks a checkpoint."""
     return encode((2, VERSION, id))
 
 
 def encode_manifest(
     id: str, start: int, pieces: Sequence[int], size: int, digest: str, objects: Mapping[str, str]
 ) -> bytes:
-    """Return the record that makes a checkpoint of its pieces."""
+    """Return the record that completes a checkpoint."""
     return encode((3, VERSION, id, start, pieces, size, digest, objects))
 
 
 def refusal(data: bytes | memoryview, position: int, error: Exception) -> Stopped:
-    """Return why an entry is no record that this version can read."""
+    """Return the error that this version can't read an entry as a record."""
     try:
         found = msgspec.msgpack.decode(data)
         kind, version = found[0], found[1]
         newer = type(kind) is int and type(version) is int and (kind > 3 or version > VERSION)
-    except Exception:  # noqa: BLE001 - whatever is wrong with it, it is no record
+    except Exception:  # noqa: BLE001 - any error means that it is not a record
         newer = False
     if newer:
         return NewerRecord(
             f"the entry at {position} is a record of a newer version", position=position
         )
     return UnknownRecord(
-        f"the entry at {position} is no record of a space: {error}", position=position
+        f"the entry at {position} is not a record of a space: {error}", position=position
     )
 
 
 def digest(data: bytes | msgspec.Raw = b"") -> hashlib.blake2b:
-    """Return what sums up bytes; these are the first ones."""
+    """Return a hash that begins with these bytes."""
     return hashlib.blake2b(data, digest_size=16)
 
 
@@ -172,26 +172,25 @@ _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 
 
 NESTING_MAX = 100
-"""Lists and dictionaries in each other. More could be written, and then not be read by a client
-that has less of its stack left."""
+"""Maximum depth of lists and dictionaries. A client with little stack left could not read more."""
 
 
 def owned(value: Any, levels: int = NESTING_MAX) -> Any:
     """Return a copy of a value that an object may keep.
 
     Raises:
-        TypeError, ValueError: it is not what JSON can say: None, bool, int of 64 bits, finite
-            float, str, list, or dict of those with keys of str; or has more ``levels`` of them.
+        TypeError, ValueError: it is not a JSON value (None, bool, int of 64 bits, finite float,
+            str, list, or dict with keys of str), or is nested more than ``levels`` deep.
     """
     kind = type(value)
     if kind in _SCALARS:
         if kind is int and not _INT_MIN <= value <= _INT_MAX:
             raise ValueError(f"{value} takes more than 64 bits")
         if kind is float and not value - value == 0:
-            raise ValueError(f"{value} is no finite number")
+            raise ValueError(f"{value} is not a finite number")
         return value
     if not levels:
-        raise ValueError(f"a value has up to {NESTING_MAX} lists and dictionaries in each other")
+        raise ValueError(f"lists and dictionaries are nested more than {NESTING_MAX} deep")
     if isinstance(value, dict):
         for key in value:
             if type(key) is not str:
@@ -199,13 +198,11 @@ def owned(value: Any, levels: int = NESTING_MAX) -> Any:
         return {key: owned(each, levels - 1) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [owned(each, levels - 1) for each in value]
-    raise TypeError(
-        f"values are what JSON can say (None, bool, int, float, str, list, dict), not {value!r}"
-    )
+    raise TypeError(f"values are JSON (None, bool, int, float, str, list, dict), not {value!r}")
 
 
 def given(value: Any) -> Any:
-    """Return a value of a state as its caller's own: changes to it change nothing else."""
+    """Return a copy of a value of a state."""
     kind = type(value)
     if kind is dict:
         return {key: given(each) for key, each in value.items()}
@@ -218,7 +215,7 @@ def check_key(key: Any) -> str:
     """Return a key.
 
     Raises:
-        TypeError: it is no text.
+        TypeError: it is not a str.
     """
     if type(key) is not str:
         raise TypeError(f"a key is a str, not {key!r}")
@@ -226,10 +223,10 @@ def check_key(key: Any) -> str:
 
 
 def check_number(number: int) -> int:
-    """Return what a counter takes.
+    """Return a number for a counter.
 
     Raises:
-        TypeError: it is no int.
+        TypeError: it is not an int.
         ValueError: it takes more than 64 bits.
     """
     if type(number) is not int:

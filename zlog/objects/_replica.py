@@ -1,4 +1,4 @@
-"""A replica of a space: plays the log, appends to it, and tells what became of transactions."""
+"""A replica of a space: applies the log, appends to it, and returns outcomes of transactions."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ from zlog.objects._states import Change, Replicated
 from zlog.objects.errors import OutcomeUnknown, PastLost, ResultLost, Stopped, UnsuitableLog
 
 _SLICE = 2000
-"""Entries that are applied in one go; readers wait that long at most."""
+"""Entries that are applied at once; readers wait at most that long."""
 
 WAIT_SECONDS = 5.0
-"""How long a wait for more takes, before it looks whether it is still wanted."""
+"""Maximum duration of one wait for new entries."""
 
 HIDING = (GapKind.UNWRITTEN, GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
-"""Gaps that may hide an entry of the space: a replica passes none of them."""
+"""Gaps that may hide an entry of the space, which a replica can't pass."""
 
 LINEARIZABLE = 0.0
-"""Seconds by which what is read may be out of date: by none."""
+"""The staleness of linearizable reads."""
 
 
 class Event(NamedTuple):
-    """What one entry has changed.
+    """The changes of one entry.
 
     Attributes:
-        position: of the entry; ``position + 1`` is where to go on after it.
-        changes: those that were asked for, in their order; at least one.
+        position: of the entry; continue at ``position + 1``.
+        changes: the requested changes in order, at least one.
     """
 
     position: int
@@ -57,14 +57,14 @@ class Event(NamedTuple):
 
 
 class _Pending:
-    """A transaction that waits to be decided; its record may be in the log more than once."""
+    """An undecided transaction. Its record may be in the log more than once."""
 
     __slots__ = ("attempt", "data", "missed", "outcome")
 
     def __init__(self, data: bytes, attempt: int) -> None:
         self.data = data
         self.attempt = attempt
-        self.missed = False  # it may have been decided where this replica has not been
+        self.missed = False  # it may have been decided by entries that this replica did not apply
         self.outcome: Outcome | None = None
 
 
@@ -74,13 +74,13 @@ class Replica(ProcessBound):
     Args:
         port: to the log.
         name: of the space.
-        machine: the state that it begins with.
-        types: classes of users.
+        machine: the initial state.
+        types: user-defined classes.
 
     Attributes:
-        machine: the state; another one after a trim has overtaken it.
-        failed: what has stopped it; None: nothing has.
-        torn: an entry has been applied in part.
+        machine: the state; replaced after a trim has overtaken it.
+        failed: the error that has stopped it, or None.
+        torn: whether an entry was applied partly.
         listeners: called with each entry's position and changes, under the lock.
     """
 
@@ -94,9 +94,9 @@ class Replica(ProcessBound):
         self.machine = machine
         self.listeners: list[Callable[[int, Sequence[Change]], None]] = []
         self.closing: list[Callable[[], None]] = []
-        """What is called when the space is closed."""
+        """Functions to call when the space is closed."""
         self.overtaken = 0
-        """How often a trim has overtaken it: listeners have missed what lay below ``resumed``."""
+        """How often a trim has overtaken it: listeners have missed entries below ``resumed``."""
         self.resumed = machine.position
         self._record_tags = (self.tags.space,)
         self.failed: Exception | None = None
@@ -117,17 +117,17 @@ class Replica(ProcessBound):
         return self.port.log
 
     def check(self) -> None:
-        """Raise what has stopped the replica, if anything has."""
+        """Raise the error that has stopped the replica, if any."""
         if self.failed is not None:
             raise self.failed
 
     def check_player(self) -> None:
-        """Raise why this thread can't wait until an entry that it is to append was applied."""
+        """Raise an error if this thread can't wait until its own entry is applied."""
         self.check()
         self._plays.check_caller()
 
     async def sync(self, staleness: float = LINEARIZABLE) -> None:
-        """Make sure that the state has all that was acknowledged ``staleness`` seconds ago."""
+        """Apply all entries that were acknowledged ``staleness`` seconds ago."""
         self.check()
         if staleness and self.port.monotonic() - self._fresh <= staleness:
             return
@@ -138,24 +138,24 @@ class Replica(ProcessBound):
         self._fresh = max(self._fresh, began)
 
     async def _check_tail(self) -> tuple[int, float]:
-        """Return the log's tail, and a time: all that was acknowledged until then lies below."""
+        """Return the log's tail, and a time before which all acknowledged entries are below it."""
         began = self.port.monotonic()
         tail = await self.port.tail()
         check_log(self.port.options, self.log)
         return tail, began
 
     async def play_to(self, position: int) -> None:
-        """Apply all entries below a position that was handed out."""
+        """Apply all entries below a position that was granted."""
         while self.machine.position < position:
             self._goal = max(self._goal, position)
             try:
                 await self._plays.join(self._play)
-            except NotWritten:  # what another one asked for may lie beyond the tail
+            except NotWritten:  # another caller may have asked for more than the tail
                 if self.machine.position < position:
                     raise
 
     async def wait(self, seen: int, seconds: float = WAIT_SECONDS) -> None:
-        """Wait that long, or until the state has entries at ``seen`` or later."""
+        """Wait until the state has entries at ``seen`` or later, or until the time is up."""
         self.check()
         seconds = min(seconds, WAIT_SECONDS)
 
@@ -167,22 +167,22 @@ class Replica(ProcessBound):
             if tail is not None:
                 try:
                     await self.play_to(tail)
-                except NotWritten:  # told by a sequencer that was replaced: it counts no more
+                except NotWritten:  # the tail came from a sequencer that was replaced
                     await self.port.sleep(min(seconds, 0.1))
 
         await self._waits.join(work, seconds=seconds, seen=seen)
 
     async def play_window(self, position: int) -> None:
-        """Apply the next window of entries below a position; of a replica that one caller has."""
+        """Apply the next window of entries below a position, of a replica with one caller."""
         await self._play_windows(position, 1)
 
     def close(self) -> None:
-        """End what runs beside the callers, and refuse all calls from here on."""
+        """End background tasks, and refuse all later calls."""
         for each in (*self.closing,):
             each()
         self.failed = self.failed or StoreUnavailable(
             f"space {self.name!r} of log {self.log!r} is closed; open it again",
-            hint="Close a space when its objects and watches are of no more use.",
+            hint="Close a space when its objects and watches are no longer used.",
             retryable=False,
         )
 
@@ -209,8 +209,7 @@ class Replica(ProcessBound):
         except BaseException:
             if self.torn:
                 self.failed = Stopped(
-                    f"the entry at {self.machine.position} was applied in part, when this was"
-                    " interrupted",
+                    f"the entry at {self.machine.position} was interrupted while it was applied",
                     position=self.machine.position,
                     hint="Open the space again.",
                 )
@@ -218,7 +217,7 @@ class Replica(ProcessBound):
             raise
 
     async def _apply(self, window: Window) -> None:
-        """Apply entries, as far as the first gap that can't be passed."""
+        """Apply entries up to the first gap that can't be passed."""
         gap = await self._obstacle(window.gaps)
         rows = window.rows
         if gap is not None:
@@ -243,7 +242,7 @@ class Replica(ProcessBound):
             if gap.kind in HIDING:
                 return gap
             if gap.kind is GapKind.TRIMMED:
-                if gap.position >= port.trim_point and not asked:  # an object knew it first
+                if gap.position >= port.trim_point and not asked:  # an object was trimmed first
                     await port.refresh()
                     asked = True
                 if gap.position < port.trim_point:
@@ -277,18 +276,18 @@ class Replica(ProcessBound):
         pending = self._pending.get(record.id)
         if pending is None or pending.outcome is not None:
             return
-        if entry == pending.data:  # and not that of another attempt
-            results = [given(each) for each in outcome.results]  # what comes next may change them
+        if entry == pending.data:  # not of another attempt
+            results = [given(each) for each in outcome.results]  # later entries may change them
             pending.outcome = outcome._replace(results=results)
 
     async def _restart(self) -> None:
-        """Go on from a checkpoint: what comes next was trimmed."""
+        """Continue from a checkpoint, because the next entries were trimmed."""
         passed = self.machine.position
         machine = await restored(self.port, self.name, self.types)
         if machine is None or machine.position <= passed:
             raise PastLost(
-                f"log {self.log!r} was trimmed beyond {passed}, where a replica of space"
-                f" {self.name!r} is, and there is no checkpoint above that"
+                f"log {self.log!r} was trimmed above {passed}, the position of a replica of space"
+                f" {self.name!r}, and has no later checkpoint"
             )
         with self.port.lock:
             self.machine = machine
@@ -301,17 +300,17 @@ class Replica(ProcessBound):
         self._feed.go_to(machine.position)
 
     def write(self, ops: Iterable[tuple[Any, ...]]) -> Coroutine[Any, Any, int]:
-        """Append commands that need no answer. Returns the position of their entry."""
+        """Append commands without a result. Returns the position of their entry."""
         self.check()
         return self.port.append(encode_write(ops), self._record_tags)
 
     async def call(self, op: tuple[Any, ...]) -> Any:
-        """Have one command carried out; returns its result.
+        """Execute one command; returns its result.
 
         Raises:
             Rejected: the object refuses it.
             OutcomeUnknown: the log did not answer in time, twice.
-            ResultLost: it was carried out, and its result is not known.
+            ResultLost: it was executed, but its result is lost.
         """
         name = self.new_id()
         outcome = await self.carry_out(op, name)
@@ -325,7 +324,7 @@ class Replica(ProcessBound):
         return outcome.results[0]
 
     async def carry_out(self, op: tuple[Any, ...], id: str) -> Outcome:
-        """Have one command carried out; returns its outcome, which may lack the result.
+        """Execute one command; returns its outcome, which may lack the result.
 
         Raises:
             Rejected: the object refuses it.
@@ -353,17 +352,17 @@ class Replica(ProcessBound):
         reads: Sequence[Read] = (),
         ranges: Sequence[Range] = (),
     ) -> Outcome:
-        """Append a transaction, and play until it is decided.
+        """Append a transaction, and apply entries until it is decided.
 
-        Where the outcome of the append is unknown, the same record is appended once more: the
-        state decides the first of them, and passes over the other.
+        If the outcome of the append is unknown, the same record is appended again. The state
+        decides the first one, and ignores the other.
         """
         self.check_player()
         data = encode_commit(ops, id, attempt, snapshot, reads, ranges)
         pending = _Pending(data, attempt)
         with self.port.lock:
             if id in self._pending:
-                raise ValueError(f"a transaction with the id {id!r} is under way here")
+                raise ValueError(f"a transaction with the id {id!r} is already running")
             self._pending[id] = pending
         unknown: ZlogError | None = None
         try:
@@ -390,11 +389,11 @@ class Replica(ProcessBound):
 
 
 class _Overtaken(Exception):
-    """What comes next was trimmed."""
+    """The next entries were trimmed."""
 
 
 def check_log(options: Mapping[str, str], log: str) -> None:
-    """Raise UnsuitableLog if a setting of the log would destroy a space."""
+    """Raise UnsuitableLog if the log's retention would destroy a space."""
     if Retention.of(options).compact_after is not None:
         raise UnsuitableLog(
             f"log {log!r} keeps only the newest entry of each tag (compact_after), and a space"

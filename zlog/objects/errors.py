@@ -10,25 +10,25 @@ from zlog.errors import ZlogError
 class SpaceNotFound(ZlogError, LookupError):
     """The log has no space of this name."""
 
-    hint = "Make it: open it with `create=True`."
+    hint = "Open it with `create=True` to create it."
 
 
 class UnsuitableLog(ZlogError):
-    """The log can't carry a space: a setting of it removes entries that a space needs."""
+    """The log's retention removes entries that a space needs."""
 
-    hint = "Take another log for it, or take the setting back: `zlog retention LOG`."
+    hint = "Use another log, or change the retention: `zlog retention LOG`."
 
 
 class PastLost(ZlogError):
-    """The log was trimmed beyond what a replica needs, and no checkpoint has the rest.
+    """Entries that a replica needs were trimmed, and no checkpoint replaces them.
 
     Attributes:
-        resume: the position from which a later state is known; None: from none.
+        resume: the first position from which the state is known again; None if there is none.
     """
 
     hint = (
-        "Trims that go past cursors destroy what spaces need; restore the log from a copy, or make"
-        " another space."
+        "Trims past cursors destroy entries that spaces need; restore the log from a copy, or"
+        " create another space."
     )
 
     def __init__(self, message: str, *, resume: int | None = None, hint: str | None = None) -> None:
@@ -37,15 +37,15 @@ class PastLost(ZlogError):
 
 
 class Stopped(ZlogError):
-    """A replica stopped at an entry, since to pass it could make it differ from other replicas.
+    """A replica stopped at an entry that it can't apply, so that it does not diverge.
 
-    All calls of its space raise it from then on. Nothing was skipped.
+    All later calls of its space raise this error. No entry was skipped.
 
     Attributes:
         position: of the entry.
     """
 
-    hint = "See what wrote the entry; open the space again when that is put right."
+    hint = "Find out which program wrote the entry; correct it, and open the space again."
 
     def __init__(self, message: str, *, position: int, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -53,7 +53,7 @@ class Stopped(ZlogError):
 
 
 class UnknownRecord(Stopped):
-    """An entry with the space's tag is no record of a space."""
+    """An entry with the space's tag is not a record of a space."""
 
     hint = "Find out which program appends entries with the tag of the space."
 
@@ -61,11 +61,11 @@ class UnknownRecord(Stopped):
 class NewerRecord(Stopped):
     """A newer version of zlog, or of an object's class, has written an entry of the space."""
 
-    hint = "Upgrade this program to what the others run."
+    hint = "Upgrade this program to the version of the others."
 
 
 class UnknownObjectType(Stopped):
-    """An object of the space is of a type that this program has no class for."""
+    """An object has a type for which this program has no class."""
 
     hint = "Name the class when opening the space: `Space.open(…, types=[…])`."
 
@@ -74,47 +74,47 @@ class ApplyFailed(Stopped):
     """An object's ``apply`` or ``restore`` raised something other than ``Rejected``."""
 
     hint = (
-        "Correct the class, so that it takes this command, or refuses it with `Rejected`; every"
-        " replica stops at this entry until then."
+        "Correct the class, so that it accepts this command or raises `Rejected`. Until then every"
+        " replica stops at this entry."
     )
 
 
 class Diverged(Stopped):
-    """The state of an object here is not what another replica has written into a checkpoint.
+    """The state of an object differs from the one that another replica wrote into a checkpoint.
 
-    So its ``apply`` is not deterministic, or the replicas run different code.
+    Its ``apply`` is not deterministic, or the replicas run different code.
     """
 
     hint = (
-        "Have `apply` depend on nothing but the state and the command, `snapshot` on nothing but"
-        " the state; then take the right state by opening the space anew."
+        "Make `apply` depend only on the state and the command, and `snapshot` only on the state."
+        " Then open the space again to load the right state."
     )
 
 
 class Rejected(ZlogError):
-    """An object has refused a command; it has changed nothing.
+    """An object has refused a command. Nothing was changed.
 
-    Raise it in ``Replicated.apply`` to refuse one. It has to depend on state and command alone.
+    Raise it in ``Replicated.apply``, depending only on the state and the command.
     """
 
     hint = "The message says why the object refuses it."
 
 
 class WrongType(Rejected, TypeError):
-    """The object of this name is of another type."""
+    """The object of this name has another type."""
 
-    hint = "Take another name: an object keeps its type for as long as the space exists."
+    hint = "Use another name: an object keeps its type as long as the space exists."
 
 
 class Conflict(ZlogError):
-    """A transaction has read what another one has changed since. None of it took effect.
+    """Another transaction has changed a value that this one has read. It had no effect.
 
     Attributes:
-        items: what was changed: ``(object, key)``, ``(object, (start, end))`` for a range of
-            keys, ``(object, None)`` for an object as a whole.
+        items: the changed items: ``(object, key)``, ``(object, (start, end))`` for a range of
+            keys, ``(object, None)`` for a whole object.
     """
 
-    hint = "Run the transaction again; `transact` does that by itself."
+    hint = "Run the transaction again, as `transact` does."
     retryable = True
 
     def __init__(self, message: str, *, items: Sequence[tuple[str, object]]) -> None:
@@ -123,13 +123,13 @@ class Conflict(ZlogError):
 
 
 class AlreadyCommitted(ZlogError):
-    """A transaction of this id was committed before; this one has done nothing.
+    """A transaction with this id was committed before. This one had no effect.
 
     Attributes:
         position: of the entry that committed it.
     """
 
-    hint = "It is done; read what it has written."
+    hint = "The work is done; read its result."
 
     def __init__(self, message: str, *, position: int) -> None:
         super().__init__(message)
@@ -137,13 +137,13 @@ class AlreadyCommitted(ZlogError):
 
 
 class OutcomeUnknown(ZlogError):
-    """Whether a change took effect is not known: the log did not answer in time, twice.
+    """It is unknown whether a change took effect: the log did not answer in time, twice.
 
     Attributes:
-        id: of the change; of a transaction, run it again with this id: it takes effect once.
+        id: of the change. A transaction that is repeated with this id takes effect once.
     """
 
-    hint = "Run the transaction again with this `id`, which makes sure that it takes effect once."
+    hint = "Run the transaction again with this `id`, so that it takes effect once."
     retryable = True
 
     def __init__(self, message: str, *, id: str) -> None:
@@ -152,14 +152,14 @@ class OutcomeUnknown(ZlogError):
 
 
 class ResultLost(ZlogError):
-    """A command took effect, once, and its result is lost.
+    """A command took effect once, but its result is lost.
 
-    A trim has overtaken this client between the command's entry and its result, and the checkpoint
-    lacks the result: it keeps the newest ones only, and only if JSON can express them.
+    The entries after the command were trimmed before this client applied it, and the checkpoint
+    has only the newest results that are JSON values.
 
     Attributes:
         id: of the command.
-        position: of the entry that carried it out.
+        position: of its entry.
     """
 
     hint = "Do not repeat the command; read the object, whose state has its effect."
@@ -171,13 +171,13 @@ class ResultLost(ZlogError):
 
 
 class LockLost(ZlogError):
-    """A lock's holder has it no more: its lease ran out, or it gave it back."""
+    """A client no longer holds a lock: its lease has expired, or it was released."""
 
-    hint = "Stop what the lock protects, and acquire it again."
+    hint = "Stop the work that the lock protects, and acquire it again."
 
 
 class LockTimeout(ZlogError, TimeoutError):
-    """A lock was not granted in time. The request for it was taken back."""
+    """A lock was not granted in time. The request was withdrawn."""
 
-    hint = "Wait longer, or see who holds it (`lock.holder()`)."
+    hint = "Wait longer, or look who holds it (`lock.holder()`)."
     retryable = True

@@ -1,8 +1,8 @@
 """Objects of a space.
 
-Reads take ``staleness``: the seconds by which what they answer may be out of date. At 0, which is
-the default, they are linearizable: they have all that was acknowledged before they began. What
-``local`` reads waits for nothing.
+Reads take ``staleness``, the seconds by which the result may be out of date. By default it is 0,
+and reads are linearizable: they include all writes acknowledged before. Reads of ``local`` do not
+wait.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ V = TypeVar("V", bound=View)
 
 
 class Handle(ProcessBound, Generic[V]):
-    """What handles on objects have in common.
+    """Base class of handles on objects.
 
     Attributes:
-        name: the object's.
-        local: reads that wait for nothing.
+        name: of the object.
+        local: reads without waiting.
     """
 
     _version = 1
@@ -54,7 +54,7 @@ class Handle(ProcessBound, Generic[V]):
     async def _write(self, *commands: Any) -> int:
         """Append commands in one entry; returns its position.
 
-        The first ones to an object that is not known here wait for what becomes of them.
+        The first commands to an object that is not known here wait until they are applied.
         """
         kind, name, replica = self._kind, self.name, self._replica
         state = self._state()
@@ -75,7 +75,7 @@ class Handle(ProcessBound, Generic[V]):
         return typed(self._replica.machine.objects, self.name, self._kind)
 
     def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
-        """Watch it; see :meth:`zlog.objects.aio.Space.watch`."""
+        """Watch the object; see :meth:`zlog.objects.aio.Space.watch`."""
         return Watch(watching(self._replica, self.name, None, None, start, events))
 
     def __repr__(self) -> str:
@@ -83,10 +83,10 @@ class Handle(ProcessBound, Generic[V]):
 
 
 class Keys(Handle[K]):
-    """What maps and sets have in common."""
+    """Base class of maps and sets."""
 
     async def count(self, *, staleness: float = LINEARIZABLE) -> int:
-        """Return how many keys, or members, there are."""
+        """Return the number of keys or members."""
         await drive(self._replica.sync(staleness))
         return len(self.local)
 
@@ -103,10 +103,7 @@ class Keys(Handle[K]):
 
 
 class Map(Keys[MapView]):
-    """A map of text to values: what JSON can say.
-
-    Reads are linearizable unless ``staleness`` lets them be that many seconds out of date.
-    """
+    """A map of text to JSON values."""
 
     async def get(self, key: str, default: Any = None, *, staleness: float = LINEARIZABLE) -> Any:
         """Return the value of a key."""
@@ -114,7 +111,7 @@ class Map(Keys[MapView]):
         return self.local.get(key, default)
 
     async def has(self, key: str, *, staleness: float = LINEARIZABLE) -> bool:
-        """Return whether a key is there."""
+        """Return whether the map has a key."""
         await drive(self._replica.sync(staleness))
         return key in self.local
 
@@ -126,7 +123,7 @@ class Map(Keys[MapView]):
         end: str | None = None,
         staleness: float = LINEARIZABLE,
     ) -> list[tuple[str, Any]]:
-        """Return keys and values in order: all, those with a prefix, or from a start to an end."""
+        """Return keys and values in order: all, with a prefix, or from a start to an end."""
         await drive(self._replica.sync(staleness))
         return self.local.items(prefix=prefix, start=start, end=end)
 
@@ -147,11 +144,11 @@ class Map(Keys[MapView]):
         return await self._write((check_key(key), owned(value)))
 
     async def put_many(self, items: Mapping[str, Any]) -> int:
-        """Set values of keys, all at once; returns the position of the entry."""
+        """Set values of keys atomically; returns the position of the entry."""
         return await self._write(*((check_key(key), owned(each)) for key, each in items.items()))
 
     async def delete(self, key: str) -> int:
-        """Remove a key, if it is there; returns the position of the entry."""
+        """Remove a key, if it exists; returns the position of the entry."""
         return await self._write((check_key(key),))
 
 
@@ -159,7 +156,7 @@ class Set(Keys[SetView]):
     """A set of text."""
 
     async def has(self, member: str, *, staleness: float = LINEARIZABLE) -> bool:
-        """Return whether a member is there."""
+        """Return whether the set has a member."""
         await drive(self._replica.sync(staleness))
         return member in self.local
 
@@ -171,7 +168,7 @@ class Set(Keys[SetView]):
         end: str | None = None,
         staleness: float = LINEARIZABLE,
     ) -> list[str]:
-        """Return members in order: all, those with a prefix, or from a start to an end."""
+        """Return members in order: all, with a prefix, or from a start to an end."""
         await drive(self._replica.sync(staleness))
         return self.local.members(prefix=prefix, start=start, end=end)
 
@@ -180,45 +177,45 @@ class Set(Keys[SetView]):
         return await self._write(*((check_key(each), True) for each in members))
 
     async def discard(self, *members: str) -> int:
-        """Remove members, those that are there; returns the position of the entry."""
+        """Remove members, if they exist; returns the position of the entry."""
         return await self._write(*((check_key(each),) for each in members))
 
 
 class Counter(Handle[CounterView]):
-    """A number; it stops at what 64 bits with a sign can hold."""
+    """A signed 64-bit number, which stays at its limits."""
 
     async def get(self, *, staleness: float = LINEARIZABLE) -> int:
-        """Return its value; 0 before it was first changed."""
+        """Return the value, at first 0."""
         await drive(self._replica.sync(staleness))
         return self.local.get()
 
     async def add(self, number: int = 1) -> int:
-        """Add to it; returns the position of the entry.
+        """Add to the value; returns the position of the entry.
 
         A sum beyond -2^63 or 2^63 - 1 becomes that limit, without an error.
         """
         return await self._write(check_number(number))
 
     async def add_and_get(self, number: int = 1) -> int:
-        """Add to it; returns its value right after that.
+        """Add to the value; returns the value right after that.
 
         Raises:
-            ResultLost: it was added, and a trim came before this client knew the value.
+            ResultLost: the number was added, but a trim removed the result.
         """
         value: int = await self._call(check_number(number))
         return value
 
 
 class Register(Handle[RegisterView]):
-    """One value: what JSON can say."""
+    """One JSON value."""
 
     async def get(self, default: Any = None, *, staleness: float = LINEARIZABLE) -> Any:
-        """Return its value; ``default`` before it was first set."""
+        """Return the value, or ``default`` if it was never set."""
         await drive(self._replica.sync(staleness))
         return self.local.get(default)
 
     async def set(self, value: Any) -> int:
-        """Set its value; returns the position of the entry."""
+        """Set the value; returns the position of the entry."""
         return await self._write(owned(value))
 
 
@@ -226,18 +223,18 @@ class Queue(Handle[QueueView]):
     """Values, first in, first out."""
 
     async def push(self, *values: Any) -> int:
-        """Put values at its end; returns the position of the entry."""
+        """Append values; returns the position of the entry."""
         return await self._write(*([owned(each)] for each in values))
 
     async def pop(self, default: Any = None, *, wait: float = 0.0) -> Any:
-        """Take the value that is next, which no one else gets.
+        """Remove the first value and return it. No other client gets it.
 
         Args:
-            default: what is returned if there is none.
-            wait: seconds to wait for one.
+            default: the result if the queue is empty.
+            wait: seconds to wait for a value.
 
         Raises:
-            ResultLost: a value was taken, and a trim came before this client knew which.
+            ResultLost: a value was removed, but a trim removed the result.
         """
         replica = self._replica
         port = replica.port
@@ -255,23 +252,23 @@ class Queue(Handle[QueueView]):
             await drive(replica.wait(seen, left))
 
     async def peek(self, default: Any = None, *, staleness: float = LINEARIZABLE) -> Any:
-        """Return the value that is next, without taking it."""
+        """Return the first value without removing it."""
         await drive(self._replica.sync(staleness))
         return self.local.peek(default)
 
     async def items(self, *, staleness: float = LINEARIZABLE) -> list[Any]:
-        """Return all values, the next one first."""
+        """Return all values in order."""
         await drive(self._replica.sync(staleness))
         return self.local.items()
 
     async def count(self, *, staleness: float = LINEARIZABLE) -> int:
-        """Return how many values there are."""
+        """Return the number of values."""
         await drive(self._replica.sync(staleness))
         return len(self.local)
 
 
 class Object(Handle[ObjectView[R]]):
-    """An object of one's own, of a class that extends :class:`Replicated`."""
+    """A user-defined object, of a class that extends :class:`Replicated`."""
 
     def __init__(self, replica: Replica, local: ObjectView[R]) -> None:
         """Wrap a replica and its view of an object; programs call ``object`` of a space."""
@@ -284,18 +281,18 @@ class Object(Handle[ObjectView[R]]):
         self._version = cls.version
 
     async def call(self, command: Any) -> Any:
-        """Send a command; returns what ``apply`` returns for it.
+        """Send a command; returns the result of ``apply``.
 
         Raises:
-            Rejected: the object refuses it.
-            ResultLost: it took effect, and a trim came before this client knew the result.
+            Rejected: the object refuses the command.
+            ResultLost: the command took effect, but a trim removed the result.
         """
         return await self._call(owned(command))
 
     async def read(self, look: Callable[[R], T], *, staleness: float = LINEARIZABLE) -> T:
-        """Return what ``look`` returns of the object, which it leaves as it is.
+        """Return the result of ``look``, which must not change the object.
 
-        What it returns must not be a part of the object that changes later: a copy.
+        The result must be a copy, not a part of the object that may change later.
         """
         await drive(self._replica.sync(staleness))
         return self.local.read(look)

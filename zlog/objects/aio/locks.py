@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from zlog.extension import ProcessBound, Timeout
@@ -22,12 +21,13 @@ if TYPE_CHECKING:
 
 
 class Held(ProcessBound):
-    """A lock that is held. With ``async with`` it is given back in the end.
+    """A held lock. ``async with`` releases it at the end.
 
     Attributes:
-        token: higher than that of every earlier holder. What the lock protects refuses a token
-            below one that it has seen: a holder that was paused may still believe that it holds it.
-        lease: seconds without a renewal after which others take it away.
+        token: higher than the tokens of earlier holders. The protected resource must refuse tokens
+            below the highest that it has seen, since a paused holder may believe that it still
+            holds the lock.
+        lease: seconds without a renewal after which others take the lock.
     """
 
     def __init__(self, inner: Lease) -> None:
@@ -37,43 +37,38 @@ class Held(ProcessBound):
         self.lease = inner.lease
 
     def remaining(self) -> float:
-        """Return the seconds that the lease lasts by this machine's clock; 0: it has ended."""
+        """Return the remaining seconds of the lease by this machine's clock; 0 after its end."""
         return self._inner.remaining()
 
     def check(self) -> None:
-        """Raise LockLost if the lease has ended, as far as this machine's clock tells."""
+        """Raise LockLost if the lease has ended by this machine's clock."""
         self._inner.check()
 
     async def renew(self) -> None:
         """Renew the lease, which then counts from before this call.
 
         Raises:
-            LockLost: another one has the lock.
+            LockLost: another client has the lock.
         """
         await drive(self._inner.renew())
 
     async def release(self) -> None:
-        """Give it back, to the next one that waits. Safe to repeat, and when it is lost."""
+        """Release the lock to the next client that waits. Safe to repeat, and after a loss."""
         await drive(self._inner.release())
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.release()
 
 
 class Lock(Handle[LockView]):
-    """A lock that one client holds; others wait in the order in which they asked.
+    """A lock that one client holds. Others wait in the order of their requests.
 
-    A holder that is paused for longer than its lease may still believe that it holds the lock. So
-    what the lock protects compares tokens (:class:`Held`); a transaction has the space do that:
-    ``txn.require(lock, token)``.
+    A holder that is paused for longer than its lease may believe that it still holds the lock. So
+    the protected resource must compare tokens (:class:`Held`). In a transaction,
+    ``txn.require(lock, token)`` does so.
     """
 
     async def acquire(
@@ -87,20 +82,20 @@ class Lock(Handle[LockView]):
         """Wait for the lock, and take it.
 
         Args:
-            owner: what others see of this client; any value.
-            lease: seconds without a renewal after which others take the lock away.
-            timeout: seconds to wait; None: without limit; if not given, the time-out of the log's
+            owner: any value that other clients see.
+            lease: seconds without a renewal after which others take the lock.
+            timeout: seconds to wait; None means no limit; by default the time-out of the log's
                 handle.
-            keep: have a task renew it, until it is given back or the space is closed.
+            keep: have a task renew it until it is released or the space is closed.
 
         Raises:
-            LockTimeout: it was not granted in time.
-            LockLost: this client was paused while it waited, and its turn has passed.
+            LockTimeout: the lock was not granted in time.
+            LockLost: this client was paused while it waited, and has missed its turn.
             OutcomeUnknown: the log did not answer in time. The request is withdrawn in the
                 background.
         """
         if not 0 < lease < math.inf:
-            raise ValueError(f"a lease has an end: seconds above 0, not {lease}")
+            raise ValueError(f"a lease is a finite number of seconds above 0, not {lease}")
         self._state()
         request = acquire(self._replica, self.name, owned(owner), float(lease), timeout)
         held = await drive(request)
@@ -109,18 +104,18 @@ class Lock(Handle[LockView]):
         return Held(held)
 
     async def holder(self, *, staleness: float = LINEARIZABLE) -> Holder | None:
-        """Return who holds it."""
+        """Return the holder."""
         await drive(self._replica.sync(staleness))
         return self.local.holder()
 
     async def waiting(self, *, staleness: float = LINEARIZABLE) -> list[Holder]:
-        """Return who waits for it, the next one first."""
+        """Return the waiting clients in order."""
         await drive(self._replica.sync(staleness))
         return self.local.waiting()
 
 
 class Election(ProcessBound):
-    """A lock whose holder leads, and says with which value."""
+    """A lock whose holder is the leader, with a value that others see."""
 
     def __init__(self, lock: Lock) -> None:
         """Wrap the logic; programs call ``election`` of a space."""
@@ -129,23 +124,23 @@ class Election(ProcessBound):
     async def campaign(
         self, value: Any, *, lease: float = LEASE_SECONDS, timeout: Timeout = ...
     ) -> Held:
-        """Wait until this client leads, and lead until that is given back or lost.
+        """Wait until this client is the leader, until it releases the lock or loses it.
 
         Args:
-            value: what others see of the leader, such as its address.
-            lease: seconds without a sign of life after which another one leads.
-            timeout: seconds to wait; None: without limit; if not given, the time-out of the log's
+            value: seen by other clients, such as the leader's address.
+            lease: seconds without a renewal after which another client leads.
+            timeout: seconds to wait; None means no limit; by default the time-out of the log's
                 handle.
 
         Raises:
-            LockTimeout: another one leads still.
+            LockTimeout: another client is still the leader.
         """
         return await self.lock.acquire(value, lease=lease, timeout=timeout)
 
     async def leader(self, *, staleness: float = LINEARIZABLE) -> Holder | None:
-        """Return who leads: ``owner`` is the value that it came with."""
+        """Return the leader, whose ``owner`` is its value."""
         return await self.lock.holder(staleness=staleness)
 
     def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
-        """Watch who leads; see :meth:`Space.watch`."""
+        """Watch changes of the leader; see :meth:`Space.watch`."""
         return self.lock.watch(start=start, events=events)

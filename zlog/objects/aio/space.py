@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from zlog.aio.log import Log
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 R = TypeVar("R", bound=Replicated)
-T = Any  # what a function returns, or a coroutine function when it is awaited
+T = Any  # the result of a function, or of a coroutine function
 
 
 class Space(ProcessBound):
     """Objects that all clients of a log share: replicated, durable, linearizable, transactional.
 
-    Each client keeps the whole state in memory and plays the log's entries to it. A space has one
-    tag of the log, so other spaces and other uses may share the log. It belongs to one event loop.
+    Each client keeps the whole state in memory and applies the log's entries to it. A space uses
+    one tag, so other spaces and other programs may share the log. It belongs to one event loop.
 
-    Calls take as long as the time-outs of the log's handle let them.
+    Calls have the time-outs of the log's handle.
 
     Attributes:
-        local: reads that wait for nothing, of what this process has applied so far.
+        local: reads of the state that this process has applied, without waiting.
 
-    Raises, from every method that reads or writes: Stopped if an entry can't be applied; PastLost
-    if the log was trimmed beyond what this client has; and what the log raises.
+    Methods that read or write raise Stopped if an entry can't be applied, PastLost if the log was
+    trimmed above this client's position, and the errors of the log.
     """
 
     def __init__(self, replica: Replica) -> None:
@@ -58,19 +58,19 @@ class Space(ProcessBound):
         types: Iterable[type[Replicated]] = (),
         create: bool = True,
     ) -> Opening[Self]:
-        """Open a space, and bring it up to date: the newest checkpoint, and what follows it.
+        """Open a space, and apply the newest checkpoint and all later entries.
 
         Args:
-            log: where; it stays open when the space is closed.
+            log: the log; it stays open when the space is closed.
             name: 1 to 109 letters, digits, ``_``, ``.`` or ``-``.
-            types: classes of all user-defined types that the space has objects of.
-            create: make the space if there is none.
+            types: the classes of all user-defined types in the space.
+            create: create the space if it does not exist.
 
         Raises:
-            SpaceNotFound: there is none, and ``create`` is not set.
+            SpaceNotFound: the space does not exist, and ``create`` is not set.
             UnsuitableLog: the log's retention removes entries that a space needs.
-            PastLost: the log was trimmed beyond what the space needs.
-            Stopped: an entry can't be applied, such as one of a type that is not in ``types``.
+            PastLost: entries that the space needs were trimmed.
+            Stopped: an entry can't be applied, such as of a type that is not in ``types``.
         """
         return Opening(cls._open(log, name, types, create), cls.close)
 
@@ -87,11 +87,11 @@ class Space(ProcessBound):
 
     @property
     def position(self) -> int:
-        """All entries of the log below this position are applied here."""
+        """Entries of the log below this position are applied."""
         return self._replica.machine.position
 
     def map(self, name: str) -> Map:
-        """Return a map of text to values, with ranges in the order of the keys."""
+        """Return a map of text to values."""
         return Map(self._replica, self.local.map(name))
 
     def set(self, name: str) -> Set:
@@ -115,11 +115,11 @@ class Space(ProcessBound):
         return Lock(self._replica, self.local.lock(name))
 
     def election(self, name: str) -> Election:
-        """Return an election: a lock whose holder leads."""
+        """Return an election: a lock whose holder is the leader."""
         return Election(self.lock(name))
 
     def object(self, cls: type[R], name: str) -> Object[R]:
-        """Return an object of one's own; the class is one of ``types``."""
+        """Return a user-defined object; its class is in ``types``."""
         return Object(self._replica, self.local.object(cls, name))
 
     async def objects(self, *, staleness: float = LINEARIZABLE) -> dict[str, str]:
@@ -128,7 +128,7 @@ class Space(ProcessBound):
         return self.local.objects()
 
     async def sync(self) -> int:
-        """Apply all that was acknowledged before this call; returns :attr:`position`."""
+        """Apply all entries acknowledged before this call; returns :attr:`position`."""
         await drive(self._replica.sync())
         return self.position
 
@@ -139,24 +139,23 @@ class Space(ProcessBound):
         attempts: int = ATTEMPTS,
         id: str | None = None,
     ) -> T:
-        """Run a function in a transaction, and return what it returns.
+        """Run a function in a transaction, and return its result.
 
-        The transaction takes effect as a whole at one moment, or not at all. Where another one
-        changes what it has read, the function runs again, after a pause that grows. What it
-        raises ends the transaction without effect. One that writes nothing appends nothing.
+        The transaction takes effect atomically, or not at all. If another one changes a value that
+        it has read, the function runs again after a growing pause. An exception of the function
+        ends the transaction without effect. A transaction without writes appends nothing.
 
         Args:
-            body: gets the transaction. It may run several times, so it does nothing else.
+            body: takes the transaction. It may run several times, so it must have no other effect.
                 It may be a coroutine function.
             attempts: how often it may run.
-            id: a name for what it does, for callers that may die and try again: of all
-                transactions with one id, one takes effect. The space remembers the 65,536 that
-                were decided last.
+            id: names the work, for callers that may die and repeat it: of all transactions with
+                one id, only one takes effect. The space remembers the last 65,536 ids.
 
         Raises:
-            Conflict: none of the attempts was without one.
-            AlreadyCommitted: a transaction of this id was committed before.
-            OutcomeUnknown: the log did not answer in time; with an ``id``, try again.
+            Conflict: all attempts had conflicts.
+            AlreadyCommitted: a transaction with this id was committed before.
+            OutcomeUnknown: the log did not answer in time; with an ``id``, repeat the call.
             Rejected: an object refuses a command.
         """
         result: T = await drive(transact(self._replica, body, attempts, id))
@@ -167,16 +166,16 @@ class Space(ProcessBound):
         return TransactionContext(self._replica)
 
     async def at(self, when: int | datetime) -> Views:
-        """Return the space as it was, to be read; from a checkpoint before that.
+        """Return an earlier state of the space, to be read.
 
         Args:
-            when: right after the entry at a position, which is applied: what the space shows now is
-                ``at(space.position - 1)``. Or before the first entry that is not older than a time,
-                by the clocks of the writers (:meth:`zlog.aio.Log.find_time`).
+            when: a position: the state after its entry, so ``at(space.position - 1)`` is the
+                present state. Or a time: the state before the first entry that is not older, by
+                the writers' clocks (:meth:`zlog.aio.Log.find_time`).
 
         Raises:
             PastLost: the log was trimmed, and has no checkpoint from before.
-            BeyondTail: the position was not handed out yet.
+            BeyondTail: the position was not granted yet.
         """
         return await drive(at(self._replica, when))
 
@@ -189,50 +188,45 @@ class Space(ProcessBound):
         start: int | None = None,
         events: int = WATCH_EVENTS,
     ) -> Watch:
-        """Watch what changes: an iterator of an event for each entry, none left out, in order.
+        """Return an iterator of changes: one event for each entry, in order.
 
         Args:
-            object: only of this object.
+            object: only changes of this object.
             key: only this key of maps and sets.
-            prefix: only keys that begin so.
-            start: from this position on; None: what this client applies from now on. To go on
-                after an event, its ``position + 1``.
-            events: how many are kept for a watch that lags. One that lags more reads the log by
-                itself, with a state of its own, until it has caught up.
+            prefix: only keys with this prefix.
+            start: the first position; None means the entries that this client applies from now on.
+                To continue after an event, pass its ``position + 1``.
+            events: the number of events kept for a slow watch. A slower one reads the log itself,
+                into its own state, until it has caught up.
         """
         return Watch(watching(self._replica, object, key, prefix, start, events))
 
     async def checkpoint(self, *, trim: bool = False) -> int:
-        """Write a checkpoint into the log; new clients begin there.
+        """Write a checkpoint into the log, from which new clients begin.
 
-        A client that dies while it writes one leaves pieces that count for nothing.
+        Pieces of an unfinished checkpoint are ignored.
 
         Args:
-            trim: trim the log as far as no cursor holds it, that of this space having moved.
-                Entries of others that no cursor protects go, too.
+            trim: move the space's cursor, and trim the log up to its lowest cursor. This also
+                removes entries of other programs that no cursor protects.
 
         Returns:
-            The position below which this space needs nothing any more.
+            The position below which this space needs no entry.
         """
         return await drive(write_checkpoint(self._replica, trim=trim))
 
     async def close(self) -> None:
-        """End it: watches end, and locks are renewed no more. The log stays open.
+        """Close the space: watches end, and locks are not renewed. The log stays open.
 
-        Later calls of the space and its objects raise StoreUnavailable. What ``at`` has returned
-        can still be read.
+        Later calls of the space and its objects raise StoreUnavailable. Results of ``at`` can still
+        be read.
         """
         self._replica.close()
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: builtins.object) -> None:
         await self.close()
 
     def __repr__(self) -> str:
@@ -240,9 +234,9 @@ class Space(ProcessBound):
 
 
 class TransactionContext(ProcessBound):
-    """A transaction that is committed at the end of its block, once.
+    """A transaction that is committed once, at the end of its block.
 
-    Raises, at the end: Conflict, if others have changed what it has read.
+    The end of the block raises Conflict if values that the transaction has read have changed.
     """
 
     def __init__(self, replica: Replica) -> None:
@@ -255,15 +249,10 @@ class TransactionContext(ProcessBound):
         self._txn = TransactionState(self._replica, self._replica.new_id(), 1)
         return Transaction(self._txn)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *error: object) -> None:
         txn = self._txn
         assert txn is not None
-        if error is not None or txn.read_only:
+        if kind is not None or txn.read_only:
             return
         outcome = await drive(txn.commit())
         if outcome.code != "committed" and not outcome.committed:
