@@ -13,168 +13,107 @@ Many writers append to one log; all readers see the same entries in the same ord
 :mod:`zlog.aio` has the same for asyncio.
 """
 
-from typing import TYPE_CHECKING
+import typing as _typing
+from types import ModuleType as _ModuleType
 
-from zlog import aio
-from zlog._append.delivery_records import DeliverySource
-from zlog._audit.check import Progress
-from zlog._audit.findings import CheckSummary, Finding, FindingKind
-from zlog._audit.position_map import PositionCell, PositionMap
-from zlog._base.deadline import Timeout
-from zlog._base.mac import MacKeySource
-from zlog._base.striping import Places, Spacing
-from zlog._client import Tags
-from zlog._positions.positions import PositionSpec
-from zlog._positions.stat import LogStat
-from zlog._read.columns import Columns
-from zlog._read.cursors import CursorState
-from zlog._read.select import Match
-from zlog._trim.retention import Retention, RetentionReport
-from zlog.entry import Entry, Fill, FillReason, Gap, GapKind, Loss, LossReason
-from zlog.errors import (
-    AlreadyWritten,
-    AppendRefused,
-    BeyondTail,
-    ClassNotLoaded,
-    CopyDiffers,
-    CorruptEntry,
-    CursorAhead,
-    CursorNotFound,
-    DeliveryDiffers,
-    DeliverySuperseded,
-    EntryTooLarge,
-    ExportDamaged,
-    Fenced,
-    ForgedEntry,
-    HeldByCursor,
-    Invalidated,
-    InvalidEpoch,
-    InvalidTag,
-    KeyNeeded,
-    LimitReached,
-    LogExhausted,
-    LogExists,
-    LogNotFound,
-    MacsMissing,
-    NotLeader,
-    NotWritten,
-    ReentrantCall,
-    SequencerBusy,
-    SequencerRefused,
-    SequencerTimeout,
-    SequencerUnavailable,
-    StaleEpoch,
-    StoreReadOnly,
-    StoreTimeout,
-    StoreUnavailable,
-    UnsupportedVersion,
-    WrongKey,
-    ZlogError,
+from zlog import aio as aio
+from zlog._append.delivery_records import DeliverySource as DeliverySource
+from zlog._audit.check import Progress as Progress
+from zlog._audit.findings import CheckSummary as CheckSummary
+from zlog._audit.findings import Finding as Finding
+from zlog._audit.findings import FindingKind as FindingKind
+from zlog._audit.position_map import PositionCell as PositionCell
+from zlog._audit.position_map import PositionMap as PositionMap
+from zlog._base.deadline import Timeout as Timeout
+from zlog._base.mac import MacKeySource as MacKeySource
+from zlog._base.striping import Places as Places
+from zlog._base.striping import Spacing as Spacing
+from zlog._client import Tags as Tags
+from zlog._positions.positions import PositionSpec as PositionSpec
+from zlog._positions.stat import LogStat as LogStat
+from zlog._read.columns import Columns as Columns
+from zlog._read.cursors import CursorState as CursorState
+from zlog._read.select import Match as Match
+from zlog._trim.retention import Retention as Retention
+from zlog._trim.retention import RetentionReport as RetentionReport
+from zlog.entry import Entry as Entry
+from zlog.entry import Fill as Fill
+from zlog.entry import FillReason as FillReason
+from zlog.entry import Gap as Gap
+from zlog.entry import GapKind as GapKind
+from zlog.entry import Loss as Loss
+from zlog.entry import LossReason as LossReason
+from zlog.errors import AlreadyWritten as AlreadyWritten
+from zlog.errors import AppendRefused as AppendRefused
+from zlog.errors import BeyondTail as BeyondTail
+from zlog.errors import ClassNotLoaded as ClassNotLoaded
+from zlog.errors import CopyDiffers as CopyDiffers
+from zlog.errors import CorruptEntry as CorruptEntry
+from zlog.errors import CursorAhead as CursorAhead
+from zlog.errors import CursorNotFound as CursorNotFound
+from zlog.errors import DeliveryDiffers as DeliveryDiffers
+from zlog.errors import DeliverySuperseded as DeliverySuperseded
+from zlog.errors import EntryTooLarge as EntryTooLarge
+from zlog.errors import ExportDamaged as ExportDamaged
+from zlog.errors import Fenced as Fenced
+from zlog.errors import ForgedEntry as ForgedEntry
+from zlog.errors import HeldByCursor as HeldByCursor
+from zlog.errors import Invalidated as Invalidated
+from zlog.errors import InvalidEpoch as InvalidEpoch
+from zlog.errors import InvalidTag as InvalidTag
+from zlog.errors import KeyNeeded as KeyNeeded
+from zlog.errors import LimitReached as LimitReached
+from zlog.errors import LogExhausted as LogExhausted
+from zlog.errors import LogExists as LogExists
+from zlog.errors import LogNotFound as LogNotFound
+from zlog.errors import MacsMissing as MacsMissing
+from zlog.errors import NotLeader as NotLeader
+from zlog.errors import NotWritten as NotWritten
+from zlog.errors import ReentrantCall as ReentrantCall
+from zlog.errors import SequencerBusy as SequencerBusy
+from zlog.errors import SequencerRefused as SequencerRefused
+from zlog.errors import SequencerTimeout as SequencerTimeout
+from zlog.errors import SequencerUnavailable as SequencerUnavailable
+from zlog.errors import StaleEpoch as StaleEpoch
+from zlog.errors import StoreReadOnly as StoreReadOnly
+from zlog.errors import StoreTimeout as StoreTimeout
+from zlog.errors import StoreUnavailable as StoreUnavailable
+from zlog.errors import UnsupportedVersion as UnsupportedVersion
+from zlog.errors import WrongKey as WrongKey
+from zlog.errors import ZlogError as ZlogError
+from zlog.read_only import ReadOnlyStore as ReadOnlyStore
+from zlog.store import ObjectClassUse as ObjectClassUse
+from zlog.store import Store as Store
+from zlog.store import connect as connect
+from zlog.store import default_url as default_url
+from zlog.sync.check import Check as Check
+from zlog.sync.cursor import Cursor as Cursor
+from zlog.sync.log import Log as Log
+from zlog.sync.stream import Stream as Stream
+from zlog.sync.writer import Writer as Writer
+from zlog.transfer import Copied as Copied
+from zlog.transfer import export_log as export_log
+from zlog.transfer import import_log as import_log
+from zlog.transfer import mirror_log as mirror_log
+from zlog.view import EntryMac as EntryMac
+from zlog.view import ExclusiveWriter as ExclusiveWriter
+from zlog.view import ObjectRef as ObjectRef
+from zlog.view import Stripe as Stripe
+from zlog.view import View as View
+
+__all__ = sorted(
+    name
+    for name, value in globals().items()
+    if name[0] != "_" and (name == "aio" or not isinstance(value, _ModuleType))
 )
-from zlog.read_only import ReadOnlyStore
-from zlog.store import ObjectClassUse, Store, connect, default_url
-from zlog.sync.check import Check
-from zlog.sync.cursor import Cursor
-from zlog.sync.log import Log
-from zlog.sync.stream import Stream
-from zlog.sync.writer import Writer
-from zlog.transfer import Copied, export_log, import_log, mirror_log
-from zlog.view import EntryMac, ExclusiveWriter, ObjectRef, Stripe, View
-
-__all__ = [
-    "AlreadyWritten",
-    "AppendRefused",
-    "BeyondTail",
-    "Check",
-    "CheckSummary",
-    "ClassNotLoaded",
-    "Columns",
-    "Copied",
-    "CopyDiffers",
-    "CorruptEntry",
-    "Cursor",
-    "CursorAhead",
-    "CursorNotFound",
-    "CursorState",
-    "DeliveryDiffers",
-    "DeliverySource",
-    "DeliverySuperseded",
-    "Entry",
-    "EntryMac",
-    "EntryTooLarge",
-    "ExclusiveWriter",
-    "ExportDamaged",
-    "Fenced",
-    "Fill",
-    "FillReason",
-    "Finding",
-    "FindingKind",
-    "ForgedEntry",
-    "Gap",
-    "GapKind",
-    "HeldByCursor",
-    "InvalidEpoch",
-    "InvalidTag",
-    "Invalidated",
-    "KeyNeeded",
-    "LimitReached",
-    "Log",
-    "LogExhausted",
-    "LogExists",
-    "LogNotFound",
-    "LogStat",
-    "Loss",
-    "LossReason",
-    "MacKeySource",
-    "MacsMissing",
-    "Match",
-    "NotLeader",
-    "NotWritten",
-    "ObjectClassUse",
-    "ObjectRef",
-    "Places",
-    "PositionCell",
-    "PositionMap",
-    "PositionSpec",
-    "Progress",
-    "ReadOnlyStore",
-    "ReentrantCall",
-    "Retention",
-    "RetentionReport",
-    "SequencerBusy",
-    "SequencerRefused",
-    "SequencerTimeout",
-    "SequencerUnavailable",
-    "Spacing",
-    "StaleEpoch",
-    "Store",
-    "StoreReadOnly",
-    "StoreTimeout",
-    "StoreUnavailable",
-    "Stream",
-    "Stripe",
-    "Tags",
-    "Timeout",
-    "UnsupportedVersion",
-    "View",
-    "Writer",
-    "WrongKey",
-    "ZlogError",
-    "aio",
-    "connect",
-    "default_url",
-    "export_log",
-    "import_log",
-    "mirror_log",
-]
 
 __version__: str
 """The version of the distribution."""
 
-if not TYPE_CHECKING:
+if not _typing.TYPE_CHECKING:
 
     def __getattr__(name: str) -> str:
-        if name == "__version__":  # few ask, and the metadata takes as long as the rest to import
+        if name == "__version__":  # importing the metadata takes as long as all the rest
             from zlog.distribution import version
 
             return version()

@@ -1,9 +1,9 @@
-"""What one handle on a log is made of; `zlog.Log` and `zlog.aio.Log` are its two faces."""
+"""The parts of one handle on a log, used by `zlog.Log` and `zlog.aio.Log`."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from zlog._append.deliveries import Deliveries
 from zlog._append.reserved import Reserved
 from zlog._base import instruments
 from zlog._base.codes import FillCode
-from zlog._base.deadline import Deadline, Timeout
+from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
 from zlog._base.log_options import LogOptions
 from zlog._base.mac import MAC_BYTES
@@ -24,15 +24,10 @@ from zlog._layout.layout import Layout
 from zlog._lifecycle import create_log, find_log, find_or_create_log
 from zlog._native.new_entries import tagged, tagged_each, tags_checked, with_tags
 from zlog._positions.positions import Positions
-from zlog._read.columns import Columns, column_reader
-from zlog._read.cursors import CursorClient, Cursors
+from zlog._read.cursors import Cursors
 from zlog._read.holes import HoleTimeout
 from zlog._read.items import no_entry
-from zlog._read.iterate import Follower, Items, RangeReader, range_reader
-from zlog._read.options import ReadOptions
-from zlog._read.prefetch import WINDOW_BYTES
 from zlog._read.read import Reader
-from zlog._read.select import BackwardReader, Match, Wanted, last_entry
 from zlog._read.times import as_time, find_time
 from zlog._trim.trim import trim, trim_to
 from zlog.entry import Entry, Gap, GapKind
@@ -44,7 +39,7 @@ if TYPE_CHECKING:
     from zlog._native.new_entries import NewEntry
 
 Tags = Iterable[str]
-"""The tags of an entry: a collection of text, each of 1 to 128 bytes in UTF-8, up to 64 of them."""
+"""The tags of an entry: up to 64 strings, each of 1 to 128 bytes in UTF-8."""
 
 
 class LogClient:
@@ -60,7 +55,7 @@ class LogClient:
         self.layout = Layout(io, address, view, options.sequencer_timeout, options.key)
         self.positions = Positions(self.layout)
         self.writer = io.token(16)
-        """Identifies this handle's appends and fills; no other handle or process has it."""
+        """The id of this handle's appends and fills, which no other handle has."""
         self.reader = Reader(self.positions, self.writer)
         self.cursors = Cursors(self.layout)
         entry_bytes_max = options.entry_bytes_max
@@ -86,7 +81,7 @@ class LogClient:
 
         Args:
             io, name, options: of the handle.
-            new: how to make the log if it does not exist; None: it has to.
+            new: how to create a log that does not exist; None if it must exist.
             exclusive: whether it must not exist; see :meth:`zlog.Log.create`.
         """
         deadline = deadline_of(io, options.timeout)
@@ -108,7 +103,9 @@ class LogClient:
 
     async def _read(self, position: int, deadline: Deadline) -> Entry:
         epoch = 0
-        while epoch != self.layout.view.epoch:  # what is confirmed in one epoch is so in all above
+        while (
+            epoch != self.layout.view.epoch
+        ):  # confirmed in one epoch is confirmed in all later ones
             confirmed = await self.positions.is_confirmed(position, deadline)
             epoch = self.layout.view.epoch
             found = await self.reader.read([position], deadline)
@@ -120,44 +117,6 @@ class LogClient:
         if isinstance(slot, Entry):
             return slot
         raise no_entry(slot, self.layout.view.log)
-
-    def range_reader(
-        self, start: int, end: int | None, options: ReadOptions
-    ) -> RangeReader[Items] | BackwardReader:
-        """Return what reads a range; see :meth:`zlog.Log.read_range`."""
-        wanted, hole_timeout = options.wanted, options.hole_timeout
-        if options.reverse:
-            return BackwardReader(self.reader, self.budget, wanted, start, end, hole_timeout)
-        return range_reader(self.reader, self.budget, start, end, hole_timeout, wanted)
-
-    def columns_reader(
-        self, start: int, end: int | None, options: ReadOptions
-    ) -> RangeReader[list[Columns]]:
-        """Return what reads a range as columns; see :meth:`zlog.Log.read_columns`."""
-        reader = self.reader
-        if not options.with_data:
-            reader = Reader(self.positions, self.writer, with_data=False)
-        ordered = column_reader(
-            reader,
-            self.budget,
-            start,
-            options.hole_timeout,
-            options.wanted,
-            indexes=None if options.indexes is None else frozenset(options.indexes),
-            window_bytes=options.window_bytes or WINDOW_BYTES,
-            with_tags=options.with_tags,
-            passes_holes=True,
-        )
-        return RangeReader(self.positions, self.budget, ordered, end)
-
-    def follower(self, start: int, options: ReadOptions) -> Follower:
-        """Return what follows the log; see :meth:`zlog.Log.follow`."""
-        return Follower(self.reader, self.budget, start, options.hole_timeout, options.wanted)
-
-    async def last(self, tags: Collection[str], match: Match, timeout: Timeout) -> Entry | None:
-        """Return the newest entry with some tags; see :meth:`zlog.Log.last`."""
-        wanted = Wanted.of(tags, match) if tags else None
-        return await last_entry(self.reader, self.budget, wanted, timeout)
 
     async def find_time(self, when: datetime | float, deadline: Deadline) -> int:
         """Return the first position that is not older; see :meth:`zlog.Log.find_time`."""
@@ -194,52 +153,16 @@ class LogClient:
         last = OPEN_END if end is None else end
         return [stripe async for stripe in self.layout.stripes(start, last, deadline)]
 
-    def cursor(self, name: str) -> CursorClient:
-        """Return a handle on a cursor, which is not looked for yet."""
-        return CursorClient(self.cursors, self.positions, self.budget, name)
-
-
-class Recovery:
-    """Reads a log as it was when a writer took it, from the trim point on.
-
-    Args:
-        client: of the log.
-        end: where its entries ended.
-    """
-
-    def __init__(self, client: LogClient, end: int) -> None:
-        self._client = client
-        self._end = end
-        self._reader: RangeReader[Items] | None = None
-
-    async def next(self) -> Items | None:
-        """Return the next items, in order; None at the end."""
-        if self._reader is None:
-            client, end = self._client, self._end
-            start = await client.positions.resolve("earliest", client.deadline())
-            self._reader = range_reader(client.reader, client.budget, min(start, end), end)
-        return await self._reader.next()
-
-
-def new_entry(data: bytes, tags: Tags) -> NewEntry:
-    """Return what ``append`` was given as one item.
-
-    Raises:
-        InvalidTag: there are too many, or one is empty or too long.
-        TypeError: they are no collection of text.
-    """
-    return with_tags(data, tags)
-
 
 def new_entries(
     entries: Iterable[bytes], tags: Tags = (), tags_each: Iterable[Tags] | None = None
 ) -> Sequence[NewEntry]:
-    """Return what ``append_many`` was given as a sequence.
+    """Return the arguments of ``append_many`` as a sequence of entries.
 
     Raises:
-        InvalidTag: as :func:`new_entry`.
-        TypeError: it is no collection of entries, but perhaps a single one.
-        ValueError: there are not as many ``tags_each`` as entries, or there are ``tags`` as well.
+        InvalidTag: there are too many tags, or one is empty or too long.
+        TypeError: ``entries`` is a single entry, or not iterable.
+        ValueError: ``tags_each`` and ``entries`` differ in length, or ``tags`` are given as well.
     """
     entries = _entries(entries, "append_many")
     found = entries if isinstance(entries, Sequence) else [*entries]
@@ -252,25 +175,25 @@ def new_entries(
 def entry_stream(
     entries: Iterable[bytes], tags: Tags, tags_each: Iterable[Tags] | None
 ) -> Iterable[NewEntry]:
-    """Return what ``deliver`` was given; nothing is taken before it is needed.
+    """Return the arguments of ``deliver`` as entries, each taken when it is needed.
 
     Raises:
-        InvalidTag, TypeError, ValueError: as :func:`new_entries`; also while it is taken.
+        InvalidTag, TypeError, ValueError: as :func:`new_entries`; also during the iteration.
     """
     entries = _entries(entries, "deliver")
     if tags_each is not None:
         _check_tags(tags, tags_each)
         pairs = zip(entries, tags_each, strict=True)
-        return (new_entry(data, own) for data, own in pairs)
+        return (with_tags(data, own) for data, own in pairs)
     checked = tags_checked(tags)
-    return (new_entry(data, checked) for data in entries) if checked else entries
+    return (with_tags(data, checked) for data in entries) if checked else entries
 
 
 def _check_tags(tags: Tags, tags_each: Iterable[Tags]) -> None:
     if isinstance(tags_each, (str, bytes)):
-        raise TypeError("tags_each has a collection of tags for each entry, and is no text")
+        raise TypeError("tags_each is a collection of tags for each entry, not a string")
     if tags_checked(tags):
-        raise ValueError("tags are those of all entries, tags_each those of each: give one of them")
+        raise ValueError("give either tags, for all entries, or tags_each")
 
 
 def _entries(entries: Iterable[bytes], method: str) -> Iterable[bytes]:

@@ -1,4 +1,4 @@
-"""Making, listing and removing logs. Each can die at any line; the next one to come finishes it."""
+"""Creating, listing and removing logs. If a client dies at any step, the next call finishes it."""
 
 from __future__ import annotations
 
@@ -37,41 +37,41 @@ from zlog.store import is_plain
 from zlog.view import OPEN_END, Stripe, View
 
 _REMOVED_MEANWHILE_MAX = 8
-"""How often a head can be there when it is made, and gone when it is read: others remove logs."""
+"""How often a head may exist when it is created and be gone when it is read: others remove logs."""
 
 
 def default_unit(io: Io) -> int:
-    """Return the unit of a log of which none was said.
+    """Return the default unit of a log.
 
-    Where clients run the methods, single appends of several writers to one object conflict: there
-    each goes to the next object.
+    If clients run the methods, single appends of several writers to one object conflict, so
+    each append goes to the next object.
     """
     return 1 if is_plain(io.store) else UNIT_DEFAULT
 
 
 async def create_log(io: Io, name: str, new: LogOptions, deadline: Deadline) -> View:
-    """Make a log and return its first view.
+    """Create a log and return its first view.
 
-    The steps: the head object with the log's id, the entry in the directory, the stripe objects,
-    and last the view, which the head accepts from one creator only. The log exists from then on.
+    Creates the head object with the log's id, the directory entry, the stripe objects, and last the
+    view, which the head accepts from one creator only. Then the log exists.
 
     Raises:
-        LogExists: there is one, or another client was faster.
-        CorruptEntry: there is one, whose head is gone.
-        SequencerUnavailable: the store's own sequencer has no room for another log.
-        ValueError: an invalid name.
+        LogExists: it exists, or another client was faster.
+        CorruptEntry: it exists, but its head is gone.
+        SequencerUnavailable: the store's own sequencer is full.
+        ValueError: the name is invalid.
     """
     check_log_name(name)
     try:
         if await _is_listed(io, name, deadline):
-            with suppress(LogNotFound):  # struck off since; neither is one that has lost its head
+            with suppress(LogNotFound):  # removed from the directory since
                 await _look_up(io, name, deadline)
         view = await _create_log(io, name, new, deadline)
     except StoreTimeout as error:
         await explain(io, error)
         raise
     if has_retention(view.options):
-        with suppress(ZlogError):  # a hint, and found again
+        with suppress(ZlogError):  # only a hint, which is found again
             await Directory(io).retained.add(name, deadline)
     return view
 
@@ -84,15 +84,17 @@ async def _create_log(io: Io, name: str, new: LogOptions, deadline: Deadline) ->
             state = await head.read(deadline)
         except LogNotFound:
             if removed == _REMOVED_MEANWHILE_MAX:
-                raise CorruptEntry(f"the object {head_object(name)} is no head of a log") from None
+                raise CorruptEntry(
+                    f"the object {head_object(name)} is not the head of a log"
+                ) from None
             await backoff(io, removed)
             removed += 1
             continue
         if state.view is None:
             log_id = state.log_id
-            break  # its creator died, or is at work: the head accepts one view
+            break  # its creator died or is at work: the head accepts one view
         if not state.view.removed:
-            raise LogExists(f"there is a log {name!r} in {io.store.url} already")
+            raise LogExists(f"log {name!r} already exists in {io.store.url}")
         await _finish_removal(io, state.view, deadline)
     await Directory(io).logs.add(name, deadline, log_id)
     return await _first_view(io, head, name, log_id, new, deadline)
@@ -124,51 +126,51 @@ async def _first_view(
                 above = await make(io, tried[-1].objects(), epoch, deadline, start=0)
                 if not above:
                     accepted = await head.propose(0, tried[-1], deadline)
-            except UnsupportedVersion:  # by a class that knows no units
+            except UnsupportedVersion:  # the class is older than units
                 if unit == 1:
                     raise
                 unit = 1
     except LogNotFound:
-        # With its head the log has lost what would name these objects.
+        # Without the head nothing names these objects.
         with suppress(ZlogError):
             for each in tried:
                 await remove(io, each.objects(), each.epoch, deadline)
         raise
     if accepted:
         view = tried.pop()
-    with suppress(ZlogError):  # the log is what counts; what is left behind is found again
+    with suppress(ZlogError):  # objects that are left are found again
         for each in tried:
             await discard(io, each, each.live_stripe, deadline, made=True)
     if not accepted:
-        raise LogExists(f"another client made log {name!r} at the same time")
+        raise LogExists(f"another client created log {name!r} at the same time")
     if view.sequencer == SHARED_ADDRESS:
         try:
             activate_shared(io, view, 0)
-        except SequencerUnavailable:  # it has no room: no client could append to such a log
+        except SequencerUnavailable:  # it is full: no client could append to the log
             await remove_log(io, name, deadline)
             raise
     return view
 
 
 def sequencer_of(io: Io, options: Mapping[str, str]) -> str:
-    """Return who hands out the positions of a new log: no sequencer where it is a mirror."""
+    """Return the sequencer of a new log; empty for a mirror."""
     shared = MIRROR_OF not in options and io.store.sequencer() is not None
     return SHARED_ADDRESS if shared else ""
 
 
 async def find_log(io: Io, name: str, deadline: Deadline) -> View:
-    """Return the newest view of a log: one read of its head object, which disturbs no writer.
+    """Return the newest view of a log, by one read of its head object.
 
     Raises:
-        LogNotFound: no such log.
-        CorruptEntry: there is one, whose head is gone.
+        LogNotFound: the log does not exist.
+        CorruptEntry: it exists, but its head is gone.
     """
     view = (await _look_up(io, check_log_name(name), deadline)).view
     if view is not None and view.removed:
         raise LogNotFound(
             f"log {name!r} in {io.store.url} was removed, and its removal is not finished",
-            hint=f"If no client is at it, `zlog rm {name}` finishes it; on Ceph it takes a client"
-            " that may use the class in the whole pool (docs/operating.md, Users and caps).",
+            hint=f"If no client is removing it, `zlog rm {name}` finishes that. On Ceph it needs a"
+            " client that may use the class in the whole pool (docs/operating.md, Users and caps).",
             removing=True,
         )
     if view is None:
@@ -177,40 +179,40 @@ async def find_log(io: Io, name: str, deadline: Deadline) -> View:
 
 
 async def _look_up(io: Io, name: str, deadline: Deadline) -> HeadState:
-    """Read the head of a log, and tell one that is gone from one that never was.
+    """Read the head of a log.
 
-    The directory has a name for no longer than there is a head: it is entered after the head was
-    made, and struck off before the head is removed.
+    A name is entered in the directory after the head was created, and removed before the head is.
+    So a listed log without a head has lost it.
 
     Raises:
-        LogNotFound: no such log.
-        CorruptEntry: there is one, whose head is gone.
+        LogNotFound: the log does not exist.
+        CorruptEntry: it exists, but its head is gone.
     """
-    for _ in range(2):  # another client may have made the log between the two questions
+    for _ in range(2):  # another client may create the log between both requests
         try:
             return await Head(io, name).read(deadline)
         except LogNotFound:
             if not await _is_listed(io, name, deadline):
                 raise
     raise CorruptEntry(
-        f"the head of log {name!r} is gone: {io.store.url} lists the log, and has no object"
+        f"the head of log {name!r} is gone: {io.store.url} lists the log, but has no object"
         f" {head_object(name)}",
-        hint="Bring the object back from a copy of the pool; nothing else knows the log's layout."
-        f" Or give the log up: `zlog rm {name}` frees its name.",
+        hint="Restore the object from a copy of the pool; nothing else has the log's layout."
+        f" Or give up the log: `zlog rm {name}` frees its name.",
     )
 
 
 async def _is_listed(io: Io, name: str, deadline: Deadline) -> bool:
     try:
         return await Directory(io).logs.has(name, deadline)
-    except (CorruptEntry, StoreUnavailable):  # as for a client whose caps allow this log only
+    except (CorruptEntry, StoreUnavailable):  # such as for a client whose caps allow this log only
         return False
 
 
 async def find_or_create_log(io: Io, name: str, new: LogOptions, deadline: Deadline) -> View:
-    """Return the newest view of a log, which is made if it is not there.
+    """Return the newest view of a log, which is created if it does not exist.
 
-    Of several clients that find none at the same time one makes it, and the others find it then.
+    If several clients do this at the same time, one creates the log and the others find it.
     """
     while True:
         try:
@@ -231,7 +233,7 @@ async def list_logs(
     if after:
         check_log_name(after)
     if count is not None and count < 1:
-        raise ValueError(f"count is the number of names at most, not {count!r}")
+        raise ValueError(f"count must be at least 1, not {count!r}")
     names: list[str] = []
     async for page in Directory(io).logs.pages(deadline, after=after):
         names += page
@@ -243,18 +245,16 @@ async def list_logs(
 async def remove_log(io: Io, name: str, deadline: Deadline) -> None:
     """Remove a log with all its entries.
 
-    First a view that says so, which also seals the objects that writers use; then the objects,
-    the one at which readers are woken, the directory's entry, and last the head. A client that may
-    not take all of these steps takes none. No client can
-    bring any of it back: a stripe object is only ever made under a name that holds the log's id
-    and a fresh epoch. Only the one for waking may be made again, empty, by a reader that began to
-    wait just then.
+    The first step is a view that marks it as removed, whose seals stop writers. The objects, the
+    object at which readers wait, the directory's entry and the head follow. A client that may not
+    take all of these steps takes none. No client can bring any of it back, since the names of
+    stripe objects contain the log's id and a fresh epoch. Only a reader that begins to wait at that
+    moment may create its empty object again.
 
-    Of a log that has lost its head the name is made free: a new log gets it, and is removed. One
-    that was never finished is finished first, and then removed.
+    If the log has lost its head, or was never finished, it is created again first.
 
     Raises:
-        LogNotFound: no such log.
+        LogNotFound: the log does not exist.
     """
     head = Head(io, check_log_name(name))
     try:
@@ -271,7 +271,9 @@ async def remove_log(io: Io, name: str, deadline: Deadline) -> None:
     try:
         await _finish_removal(io, view, deadline)
     except ZlogError as error:
-        error.args = (f"the entries of log {name!r} are removed, and objects are left: {error}",)
+        error.args = (
+            f"the entries of log {name!r} are removed, but some objects are left: {error}",
+        )
         error.hint = f"`zlog rm {name}` finishes it. {error.hint}"
         raise
 

@@ -81,7 +81,7 @@ class Event(Protocol):
 
 
 class ItemReader(Protocol):
-    """Reads the entries and gaps of a range, window by window."""
+    """Reads the entries and gaps of a range in windows."""
 
     async def next(self) -> Sequence[Entry | Gap] | None:
         """Return the next window, which may be empty; None at the end of the range."""
@@ -102,10 +102,10 @@ class ColumnReader(Protocol):
 
 
 class LogPort(abc.ABC):
-    """What code for threads and asyncio needs of a log and of its surroundings.
+    """The log and the functions that code for threads and asyncio uses.
 
-    Each call has the time-out of the log's handle, and raises what the call of the same name of
-    :class:`zlog.Log` raises.
+    Each call has the time-out of the log's handle, and the errors of the :class:`zlog.Log` method
+    of that name.
 
     Attributes:
         lock: held while state is changed or read.
@@ -178,12 +178,12 @@ class LogPort(abc.ABC):
         return await self._client.positions.tail(self.deadline())
 
     async def wait(self, position: int, seconds: float) -> int | None:
-        """Wait until the tail has passed a position. Returns the tail; None after ``seconds``."""
+        """Wait until the tail is above a position. Returns the tail; None after ``seconds``."""
         deadline = self._client.budget.longer(seconds)
         return await self._client.positions.wait(position, seconds, deadline)
 
     async def check_reached(self, action: str, position: int) -> None:
-        """Raise BeyondTail, with what was to be done, if a position was not granted yet."""
+        """Raise BeyondTail, with the action in its message, if a position was not granted yet."""
         await self._client.positions.check_reached(action, position, position + 1, self.deadline())
 
     async def find_time(self, when: datetime | float) -> int:
@@ -191,7 +191,7 @@ class LogPort(abc.ABC):
         return await self._client.find_time(when, self.deadline())
 
     async def read(self, positions: Iterable[int]) -> Mapping[int, Entry | Gap]:
-        """Return what positions hold now, without waiting for holes."""
+        """Return the content of positions, without waiting for holes."""
         return await self._client.reader.read(sorted(positions), self.deadline())
 
     def items(self, tag: str) -> ItemReader:
@@ -227,7 +227,7 @@ class LogPort(abc.ABC):
         await self._client.cursors.set(name, position, self.deadline())
 
     async def advance_cursor(self, name: str, position: int) -> None:
-        """Create a cursor, or move it forward. A cursor that is further already stays there."""
+        """Create a cursor, or move it forward. A cursor that is ahead is not changed."""
         await self._client.cursors.create(name, position, self.deadline())
         with contextlib.suppress(CursorAhead):
             await self._client.cursors.advance(name, position, self.deadline())
@@ -293,8 +293,8 @@ class AsyncioPort(LogPort):
         """Wrap a log."""
         super().__init__(log._client)
         self.lock = contextlib.nullcontext()
-        self.caller = object  # no task waits for itself
-        self.wait_seconds = None  # nor for a task that can't run
+        self.caller = object  # unlike a thread, no task waits for itself
+        self.wait_seconds = None  # and every task can run
         self._log = log
         self._tasks: set[asyncio.Task[None]] = set()
 

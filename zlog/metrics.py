@@ -1,7 +1,7 @@
-"""What this process does with its logs, for Prometheus and OpenTelemetry: docs/metrics.md.
+"""Metrics of this process's logs for Prometheus and OpenTelemetry; see docs/metrics.md.
 
-Nothing is measured unless :func:`enable` is called, and then it costs some microseconds for each
-round of appends and each window of reads, and nothing for an entry.
+Nothing is measured unless :func:`enable` is called. Then it costs some microseconds for each round
+of appends and each window of reads, and nothing per entry.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zlog._append.outcomes import Failed
 from zlog._base import instruments
@@ -40,22 +40,22 @@ __all__ = ["enable", "serve"]
 _SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30)
 _ENTRIES = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536)
 
-Span = Callable[[str, dict[str, Any]], AbstractContextManager[Any]]
+Span = Callable[..., AbstractContextManager[Any]]
 
 
 def enable(registry: CollectorRegistry | None = None, *, tracing: bool = False) -> None:
-    """Measure what handles do that are opened from now on. Once is enough for a process.
+    """Measure all handles that are opened from now on. Call it once in a process.
 
     Args:
-        registry: of prometheus-client, which the metrics go to; None: its default one. How they
-            are served is up to the program, such as by ``prometheus_client.start_http_server``.
-        tracing: also make OpenTelemetry spans, of rounds of appends and of reads.
+        registry: of prometheus-client, which collects the metrics; None means its default one. The
+            program serves them, such as by ``prometheus_client.start_http_server``.
+        tracing: also make OpenTelemetry spans of rounds of appends and of reads.
 
     Raises:
-        ZlogError: a package that is needed is not installed, or it is enabled already.
+        ZlogError: a required package is not installed, or metrics are already enabled.
     """
     if instruments.attached:
-        raise ZlogError("metrics are enabled already")
+        raise ZlogError("metrics are already enabled")
     instruments.attached.append(_Instruments(registry, _tracer() if tracing else _no_span).attach)
 
 
@@ -64,15 +64,15 @@ def serve(listen: str, collectors: Iterable[Any]) -> Iterator[str]:
     """Serve the metrics of collectors and of this process at ``/metrics``, from a thread.
 
     Args:
-        listen: ``HOST:PORT``; port 0 takes a free one.
-        collectors: of prometheus-client's interface.
+        listen: ``HOST:PORT``; port 0 means a free one.
+        collectors: with prometheus-client's interface.
 
-    Returns:
-        While the ``with`` block lasts, the ``HOST:PORT`` at which Prometheus reaches it.
+    Yields:
+        The ``HOST:PORT`` at which Prometheus can reach it.
 
     Raises:
-        ValueError: ``listen`` is no address.
-        ZlogError: prometheus-client is not installed, or it can't listen there.
+        ValueError: ``listen`` is not an address.
+        ZlogError: prometheus-client is not installed, or the address can't be used.
     """
     host, port = parse_host_port(listen)
     try:
@@ -100,7 +100,7 @@ def serve(listen: str, collectors: Iterable[Any]) -> Iterator[str]:
 
 
 def _at_its_path(application: Any) -> Any:
-    """Return the WSGI application for ``/metrics`` only; prometheus-client's answers all paths."""
+    """Restrict a WSGI application to ``/metrics``; prometheus-client's answers all paths."""
 
     def answer(environ: Mapping[str, Any], start_response: Callable[..., Any]) -> Any:
         if environ["PATH_INFO"] == "/metrics":
@@ -117,11 +117,8 @@ def _missing() -> ZlogError:
     )
 
 
-_NO_SPAN = nullcontext()
-
-
-def _no_span(_name: str, _attributes: dict[str, Any]) -> AbstractContextManager[Any]:
-    return _NO_SPAN
+def _no_span(_name: str, **_attributes: Any) -> AbstractContextManager[Any]:
+    return nullcontext()
 
 
 def _tracer() -> Span:
@@ -130,17 +127,12 @@ def _tracer() -> Span:
     except ImportError:
         hint = "Install it, and an SDK of OpenTelemetry."
         raise ZlogError("tracing needs the package opentelemetry-api", hint=hint) from None
-    tracer = trace.get_tracer("zlog")
-
-    def span(name: str, attributes: dict[str, Any]) -> AbstractContextManager[Any]:
-        return tracer.start_as_current_span(name, attributes=attributes)
-
-    return span
+    return trace.get_tracer("zlog").start_as_current_span
 
 
 @cache
 def _word(code: int) -> str:
-    """Return what a reply's code is called."""
+    """Return the name of a reply's code."""
     if code < 0:
         return errno.errorcode.get(-code, "unknown").lower()
     try:
@@ -150,7 +142,7 @@ def _word(code: int) -> str:
 
 
 class _Distribution:
-    """How many values were up to each bound, and their sum."""
+    """The number of values up to each bound, and their sum."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self.sum = 0.0
@@ -168,12 +160,12 @@ class _Distribution:
 
 
 class _Tallies:
-    """What was counted, for prometheus-client to collect.
+    """The counts, which prometheus-client collects.
 
     Its own metrics take a lock for each number, and twice as long for a round.
 
     Attributes:
-        lock: held by those that count; handles of several threads do.
+        lock: held while the counts change.
     """
 
     def __init__(self) -> None:
@@ -192,8 +184,8 @@ class _Tallies:
         self.lock = Mutex(reentrant=True)
 
     def collect(self) -> Iterator[Metric]:
-        """Return all metrics; prometheus-client asks for them."""
-        with self.lock:  # and not while its metrics are written out
+        """Return all metrics for prometheus-client."""
+        with self.lock:  # but not while its metrics are formatted
             return iter([*self._metrics()])
 
     def _metrics(self) -> Iterator[Metric]:
@@ -217,7 +209,7 @@ class _Tallies:
         yield _counter("append_failures", what, failures, "error")
         yield _counter("appended_entries", "Entries acknowledged.", {(): self.entries})
         sizes = [((), self.round_entries)]
-        what = "Entries of a round of appends, which travel together."
+        what = "Entries of a round of appends, which are sent together."
         yield _histogram("append_round_entries", what, sizes)
         what = "Seconds that a round of appends took, from the grant to the last answer."
         yield _histogram("append_seconds", what, [((), self.append_seconds)])
@@ -253,7 +245,7 @@ def _histogram(
 
 
 class _Instruments:
-    """What counts between a handle's parts."""
+    """Wraps parts of handles with functions that count."""
 
     def __init__(self, registry: CollectorRegistry | None, span: Span) -> None:
         try:
@@ -265,7 +257,7 @@ class _Instruments:
         (REGISTRY if registry is None else registry).register(self._tallies)
 
     def attach(self, client: LogClient) -> None:
-        """Measure what a client does from now on."""
+        """Measure a client from now on."""
         io: Any = client.io
         name = client.layout.view.log
         start, execute = io.start, io.execute
@@ -278,10 +270,10 @@ class _Instruments:
             return await self.measured(name, calls, time.perf_counter(), execute(calls, deadline))
 
         async def blocking(calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
-            whole = run if len(calls) == 1 else execute  # which calls `start` for several
+            whole = run if len(calls) == 1 else execute  # it calls `start` for several
             return await whole(calls, deadline)
 
-        if "start" not in vars(io):  # clients may share one
+        if "start" not in vars(io):  # clients may share an Io
             io.start = begin
             if isinstance(client.io, BlockingIo):
                 io.execute = blocking
@@ -297,11 +289,12 @@ class _Instruments:
             began = time.perf_counter()
             tallies = self._tallies
             appended: Sequence[int] | Failed = ()
+            attributes = {"zlog.log": name, "zlog.entries": end - start}
             try:
-                with self._span("zlog.append", {"zlog.log": name, "zlog.entries": end - start}):
+                with self._span("zlog.append", attributes=attributes):
                     appended = await append_round(entries, start, end, deadline)
                     if isinstance(appended, Failed):
-                        raise appended.error  # so that the span has it
+                        raise appended.error  # so that the span records it
             except BaseException as error:
                 with tallies.lock:
                     tallies.failures[type(error).__name__] += 1
@@ -320,12 +313,13 @@ class _Instruments:
     async def measured(
         self, name: str, calls: Sequence[Call], began: float, work: Awaitable[list[Reply]]
     ) -> list[Reply]:
-        """Wait for calls that began together, and count them."""
+        """Wait for calls that were started together, and count them."""
         if not calls:
             return await work
         method = calls[0].method
         if method == "read":
-            with self._span("zlog.read", {"zlog.log": name, "zlog.objects": len(calls)}):
+            attributes = {"zlog.log": name, "zlog.objects": len(calls)}
+            with self._span("zlog.read", attributes=attributes):
                 replies = await work
         else:
             replies = await work
@@ -340,24 +334,16 @@ class _Instruments:
         return replies
 
 
-class _Watched:
-    """Calls under way that are measured once they have ended."""
+class _Watched(NamedTuple):
+    """Started calls that are measured when they end."""
 
-    def __init__(
-        self,
-        instruments: _Instruments,
-        name: str,
-        calls: Sequence[Call],
-        began: float,
-        started: Started,
-    ) -> None:
-        self._instruments = instruments
-        self._name = name
-        self._calls = calls
-        self._began = began
-        self._started = started
+    instruments: _Instruments
+    log: str
+    calls: Sequence[Call]
+    began: float
+    started: Started
 
     async def finish(self, deadline: Deadline) -> list[Reply]:
-        """Wait for all of them; replies in the calls' order."""
-        work = self._started.finish(deadline)
-        return await self._instruments.measured(self._name, self._calls, self._began, work)
+        """Wait for all calls, and return their replies in order."""
+        work = self.started.finish(deadline)
+        return await self.instruments.measured(self.log, self.calls, self.began, work)

@@ -1,14 +1,14 @@
-"""All logs of a store at a glance: what ``zlog top`` and ``zlog exporter`` show.
+"""The state of all logs of a store, as ``zlog top`` and ``zlog exporter`` show it.
 
-To look changes nothing: no sequencer takes a log over for it, and no entry is read. The tail is
-where the log's objects end, which lies below positions that were handed out and not yet written.
+Nothing is changed: no sequencer takes a log over, and no entry is read. The tail is one past the
+last entry in the log's objects, which may be below positions that were granted but not written.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +20,7 @@ from zlog._base.settings import HandleOptions
 from zlog._catalog.directory import Directory
 from zlog._client import LogClient
 from zlog._io import AsyncioIo
+from zlog._lifecycle import list_logs
 from zlog._positions.stat import data_bytes, object_stats
 from zlog._sequencer import AsyncioSequencer, Credentials
 from zlog.errors import LogNotFound, ZlogError
@@ -41,7 +42,7 @@ __all__ = [
 ]
 
 _AT_ONCE = 32
-"""Logs that are looked at together."""
+"""Logs that are read at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +50,10 @@ class CursorOverview:
     """A cursor of a log.
 
     Attributes:
-        name: the cursor's.
-        position: the next one that its reader will read.
-        lag: positions from there to the tail.
-        updated: when it was last committed, by that reader's clock: seconds since 1970, UTC.
+        name: the cursor's name.
+        position: the next position to read.
+        lag: the number of positions from there to the tail.
+        updated: the time of the last commit by the reader's clock, in seconds since 1970, UTC.
     """
 
     name: str
@@ -63,15 +64,15 @@ class CursorOverview:
 
 @dataclass(frozen=True, slots=True)
 class LogContent:
-    """What the objects of a log hold; each of them was asked.
+    """The content of a log's objects.
 
     Attributes:
-        entries: that are not trimmed.
-        bytes: their data together.
-        stored_bytes: what that takes in the objects.
-        objects: how many there are.
-        records: stored in the fullest object of the live stripe.
-        fullness: of that object: a new stripe begins at 1.
+        entries: the number of entries that are not trimmed.
+        bytes: the size of their data.
+        stored_bytes: the space that they take in the objects.
+        objects: the number of stripe objects.
+        records: the number of records in the fullest object of the live stripe.
+        fullness: of that object; a new stripe begins at 1.
     """
 
     entries: int
@@ -87,24 +88,24 @@ class LogOverview:
     """A log.
 
     Attributes:
-        name: see there.
-        id: tells it from other logs that had its name, in hexadecimal.
+        name: the log's name.
+        id: of the log, in hexadecimal; it differs from earlier logs of this name.
         epoch: of the newest view.
-        tail: one past the highest position that its readers see; with positions that were handed
-            out and not written yet it may lie higher.
+        tail: one past the highest position that readers see. It may be higher if positions were
+            granted but not written.
         trim_point: positions below it are trimmed.
-        stripes: of the view; those in the archive are not among them.
-        width: stripe objects of the live stripe.
-        unit: positions in a row that lie in one of them.
-        sequencer: its address; empty: writers find the tail themselves.
-        writer: who writes an exclusive log; empty: it is none.
-        mirror: whether it takes entries from its source only.
-        read_only: whether it takes none.
+        stripes: the number of stripes in the view, without archived ones.
+        width: the number of stripe objects in the live stripe.
+        unit: consecutive positions in one of its objects.
+        sequencer: its address; empty if writers find the tail themselves.
+        writer: the name of the exclusive writer; empty if the log is not exclusive.
+        mirror: whether the log takes entries from its source only.
+        read_only: whether the log takes no entries.
         options: of the log, such as its retention.
-        cursors: all, by name.
-        content: what its objects hold; None: they were not asked.
-        error: why nothing is known of it; all else has no meaning then.
-        at: when it was looked at: seconds since 1970, UTC.
+        cursors: all cursors, by name.
+        content: of the objects; None if it was not requested.
+        error: why the log could not be read; all other fields are then invalid.
+        at: the time of this overview, in seconds since 1970, UTC.
     """
 
     name: str
@@ -127,7 +128,7 @@ class LogOverview:
 
     @property
     def lag(self) -> int:
-        """That of the cursor that is furthest behind; 0 without any."""
+        """The largest lag of a cursor; 0 without cursors."""
         return max((cursor.lag for cursor in self.cursors), default=0)
 
 
@@ -138,11 +139,11 @@ class StoreOverview:
     Attributes:
         url: of the store.
         logs: by name.
-        sequencer: what the one that leads says of itself, as :func:`zlog.admin.sequencer_status`
-            returns it; None: none is announced, or it does not answer.
-        sequencer_error: why it does not.
-        at: when this was begun: seconds since 1970, UTC.
-        seconds: that it took.
+        sequencer: the status of the leading sequencer, as :func:`zlog.admin.sequencer_status`
+            returns it; None if none is announced, or it does not answer.
+        sequencer_error: why it does not answer.
+        at: the time of the call, in seconds since 1970, UTC.
+        seconds: the duration of the call.
     """
 
     url: str
@@ -160,9 +161,9 @@ def overview(
     content: bool = False,
     timeout: float | None = TIMEOUT_SECONDS,
 ) -> StoreOverview:
-    """Look at logs of a store, many at once; see :func:`see_store`.
+    """Return the state of a store's logs; see :func:`see_store`.
 
-    It runs an event loop: call it from where none runs.
+    Runs an event loop, so it can't be called from one.
     """
     return asyncio.run(see_store(store, names, content=content, timeout=timeout))
 
@@ -174,24 +175,22 @@ async def see_store(
     content: bool = False,
     timeout: float | None = TIMEOUT_SECONDS,
 ) -> StoreOverview:
-    """Look at logs of a store, many at once.
+    """Return the state of a store's logs, many of which are read at the same time.
 
-    A log that can't be looked at has an ``error``, and the others are there. One that is removed
-    meanwhile, or half made, is left out.
+    A log that can't be read has an ``error``. Logs that do not exist are left out.
 
     Args:
-        store: see there.
-        names: of the logs; None: all.
-        content: ask the objects of all stripes what they hold: a call for each.
-        timeout: for the names, and for each log, in seconds; None: as long as it takes.
+        names: of the logs; None means all.
+        content: also request the content of all stripe objects, one call for each.
+        timeout: for the names, and for each log, in seconds; None means no limit.
 
     Raises:
-        ZlogError: not even the names could be read.
+        ZlogError: the names could not be read.
     """
     at, began = time.time(), time.monotonic()
     io = AsyncioIo(ReadOnlyStore(store), "the overview")
     try:
-        wanted = [name async for name in _names(io, timeout)] if names is None else [*names]
+        wanted = await list_logs(io, deadline_of(io, timeout)) if names is None else [*names]
         turns = asyncio.Semaphore(_AT_ONCE)
 
         async def see(name: str) -> LogOverview | None:
@@ -211,38 +210,30 @@ async def log_names(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) ->
     """Return the names of all logs, in order.
 
     Raises:
-        ZlogError: they could not be read.
+        ZlogError: the names could not be read.
     """
     io = AsyncioIo(ReadOnlyStore(store), "the overview")
     try:
-        return [name async for name in _names(io, timeout)]
+        return await list_logs(io, deadline_of(io, timeout))
     finally:
         await io.close()
-
-
-async def _names(io: Io, timeout: float | None) -> AsyncIterator[str]:
-    async for page in Directory(io).logs.pages(deadline_of(io, timeout)):
-        for name in page:
-            yield name
 
 
 async def see_log(
     io: Io, name: str, *, content: bool = False, timeout: float | None = TIMEOUT_SECONDS
 ) -> LogOverview | None:
-    """Look at one log of a store that is read-only; None: there is none. See :func:`see_store`."""
+    """Return the state of one log of a read-only store, or None; see :func:`see_store`."""
     try:
-        options = HandleOptions(timeout=timeout)
-        return await _see(io, name, content, deadline_of(io, timeout), options)
+        return await _see(io, name, content, timeout)
     except LogNotFound:
         return None
     except ZlogError as error:
         return LogOverview(name, error=str(error), at=time.time())
 
 
-async def _see(
-    io: Io, name: str, content: bool, deadline: Deadline, options: HandleOptions
-) -> LogOverview:
-    client = await LogClient.open(io, name, options)
+async def _see(io: Io, name: str, content: bool, timeout: float | None) -> LogOverview:
+    client = await LogClient.open(io, name, HandleOptions(timeout=timeout))
+    deadline = client.deadline()
     tail = await client.positions.tail(deadline)
     view = client.layout.view
     cursors = tuple(
@@ -290,7 +281,7 @@ async def _content(client: LogClient, tail: int, deadline: Deadline) -> LogConte
 
 
 async def _sequencer(io: Io, timeout: float | None) -> tuple[dict[str, Any] | None, str]:
-    """Return what the announced sequencer says of itself, and why it says nothing."""
+    """Return the status of the announced sequencer, or why it does not answer."""
     deadline = deadline_of(io, timeout)
     try:
         address = await Directory(io).sequencer(deadline)
@@ -307,9 +298,9 @@ async def _sequencer(io: Io, timeout: float | None) -> tuple[dict[str, Any] | No
 
 
 def rates(before: LogOverview, after: LogOverview) -> tuple[float, float]:
-    """Return by how much a log has grown per second: in positions, and in stored bytes.
+    """Return the growth of a log per second, in positions and in bytes of data.
 
-    Both are 0 where the two are not of the same log; bytes also without their content.
+    Both are 0 if the overviews are of different logs, and bytes also without ``content``.
     """
     seconds = after.at - before.at
     if seconds <= 0 or before.id != after.id or after.error:

@@ -97,7 +97,7 @@ def test_spans_of_appends_and_reads(store: zlog.Store, monkeypatch: pytest.Monke
 
 
 def test_it_is_enabled_once(registry: CollectorRegistry) -> None:
-    with pytest.raises(zlog.ZlogError, match="enabled already"):
+    with pytest.raises(zlog.ZlogError, match="already enabled"):
         zlog.metrics.enable(registry)
 
 

@@ -64,7 +64,7 @@ def test_a_removal_that_stopped_halfway_is_reported_until_it_is_finished(
 ) -> None:
     zlog.Log.create(memory, "orders", width=2).append(b"entry")
     asked = 2  # for the right to do so, at two objects
-    with pytest.raises(zlog.ClassNotLoaded, match="'orders' are removed, and objects are left"):
+    with pytest.raises(zlog.ClassNotLoaded, match="are removed, but some objects are left"):
         zlog.Log.remove(Refusing(memory, "directory_remove", first=asked), "orders")
     assert not is_there(memory, "orders")
     (found,) = unfinished_removals(memory, zlog.Log.list(memory)).values()

@@ -1,7 +1,7 @@
 """zlog for asyncio: the same names as in :mod:`zlog`, as coroutines and async iterators.
 
-A store is opened with :func:`zlog.connect` as ever, or with :func:`connect` here, which does not
-block the event loop while a cluster answers. A log belongs to the event loop that opened it.
+Open a store with :func:`zlog.connect`, or with :func:`connect` here, which does not block the event
+loop while it connects to a cluster. A log belongs to the event loop that opened it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def connect(
 ) -> Opening[Store]:
     """Open a store without blocking the event loop; see :func:`zlog.connect`.
 
-    Await it, and close the store in the end; or enter it with ``async with``, which does that.
+    Await the result, and close the store at the end; or use ``async with``.
     """
     opening = asyncio.to_thread(_store.connect, target, create=create, object_class=object_class)
     return Opening(opening, _close_store)

@@ -1,4 +1,4 @@
-"""What a handle on a log answers without a request."""
+"""The attributes of a log that need no request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zlog.view import View
 
 
 class LogHandle(ProcessBound):
-    """What handles on logs have in common."""
+    """Base class of handles on logs."""
 
     def __init__(self, client: LogClient) -> None:
         """Wrap a client; programs call :meth:`open` or :meth:`create`."""
@@ -32,26 +32,26 @@ class LogHandle(ProcessBound):
 
     @property
     def writer_id(self) -> str:
-        """The id, 32 hex digits, that this handle's appends and fills carry, and no other's."""
+        """The id of this handle's appends and fills, 32 hex digits, which no other handle has."""
         return self._client.writer.hex()
 
     @property
     def view(self) -> View:
-        """The newest layout that this handle has seen; no request is made."""
+        """The newest layout that this handle has seen."""
         return self._client.layout.view
 
     @property
     def rescued(self) -> Mapping[str, int]:
-        """How many replies another copy gave since the primary one was damaged, by object.
+        """The number of replies that came from another copy than the damaged primary, by object.
 
-        Each of them took longer, and would else have been an error or a gap. The audit
-        (``check``) with ``heal`` puts such damage right.
+        Each took longer, and would otherwise have been an error or a gap. :meth:`check` with
+        ``heal`` repairs such damage.
         """
         return dict(self._client.io.rescued)
 
     @property
     def retention(self) -> Retention:
-        """What is kept of the log, as this handle's newest :attr:`view` has it."""
+        """The log's retention in this handle's newest :attr:`view`."""
         return Retention.of(self.view.options)
 
     def __reduce__(self) -> NoReturn:

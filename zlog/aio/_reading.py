@@ -1,32 +1,37 @@
-"""The calls of a log that read it, and that find where readers begin."""
+"""The calls of a log that read it, report its parts, and return positions for readers."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection
 from datetime import datetime
 
+from zlog._audit.position_map import PositionMap, map_of
 from zlog._base.deadline import Timeout
 from zlog._io.aio import drive, iterate
 from zlog._positions.positions import PositionSpec
-from zlog._read.columns import Columns
-from zlog._read.cursors import CursorState
-from zlog._read.options import ReadOptions
-from zlog._read.select import Match
+from zlog._positions.stat import LogStat, stat
+from zlog._read.columns import Columns, column_reader
+from zlog._read.cursors import CursorClient, CursorState
+from zlog._read.iterate import Follower, RangeReader, range_reader
+from zlog._read.prefetch import WINDOW_BYTES
+from zlog._read.read import Reader
+from zlog._read.select import BackwardReader, Match, Wanted, last_entry
 from zlog.aio._handle import LogHandle
 from zlog.aio.cursor import Cursor
 from zlog.entry import Entry, Gap
+from zlog.view import Stripe, View
 
 
 class Reading(LogHandle):
-    """Reads, follows, and keeps cursors."""
+    """Reads, follows, reports, and keeps cursors."""
 
     async def read(self, position: int, *, timeout: Timeout = ...) -> Entry:
         """Read one entry as it is now, without waiting for it.
 
         Raises:
-            NotWritten: nothing there yet.
-            Invalidated: filled or trimmed.
-            CorruptEntry: its bytes are damaged or its object is missing.
+            NotWritten: nothing was written there yet.
+            Invalidated: the position was filled or trimmed.
+            CorruptEntry: its bytes are damaged, or its object is missing.
         """
         return await drive(self._client.read(position, self._deadline(timeout)))
 
@@ -40,22 +45,24 @@ class Reading(LogHandle):
         reverse: bool = False,
         hole_timeout: Timeout = ...,
     ) -> AsyncIterator[Entry | Gap]:
-        """Iterate over ``[start, end)`` in order, as far as the tail when the first is read.
+        """Iterate over ``[start, end)`` in order, up to the tail at the time of the first read.
 
-        Every position is accounted for: as an Entry, or inside a Gap. With ``tags`` come the
-        entries that have them, and the gaps that may hide one: those that are trimmed up to the
-        trim point, lost, unreadable, or, where nothing can be written, unwritten.
+        Every position is reported, as an Entry or in a Gap. With ``tags``, gaps that can't hide
+        such an entry are left out: the rest are trimmed up to the trim point, lost, unreadable, or,
+        in a read-only store, unwritten.
 
         Args:
             start: the first position.
-            end: one past the last; None or beyond the tail: up to the tail.
-            tags: only entries with these tags; None: all entries.
-            match: ``"any"`` of the tags suffices, or an entry has to have ``"all"``.
-            reverse: from the end to the start; what is appended meanwhile does not come.
-            hole_timeout: as in :meth:`open`; if not given, the handle's own.
+            end: one past the last; None, or a position above the tail, means the tail.
+            tags: only entries with these tags; None means all entries.
+            match: whether an entry needs ``"any"`` or ``"all"`` of the tags.
+            reverse: from the end to the start, without entries that are appended later.
+            hole_timeout: as in :meth:`open`; by default the handle's own.
         """
-        options = ReadOptions(tags, match, hole_timeout, reverse)
-        return iterate(self._client.range_reader(start, end, options))
+        reader, budget, wanted = self._client.reader, self._client.budget, _wanted(tags, match)
+        if reverse:
+            return iterate(BackwardReader(reader, budget, wanted, start, end, hole_timeout))
+        return iterate(range_reader(reader, budget, start, end, hole_timeout, wanted))
 
     def read_columns(
         self,
@@ -72,36 +79,46 @@ class Reading(LogHandle):
     ) -> AsyncIterator[Columns]:
         """Iterate over ``[start, end)`` as :meth:`read_range` does, a window of entries at a time.
 
-        Made for tables: no Python object per entry. A window has positions of one stripe.
+        Made for tables: there is no Python object per entry. All positions of a window are in one
+        stripe.
 
         Args:
             start: the first position.
-            end: one past the last; None or beyond the tail: up to the tail.
-            indexes: read only the positions of these stripe objects, by their numbers in the
-                stripe, from 0; None: all.
-            window_bytes: data that a window aims at, 8 MiB unless given; three windows are in
-                memory at a time. A window of a few large entries may take more.
-            with_data: whether to read the entries' data. Without it the store sends none, ``data``
-                is empty and all ``offsets`` are 0; and no entry is checked: one whose bytes are
-                damaged or forged counts like the others.
-            with_tags: whether ``tags`` has those of each entry, which is an object for each.
-            tags, match: only entries with these tags, as in :meth:`read_range`; they are made of
-                an object each.
-            hole_timeout: as in :meth:`open`; if not given, the handle's own.
+            end: one past the last; None, or a position above the tail, means the tail.
+            indexes: read only the positions of these stripe objects, numbered from 0 in their
+                stripe; None means all.
+            window_bytes: target size of a window's data, by default 8 MiB. Three windows are in
+                memory at a time. A window with large entries may be larger.
+            with_data: whether to read the entries' data. Without it ``data`` is empty, all
+                ``offsets`` are 0, and damaged or forged entries are not detected.
+            with_tags: whether to return the tags, which takes a Python object per entry.
+            tags, match: only entries with these tags, as in :meth:`read_range`. This takes a Python
+                object per entry.
+            hole_timeout: as in :meth:`open`; by default the handle's own.
 
         Raises:
-            ValueError: a negative position or index, or no room for a window.
+            ValueError: a negative position or index, or ``window_bytes`` is too small.
         """
-        options = ReadOptions(
-            tags,
-            match,
+        if window_bytes is not None and window_bytes < 1:
+            raise ValueError(f"a window takes at least one byte, not {window_bytes}")
+        if indexes is not None and any(index < 0 for index in indexes):
+            raise ValueError("a stripe's objects are numbered from 0")
+        client = self._client
+        reader = client.reader
+        if not with_data:
+            reader = Reader(client.positions, client.writer, with_data=False)
+        ordered = column_reader(
+            reader,
+            client.budget,
+            start,
             hole_timeout,
-            indexes=indexes,
-            window_bytes=window_bytes,
-            with_data=with_data,
+            _wanted(tags, match),
+            indexes=None if indexes is None else frozenset(indexes),
+            window_bytes=window_bytes or WINDOW_BYTES,
             with_tags=with_tags,
+            passes_holes=True,
         )
-        return iterate(self._client.columns_reader(start, end, options))
+        return iterate(RangeReader(client.positions, client.budget, ordered, end))
 
     def follow(
         self,
@@ -111,65 +128,65 @@ class Reading(LogHandle):
         match: Match = "any",
         hole_timeout: Timeout = ...,
     ) -> AsyncIterator[Entry | Gap]:
-        """Iterate from ``start`` on, for ever: wait at the tail for new entries.
+        """Iterate from ``start`` on, without end: wait at the tail for new entries.
 
-        With a sequencer, new entries are announced; without one the tail is looked up, at least
-        four times a second. A reader that trim overtakes gets a Gap and goes on.
+        With a sequencer, new entries are announced. Without one, the tail is polled at least four
+        times a second. A reader that is overtaken by a trim gets a Gap and continues.
 
         Args:
-            start: the first position; it may lie ahead of the tail.
+            start: the first position; it may be above the tail.
             tags, match: only entries with these tags, as in :meth:`read_range`.
-            hole_timeout: as in :meth:`open`; if not given, the handle's own. None makes the reader
-                wait at a hole until another client settles it.
+            hole_timeout: as in :meth:`open`; by default the handle's own. With None the reader
+                waits at a hole until another client writes or fills it.
         """
-        return iterate(self._client.follower(start, ReadOptions(tags, match, hole_timeout)))
+        reader, budget, wanted = self._client.reader, self._client.budget, _wanted(tags, match)
+        return iterate(Follower(reader, budget, start, hole_timeout, wanted))
 
     async def last(self, *tags: str, match: Match = "any", timeout: Timeout = ...) -> Entry | None:
-        """Return the newest entry that has these tags; without any, the newest entry. None: none.
+        """Return the newest entry with these tags, or of the log without ``tags``; None if none.
 
         Args:
-            tags: which.
-            match: ``"any"`` of the tags suffices, or an entry has to have ``"all"``.
-            timeout: budget of the call; a log in which the tag is rare may have many stripes.
+            tags: the tags.
+            match: whether an entry needs ``"any"`` or ``"all"`` of the tags.
+            timeout: budget of the call; finding a rare tag may take requests to many stripes.
         """
-        return await drive(self._client.last(tags, match, timeout))
+        wanted = _wanted(tags or None, match)
+        return await drive(last_entry(self._client.reader, self._client.budget, wanted, timeout))
 
     async def tail(self, *, checked: bool = True, timeout: Timeout = ...) -> int:
-        """Return the next position that will be handed out.
+        """Return the next position that will be granted.
 
-        A reader that begins there gets only what comes from now on.
+        A reader that begins there gets only later entries.
 
         Args:
-            checked: the answer is linearizable: above everything acknowledged before the call, and
-                never below an earlier checked answer to any client. The head records it, which
-                costs one operation. Unchecked, it is what the sequencer says, and one that was
-                replaced a moment ago may answer once more, too high or too low.
-            timeout: budget of the call.
+            checked: make the answer linearizable: above every entry acknowledged before the call,
+                and never below an earlier checked answer to any client. The head records it, which
+                costs one operation. An unchecked answer comes from the sequencer, and may be too
+                high or too low if that was replaced a moment ago.
         """
         return await drive(self._client.positions.tail(self._deadline(timeout), checked=checked))
 
     async def earliest(self, *, timeout: Timeout = ...) -> int:
-        """Return the first position that is not trimmed; the tail when all are.
+        """Return the first position that is not trimmed, or the tail if all are.
 
-        A reader that begins there misses nothing that is left. The position may hold no entry
-        itself, when it was filled or trimmed alone.
+        A reader that begins there gets all entries. The position itself may have no entry, if it
+        was filled or trimmed alone.
         """
         return await drive(self._client.positions.resolve("earliest", self._deadline(timeout)))
 
     async def find_time(self, when: datetime | float, *, timeout: Timeout = ...) -> int:
-        """Return the first position whose entry is not older than ``when``; else the tail.
+        """Return the first position whose entry is not older than ``when``, or the tail.
 
-        A binary search over the entries' times: about twenty small reads in a log of a million.
-        Positions without an entry are passed over.
+        A binary search over the entries' times, which takes about twenty small reads in a log of a
+        million entries. Positions without an entry are skipped.
 
-        Entries have the time of their writers' clocks. As long as times don't fall along the log,
-        the answer is exact. Where they do, it is one of the places where the log passes ``when``:
-        the entry there is not older, and the one before it is. Clocks that agree to within a
-        second are exact to within a second.
+        Entries have the times of their writers' clocks. If times do not decrease along the log,
+        the answer is exact. Otherwise it is one of the positions whose entry is not older than
+        ``when`` and whose previous entry is. If clocks agree to within a second, the answer is
+        exact to within a second.
 
         Args:
             when: a datetime with a time zone, or seconds since 1970.
-            timeout: budget of the call.
 
         Raises:
             ValueError: a datetime without a time zone.
@@ -179,23 +196,78 @@ class Reading(LogHandle):
     async def cursor(
         self, name: str, *, create: PositionSpec | None = None, timeout: Timeout = ...
     ) -> Cursor:
-        """Open a cursor: where a reader goes on that stops and is started again, anywhere.
+        """Open a cursor, which stores a reader's position so that it can restart on any machine.
 
         Args:
             name: 1 to 128 letters, digits, ``_``, ``.`` or ``-``.
-            create: where it begins if there is none of that name: a position, ``"earliest"`` or
-                ``"latest"``; None: it has to be there.
-            timeout: budget of the call.
+            create: where a new cursor begins: a position, ``"earliest"`` or ``"latest"``. None
+                means that the cursor must exist.
 
         Raises:
-            CursorNotFound: there is none, and ``create`` is not given.
-            Invalidated: it can't begin below the trim point.
-            BeyondTail: nor beyond the tail.
+            CursorNotFound: the cursor does not exist, and ``create`` is not given.
+            Invalidated: ``create`` is below the trim point.
+            BeyondTail: ``create`` is above the tail.
         """
-        cursor = self._client.cursor(name)
+        client = self._client
+        cursor = CursorClient(client.cursors, client.positions, client.budget, name)
         await drive(cursor.open(create, timeout))
         return Cursor(cursor)
 
     async def cursors(self, *, timeout: Timeout = ...) -> list[CursorState]:
         """Return all cursors of the log, in the order of their names."""
         return await drive(self._client.cursors.list(self._deadline(timeout)))
+
+    async def stripes(
+        self, start: int = 0, end: int | None = None, *, timeout: Timeout = ...
+    ) -> list[Stripe]:
+        """Return all stripes that hold positions of ``[start, end)``, in ascending order.
+
+        They include archived stripes, which a :attr:`view` lacks. Every position of the range that
+        was granted before the call and is not trimmed is in one of them. Stripes that are trimmed
+        completely are left out. Costs one request to the head object, and one more for every 1,024
+        archived stripes that this handle has not looked up yet.
+
+        Args:
+            start: the first position.
+            end: one past the last; None includes the open stripe.
+
+        Raises:
+            CorruptEntry: the head has lost a stripe.
+        """
+        return await drive(self._client.stripes(start, end, self._deadline(timeout)))
+
+    async def stat(
+        self, start: int = 0, end: int | None = None, *, timeout: Timeout = ...
+    ) -> LogStat:
+        """Return statistics of the log. Costs one request per stripe object.
+
+        Args:
+            start, end: count only stripes with positions of ``[start, end)``, each as a whole. None
+                means no end.
+        """
+        return await drive(stat(self._client.positions, start, end, self._deadline(timeout)))
+
+    async def position_map(
+        self, start: int = 0, end: int | None = None, *, cells: int = 512, timeout: Timeout = ...
+    ) -> PositionMap:
+        """Return a summary of the positions of ``[start, end)``, in cells of equal length.
+
+        Objects look at up to 256 positions of each cell and send no entries. So the cost does not
+        depend on the length of the range, and the result is exact if cells are short.
+
+        Args:
+            start: the first position.
+            end: one past the last one; None, or a position above the tail, means the tail.
+            cells: the maximum number of cells, 1 to 4,096.
+        """
+        return await drive(
+            map_of(self._client.positions, start, end, cells, self._deadline(timeout))
+        )
+
+    async def views(self, *, timeout: Timeout = ...) -> list[View]:
+        """Return the layouts of the last 128 epochs, oldest first."""
+        return await drive(self._client.layout.head.views(self._deadline(timeout)))
+
+
+def _wanted(tags: Collection[str] | None, match: Match) -> Wanted | None:
+    return None if tags is None else Wanted.of(tags, match)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from zlog._append.coalesce import Coalescer
 from zlog._append.delivery_records import DeliveryKey, DeliverySource
 from zlog._base.deadline import Timeout
-from zlog._client import LogClient, Tags, entry_stream, new_entries, new_entry
+from zlog._client import LogClient, Tags, entry_stream, new_entries
 from zlog._io.aio import drive
+from zlog._native.new_entries import with_tags
 from zlog.aio._handle import LogHandle
 
 if TYPE_CHECKING:
@@ -30,21 +31,20 @@ class Writing(LogHandle):
     ) -> Coroutine[Any, Any, int]:
         """Append one entry and return its position, once it is durable.
 
-        Appends that wait at the same time travel together, unless they come with a ``timeout`` of
-        their own. An append that is alone leaves at once.
+        Appends that wait at the same time are sent together, unless they have their own
+        ``timeout``. A single append is sent at once.
 
         Args:
             data: the entry.
-            tags: what it is about: up to 64, each of 1 to 128 bytes in UTF-8. Readers get them
-                with the entry. Their order means nothing.
-            timeout: budget of the call.
+            tags: up to 64 strings, each of 1 to 128 bytes in UTF-8, which readers get with the
+                entry. They have no order.
 
         Raises:
             EntryTooLarge, InvalidTag: nothing was sent.
-            UnsupportedVersion: it has tags, and the class of an OSD is too old to keep them.
+            UnsupportedVersion: the class of an OSD is too old for entries with tags.
             StoreTimeout: the entry may be in the log or not, at one position at most.
         """
-        entry = data if tags == () else new_entry(data, tags)
+        entry = data if tags == () else with_tags(data, tags)
         return self._append(entry) if timeout is ... else self._append_alone(entry, timeout)
 
     async def _append_alone(self, entry: NewEntry, timeout: float | None) -> int:
@@ -59,60 +59,57 @@ class Writing(LogHandle):
         tags_each: Iterable[Tags] | None = None,
         timeout: Timeout = ...,
     ) -> list[int]:
-        """Append entries in one go and return their positions, in the entries' order.
+        """Append entries together and return their positions, in the entries' order.
 
-        Much faster than one by one: a range of positions is asked for once, and each stripe object
-        gets one write. Positions ascend, also if the layout changes meanwhile, except for an
-        entry whose position was taken before it arrived: a reader filled it or, without a
-        sequencer, another writer was faster. It moves above its successors. Entries that must never
-        change places are appended one by one.
+        Much faster than single appends: one request for a range of positions, and one write per
+        stripe object. Positions ascend, even if the layout changes, except for an entry whose
+        position was filled by a reader, or without a sequencer taken by another writer, before the
+        entry arrived. That entry moves above its successors. If entries must never change places,
+        append them one by one.
 
         Args:
-            entries: any number of them.
+            entries: any number of entries.
             tags: of all entries; see :meth:`append`.
-            tags_each: instead of ``tags``, those of each entry, as many collections as entries.
-            timeout: budget of the call.
+            tags_each: instead of ``tags``, a collection of tags for each entry.
 
         Raises:
             EntryTooLarge, InvalidTag: nothing was sent.
-            ZlogError: as in :meth:`append`; its ``positions`` tells what was acknowledged before.
+            ZlogError: as in :meth:`append`; its ``positions`` are those acknowledged before.
         """
         items = new_entries(entries, tags, tags_each)
         return await drive(self._client.appender.append(items, self._deadline(timeout)))
 
     async def reserve(self, count: int = 1, *, timeout: Timeout = ...) -> range:
-        """Take positions without writing to them yet, and return them: they follow each other.
+        """Reserve consecutive positions to write later, and return them.
 
-        They are handed out to no one else, whatever becomes of the sequencer and the layout. Write
-        to each with :meth:`write`, from any process. A position that is not written is a hole:
-        readers wait for it as long as their ``hole_timeout`` says, one second unless set, and then
-        fill it, after which it can't be written any more. :meth:`fill` what is not needed.
+        They are granted to no other client, whatever happens to the sequencer and the layout. Write
+        to each with :meth:`write`, from any process. An unwritten position is a hole: readers
+        wait for their ``hole_timeout``, by default one second, and then fill it, after which it
+        can't be written. Call :meth:`fill` for positions that are not needed.
 
         Args:
             count: 1 to 65,536.
-            timeout: budget of the call.
 
         Raises:
-            SequencerUnavailable: the log has no sequencer. Without one, writers take what is free.
+            SequencerUnavailable: the log has no sequencer, without which nothing can be reserved.
         """
         return await drive(self._client.reserved.reserve(count, self._deadline(timeout)))
 
     async def write(
         self, position: int, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
     ) -> None:
-        """Write an entry at a position that was reserved, and return once it is durable.
+        """Write an entry at a reserved position, and return once it is durable.
 
-        Safe to repeat with the same data and tags, also in another process: it finds the entry
-        there.
+        Safe to repeat with the same data and tags, also in another process.
 
         Raises:
             AlreadyWritten: the position holds another entry.
-            Invalidated: it was filled or trimmed; ``gap`` says which. Reserve another one.
-            BeyondTail: it was not handed out yet.
+            Invalidated: it was filled or trimmed, as ``gap`` says. Reserve another position.
+            BeyondTail: it was not granted yet.
             EntryTooLarge, InvalidTag: nothing was sent.
-            StoreTimeout: the entry may be there or not.
+            StoreTimeout: the entry may be in the log or not.
         """
-        entry = new_entry(data, tags)
+        entry = with_tags(data, tags)
         await drive(self._client.reserved.write(position, entry, self._deadline(timeout)))
 
     async def deliver(
@@ -126,71 +123,62 @@ class Writing(LogHandle):
         tags_each: Iterable[Tags] | None = None,
         timeout: Timeout = ...,
     ) -> int:
-        """Append entries exactly once, however often it is tried and fails meanwhile.
+        """Append entries exactly once, even if the call fails and is repeated.
 
-        Source, batch and part name the delivery. After a failure, of the call, the process or the
-        machine, deliver the same entries under the same name again, in any order: those that are
-        in the log stay where they are, the others are appended. While two try at the same time,
-        the later one goes on and the other one fails.
+        Source, batch and part name the delivery. After a failure of the call, the process or the
+        machine, deliver the same entries under the same name again, in any order: those in the log
+        stay where they are, and the others are appended. If two attempts run at the same time, the
+        later one continues and the other one fails.
 
-        Entries are equal if data and tags are; they count as often as they are given. Where a
-        delivery that failed was trimmed
-        before it was repeated, what is gone looks like what never came, and is appended
-        again.
+        Entries are equal if data and tags are, and count as often as they are given. Entries of a
+        failed delivery that were trimmed before it is repeated are appended again.
 
         Args:
-            entries: taken as they are needed, up to 16 MiB at a time.
-            source: who delivers: a name of your own, of 1 to 128 letters, digits, `_`, `.`, `-`.
+            entries: taken when they are needed, up to 16 MiB at a time.
+            source: your name for the producer: 1 to 128 letters, digits, `_`, `.`, `-`.
             batch: 0 or more; see :meth:`deliveries_done`.
-            part: batches may be delivered in parts, at the same time; which entry is in which part
-                must be the same each time.
+            part: batches may be delivered in parts, at the same time. Each entry must be in the
+                same part each time.
             tags: of all entries; see :meth:`append`.
-            tags_each: instead of ``tags``, those of each entry, taken with it.
+            tags_each: instead of ``tags``, the tags of each entry, taken with it.
             timeout: for each round of up to 32,768 entries or 16 MiB.
 
         Returns:
-            How many entries this call has appended.
+            The number of entries that this call has appended.
 
         Raises:
-            DeliverySuperseded: another attempt has begun since, or the batch is done.
-            DeliveryDiffers: an earlier attempt has appended something else.
-            EntryTooLarge, InvalidTag: those before it may be appended.
-            ValueError: entries and ``tags_each`` end at different lengths; the same.
-            ZlogError: as in :meth:`append`; after any error the delivery can be repeated.
+            DeliverySuperseded: a later attempt has begun, or the batch is done.
+            DeliveryDiffers: an earlier attempt has appended other entries.
+            EntryTooLarge, InvalidTag: entries before the invalid one may be appended.
+            ValueError: ``entries`` and ``tags_each`` differ in length; entries may be appended.
+            ZlogError: as in :meth:`append`. After any error the delivery can be repeated.
         """
         key = DeliveryKey(source, batch, part)
         stream = entry_stream(entries, tags, tags_each)
         return await drive(self._client.deliveries.deliver(stream, key, timeout))
 
     async def deliveries_done(self, source: str, *, before: int, timeout: Timeout = ...) -> None:
-        """Say which batches of a source are delivered, so that the log need not remember them.
+        """Mark batches of a source as done, so that the log can forget their state.
 
-        They are never delivered again: an attempt that was cut off for a while, and comes back,
-        gets DeliverySuperseded. Safe to repeat.
+        They are never delivered again: later attempts get DeliverySuperseded. Safe to repeat.
 
         Args:
-            source: as in :meth:`deliver`.
             before: batches below this one are done.
-            timeout: budget of the call.
         """
         await drive(self._client.deliveries.records.done(source, before, self._deadline(timeout)))
 
     async def forget_source(self, source: str, *, timeout: Timeout = ...) -> None:
-        """Forget a source of deliveries that is gone for good, and all that it has delivered.
+        """Forget a source of deliveries that is gone, with the state of its deliveries.
 
-        Its entries stay in the log. A source that comes again by this name starts afresh: what it
-        delivers is appended, delivered before or not. Safe to repeat. When the call is broken off,
-        by a time-out or a death, all that the source delivers is refused until it is repeated.
-
-        Args:
-            source: as in :meth:`deliver`.
-            timeout: budget of the call.
+        Its entries stay in the log. A new source of this name starts from nothing: its entries are
+        appended even if they were delivered before. Safe to repeat. If the call is interrupted, all
+        deliveries of the source are refused until it is repeated.
         """
         await drive(self._client.deliveries.records.forget(source, self._deadline(timeout)))
 
     async def sources(self, *, timeout: Timeout = ...) -> list[DeliverySource]:
-        """Return all sources of deliveries that the log knows, in the order of their names.
+        """Return all sources of deliveries of the log, in the order of their names.
 
-        A log takes 1,024 of them. Remove those that are gone with :meth:`forget_source`.
+        A log has up to 1,024 sources. Remove unused ones with :meth:`forget_source`.
         """
         return await drive(self._client.deliveries.records.sources(self._deadline(timeout)))

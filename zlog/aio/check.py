@@ -1,4 +1,4 @@
-"""An audit under way: what :meth:`zlog.aio.Log.check` returns."""
+"""A running audit, as :meth:`zlog.aio.Log.check` returns it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zlog._io.aio import drive
 
 
 class Check(ProcessBound, AsyncIterator[Finding]):
-    """An audit under way: iterate over it for its findings."""
+    """A running audit. Iterate over it for its findings."""
 
     def __init__(self, checker: Checker) -> None:
         """Wrap an audit; programs call :meth:`zlog.aio.Log.check`."""
@@ -21,7 +21,7 @@ class Check(ProcessBound, AsyncIterator[Finding]):
 
     @property
     def summary(self) -> CheckSummary:
-        """What was looked at so far; the whole log once the iteration has ended."""
+        """The totals so far; of the whole log once the iteration has ended."""
         return self._checker.summary
 
     async def __anext__(self) -> Finding:

@@ -1,4 +1,4 @@
-"""Where a reader is in a log, kept by the log: what :meth:`zlog.aio.Log.cursor` returns."""
+"""A reader's position, stored in the log, as :meth:`zlog.aio.Log.cursor` returns it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from zlog._read.cursors import CursorClient, CursorState
 class Cursor(ProcessBound):
     """A handle on one named cursor of a log.
 
-    The position is the next one to read. A reader that commits after it has worked on an entry
-    sees each entry at least once, also when it dies; one that commits before, at most once.
+    The position is the next one to read. A reader that commits after processing an entry gets each
+    entry at least once, even if it dies; a reader that commits before, at most once.
 
         cursor = await log.cursor("billing", create="earliest")
         async for item in log.follow(cursor.position):
             ...
             await cursor.commit(item.end)
 
-    No trim passes a cursor unless it says so. Remove the cursor of a reader that is given up.
+    No trim passes a cursor unless it says so. Remove the cursors of readers that are gone.
 
-    Raises, from every method: CursorNotFound when the cursor was removed, and what every call on
-    the log raises.
+    Every method raises CursorNotFound if the cursor was removed, and the errors of every call on
+    the log.
     """
 
     def __init__(self, client: CursorClient) -> None:
@@ -37,44 +37,43 @@ class Cursor(ProcessBound):
 
     @property
     def position(self) -> int:
-        """The next position to read, as this handle found or left it; no request is made."""
+        """The next position to read, as this handle last saw it, without a request."""
         return self._client.position
 
     async def state(self, *, timeout: Timeout = ...) -> CursorState:
-        """Return the cursor as the log keeps it now."""
+        """Return the current state of the cursor in the log."""
         return await drive(self._client.state(timeout))
 
     async def commit(self, position: int, *, timeout: Timeout = ...) -> None:
-        """Record that everything below ``position`` is done: after an item, its ``end``.
+        """Record that everything below ``position`` is done; after an item, pass its ``end``.
 
-        Durable when it returns. Of several readers that use one cursor, the one that is ahead
-        wins, and the others learn of it.
+        Durable when it returns. If several readers use one cursor, the highest position counts, and
+        the others get CursorAhead.
 
         Raises:
-            CursorAhead: it is at a later position already, and stays there.
-            BeyondTail: no reader can have read as far.
+            CursorAhead: the cursor is at a higher position, and stays there.
+            BeyondTail: the position is above the tail.
         """
         await drive(self._client.commit(position, timeout))
 
     async def reset(self, position: PositionSpec, *, timeout: Timeout = ...) -> None:
-        """Put the cursor anywhere, back too; make it again if it was removed.
+        """Move the cursor anywhere, also back. A removed cursor is created again.
 
         Args:
             position: a number, ``"earliest"`` or ``"latest"``.
-            timeout: budget of the call.
 
         Raises:
-            Invalidated: below the trim point nothing is left to read.
-            BeyondTail: it has not been handed out yet.
+            Invalidated: the position is below the trim point.
+            BeyondTail: it was not granted yet.
         """
         await drive(self._client.reset(position, timeout))
 
     async def lag(self, *, timeout: Timeout = ...) -> int:
-        """Return how many positions are between the cursor and the tail: what is left to read."""
+        """Return the number of positions between the cursor and the tail."""
         return await drive(self._client.lag(timeout))
 
     async def remove(self, *, timeout: Timeout = ...) -> None:
-        """Remove the cursor from its log. It holds no trim back any more."""
+        """Remove the cursor from its log. It no longer limits trims."""
         await drive(self._client.remove(timeout))
 
     def __repr__(self) -> str:

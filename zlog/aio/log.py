@@ -1,10 +1,9 @@
-"""The log: what most programs use."""
+"""The class `Log`, which most programs use."""
 
 from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from zlog._append.place import open_to_all, set_read_only
@@ -22,7 +21,6 @@ from zlog._lifecycle import list_logs, remove_log
 from zlog._native.new_entries import tags_checked
 from zlog._transfer.promote import promote
 from zlog._trim.retention import Retention, RetentionReport, enforce, report, set_retention
-from zlog.aio._inspection import Inspection
 from zlog.aio.check import Check
 from zlog.aio.opening import Opening
 from zlog.aio.stream import Stream, Tagged
@@ -41,18 +39,18 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Log(Tagged, Inspection):
+class Log(Tagged):
     """A handle on one log. Make it with :meth:`create` or :meth:`open`.
 
-    It belongs to one event loop. Handles are cheap, and independent of each other; opening one
-    disturbs no writer.
+    It belongs to one event loop. Handles are cheap and independent of each other. To open one does
+    not disturb writers.
 
-    Every call takes ``timeout=``: one budget in seconds for all that the call does, retries
-    included. None is no limit; where it is not given (``...``) the handle's own counts, 30 seconds
-    unless set when opening. A time-out of a write leaves open whether it took effect.
+    Every call takes ``timeout=``, a budget in seconds for all its work, retries included. None
+    means no limit; the default (``...``) is the handle's own, 30 seconds unless set when opening.
+    After the time-out of a write it is unknown whether it took effect.
 
-    Raises, from every method: LogNotFound when the log was removed, StoreTimeout when the budget
-    ran out, and StoreUnavailable or ClassNotLoaded when the store refuses.
+    Every method raises LogNotFound if the log was removed, StoreTimeout if the budget ran out, and
+    StoreUnavailable or ClassNotLoaded if the store refuses.
     """
 
     @classmethod
@@ -73,28 +71,28 @@ class Log(Tagged, Inspection):
         entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT,
         mac_key: MacKeySource | None = None,
     ) -> Opening[Self]:
-        """Make a log and open it.
+        """Create a log and open it.
 
         Args:
-            store: where; see :func:`zlog.connect`.
             name: 1 to 128 letters, digits, ``_``, ``.`` or ``-``.
-            width: stripe objects over which positions are spread, 1 to 1024. More objects take
-                more writes at the same time, and cost more operations per range read.
-            unit: positions in a row that lie in one of them, a power of two up to 65,536. A larger
-                one makes fewer operations of small batches, and has single appends at the same
-                time meet in one object. None: 256, or 1 where clients run the class's methods.
-            stripe_bytes: when one of its objects holds this many bytes, a stripe is ended and the
-                next one started; 96 MiB if None.
-            stripe_records: the same for the records (omap keys) of an object; 100,000 if None.
-            compression: ``zstd``, ``lz4`` or ``none``, which None is: how writers compress what
-                goes to one object at once, where that pays. Readers need no setting.
-            options: settings that travel with the log, for its users: names of up to 128 bytes,
-                values of up to 4096.
+            width: the number of stripe objects, 1 to 1024. More objects take more writes at the
+                same time, but cost more operations per range read.
+            unit: consecutive positions in one object, a power of two up to 65,536. A larger unit
+                makes fewer operations of small batches, but concurrent single appends then meet in
+                one object. None means 256, or 1 if clients run the class's methods.
+            stripe_bytes: a stripe ends, and the next one starts, when one of its objects has this
+                many bytes; None means 96 MiB.
+            stripe_records: the same for the records (omap keys) of an object; None means 100,000.
+            compression: how writers compress data that is sent to one object together, if that
+                saves space: ``zstd``, ``lz4`` or ``none``; None means ``none``. Readers need no
+                setting.
+            options: the users' own settings, which are stored with the log: names of up to 128
+                bytes, values of up to 4096.
             timeout, hole_timeout, sequencer_timeout, entry_bytes_max: see :meth:`open`.
-            mac_key: authenticate entries with this key: see :meth:`open`. For the log's whole life.
+            mac_key: authenticate all entries of the log with this key; see :meth:`open`.
 
         Raises:
-            LogExists: there is one of this name.
+            LogExists: a log of this name exists.
             ValueError: the name, the width, the unit, an option or a setting is invalid.
         """
         new = LogOptions(width, unit, stripe_bytes, stripe_records, compression, options)
@@ -124,29 +122,28 @@ class Log(Tagged, Inspection):
         """Open a log.
 
         Args:
-            store: where; see :func:`zlog.connect`. It must stay open as long as the log.
-            name: the log's name.
-            create: make the log if there is none. Of several clients that do so at the same time
-                one makes it, and all open the same log.
-            width, unit, stripe_bytes, stripe_records, compression, options: with ``create``, how to
-                make it; see :meth:`create`. A log that is there stays as it is.
-            timeout: budget of each call in seconds; None for no limit.
+            store: see :func:`zlog.connect`. It must stay open as long as the log.
+            create: create the log if it does not exist. If several clients do this at the same
+                time, one creates it, and all open the same log.
+            width, unit, stripe_bytes, stripe_records, compression, options: of the log that
+                ``create`` creates; see :meth:`create`. An existing log is not changed.
+            timeout: budget of each call in seconds; None means no limit.
             hole_timeout: seconds that range reads and followers wait for an unwritten position
-                before they fill it; None to never fill, and see such positions as gaps.
-            sequencer_timeout: seconds that a sequencer may be out of reach before appends go on
+                before they fill it. None means never to fill, and to report a gap.
+            sequencer_timeout: seconds that a sequencer may be unreachable before appends continue
                 without it.
-            entry_bytes_max: bytes of one entry that ``append`` accepts, at most 16 MiB.
-            mac_key: the key that the log was made with, 16 to 4,096 bytes: as bytes, as the path
-                of a file that has them and nothing else, or as a function that returns them, which
-                is called once. Each entry that is appended gets a MAC, and each that is read is
-                checked: one that the store's owner has changed, moved or made is a gap of kind
-                FORGED. Without the key such a log can be trimmed and looked after, and neither
-                read nor appended to (KeyNeeded).
+            entry_bytes_max: maximum size of an entry to append, in bytes, up to 16 MiB.
+            mac_key: the key that the log was created with, 16 to 4,096 bytes: as bytes, as the
+                path of a file with nothing else in it, or as a function that returns them and is
+                called once. Appended entries get a MAC. Entries that are read are checked: one that
+                the store's owner has changed, moved or forged is a gap of kind FORGED. Without its
+                key such a log can be trimmed and administered, but not read or appended to
+                (KeyNeeded).
 
         Raises:
-            LogNotFound: no such log, and ``create`` is not given.
-            WrongKey: the log was made with another ``mac_key``.
-            MacsMissing: it was made without one, or its store's owner has made it look so.
+            LogNotFound: the log does not exist, and ``create`` is not given.
+            WrongKey: the log was created with another ``mac_key``.
+            MacsMissing: it was created without one, or the store's owner has changed its head.
             ValueError: a setting is invalid, such as a negative time-out.
         """
         new = LogOptions(width, unit, stripe_bytes, stripe_records, compression, options)
@@ -181,14 +178,12 @@ class Log(Tagged, Inspection):
     ) -> builtins.list[str]:
         """Return the names of the store's logs, in order.
 
-        No log is looked at. One that is being made or removed just now, or whose maker or remover
-        died, may be listed, and opening it raise `LogNotFound`.
+        Only the directory is read. It may list a log whose creation or removal is not finished, and
+        opening that raises `LogNotFound`.
 
         Args:
-            store: see :func:`zlog.connect`.
-            after: names above it only, for a listing in pages.
-            count: as many names at most; None: all.
-            timeout: budget of the call.
+            after: return only names above this one, for a listing in pages.
+            count: maximum number of names; None means all.
         """
         io = AsyncioIo(store)
         try:
@@ -198,10 +193,10 @@ class Log(Tagged, Inspection):
 
     @staticmethod
     async def remove(store: Store, name: str, *, timeout: float | None = TIMEOUT_SECONDS) -> None:
-        """Remove a log with all its entries. An interrupted removal is finished by the next.
+        """Remove a log with all its entries. The next call finishes an interrupted one.
 
         Raises:
-            LogNotFound: no such log.
+            LogNotFound: the log does not exist.
         """
         io = AsyncioIo(store)
         try:
@@ -213,9 +208,9 @@ class Log(Tagged, Inspection):
         """Fill an unwritten position, so that readers can pass. Safe to repeat.
 
         Raises:
-            AlreadyWritten: it holds an entry.
-            CorruptEntry: what was stored there is lost.
-            BeyondTail: it has not been handed out yet.
+            AlreadyWritten: the position holds an entry.
+            CorruptEntry: the position was written, but its bytes are lost.
+            BeyondTail: it was not granted yet.
         """
         await drive(self._client.fill(position, self._deadline(timeout)))
 
@@ -223,7 +218,7 @@ class Log(Tagged, Inspection):
         """Mark one position as no longer needed and free its space. Safe to repeat.
 
         Raises:
-            BeyondTail: it has not been handed out yet.
+            BeyondTail: it was not granted yet.
         """
         await drive(self._client.trim(position, self._deadline(timeout)))
 
@@ -233,37 +228,36 @@ class Log(Tagged, Inspection):
         """Trim every position below ``position``. Safe to repeat.
 
         Args:
-            position: the first one that stays.
-            past_cursors: trim also what readers with a named :meth:`cursor` have not read.
-            timeout: budget of the call; when it runs out, what was trimmed stays so.
+            position: the first position that stays.
+            past_cursors: trim also entries that readers with a :meth:`cursor` have not read.
+            timeout: budget of the call; positions trimmed before a time-out stay trimmed.
 
         Raises:
-            BeyondTail: some of them have not been handed out yet.
-            HeldByCursor: some of them have not been read yet. Nothing was trimmed.
+            BeyondTail: some positions were not granted yet.
+            HeldByCursor: some positions were not read yet. Nothing was trimmed.
         """
         await drive(
             self._client.trim_to(position, self._deadline(timeout), past_cursors=past_cursors)
         )
 
     async def set_retention(self, retention: Retention, *, timeout: Timeout = ...) -> None:
-        """Set what is kept of the log from now on: a new view, in which only options differ.
+        """Set the log's retention, by a new view in which only options differ.
 
-        It trims nothing by itself: the sequencer that leads enforces it from time to time, and
-        :meth:`apply_retention` does at once.
+        This trims nothing: the leading sequencer enforces retention from time to time, and
+        :meth:`apply_retention` at once.
         """
         await drive(set_retention(self._client.layout, retention, self._deadline(timeout)))
 
     async def apply_retention(self, *, timeout: Timeout = ...) -> int:
-        """Trim now what need not be kept, and return the first position that is left.
+        """Trim all that the retention does not keep, and return the first position that is left.
 
-        No cursor of a reader is passed. With nothing set, nothing is trimmed. An entry's age is
-        counted from the first call that saw it, by no wall clock, so that a limit of age takes
-        effect by calls from time to time.
+        No cursor is passed. Without retention nothing is trimmed. An entry's age counts from the
+        first call that saw it, on a monotonic clock, so a limit of age needs repeated calls.
         """
         return await drive(enforce(self._client.reader, self._deadline(timeout)))
 
     async def retention_report(self, *, timeout: Timeout = ...) -> RetentionReport:
-        """Return how old entries are known to be, and whether clocks were doubted."""
+        """Return the known ages of entries, and whether clocks disagree."""
         return await drive(report(self._client.layout, self._deadline(timeout)))
 
     async def reconfigure(
@@ -277,18 +271,17 @@ class Log(Tagged, Inspection):
         options: Mapping[str, str | None] | None = None,
         timeout: Timeout = ...,
     ) -> View:
-        """Change the log's width or options while it is used, and return the view that does.
+        """Change the log's width or options while it is used, and return the new view.
 
-        Appends wait for some milliseconds meanwhile; everything written stays where it is. What
-        is as wanted already stays as it is, so a call may be repeated.
+        Appends wait for some milliseconds. Entries stay in their objects. A call that changes
+        nothing has no effect, so it may be repeated.
 
         Args:
-            width: stripe objects over which positions from now on are spread: the live stripe is
-                ended, and one of this width started.
-            unit: the same of the positions in a row that lie in one of them.
+            width: the number of stripe objects for new positions. The live stripe ends, and one of
+                this width starts.
+            unit: the same for the number of consecutive positions in one object.
             stripe_bytes, stripe_records, compression: see :meth:`create`.
-            options: to set, or to take away (None); others stay as they are.
-            timeout: budget of the call.
+            options: set these, or remove those that are None; others are kept.
 
         Raises:
             ValueError: a width, a unit or an option is invalid.
@@ -299,15 +292,14 @@ class Log(Tagged, Inspection):
     async def roll(self, *, rescue: bool = False, timeout: Timeout = ...) -> View:
         """End the live stripe, start the next one of the same kind, and return the new view.
 
-        Stripes roll by themselves when they are full. On purpose: so that what is in the live one
-        can be trimmed as a whole and its objects removed, or to go on in new objects. Appends wait
-        for some milliseconds meanwhile. Each call starts one more stripe; of several clients that
-        do so at once one does it for all.
+        Full stripes roll by themselves. Call this to continue in new objects, such as to trim the
+        live stripe completely later, which removes its objects. Appends wait for some milliseconds.
+        Each call starts one more stripe; concurrent calls start one together.
 
         Args:
-            rescue: start it where the log's entries end, if the tail was moved so far away from
-                them that the log is of no use. What lies further up is given up.
-            timeout: seconds; with ``rescue`` all of the live stripe is looked at.
+            rescue: start the new stripe where the log's entries end, if the tail was moved so far
+                above them that the log is unusable. Positions above are given up.
+            timeout: budget of the call; with ``rescue`` the whole live stripe is read.
         """
         return await drive(roll(self._client.layout, self._deadline(timeout), rescue=rescue))
 
@@ -322,19 +314,17 @@ class Log(Tagged, Inspection):
     ) -> Opening[Writer]:
         """Make this client the only one that appends to the log, and return its writer.
 
-        The writer before it, if there is one, is fenced: it confirms nothing more. What it has
-        confirmed is in the log, and of what it had under way a part, from the front on, may be.
-        Appends of all other clients are refused, until the writer gives the log back. Readers are
-        not disturbed.
+        An earlier writer is fenced: it confirms nothing more. Its confirmed entries are in the log,
+        and of its entries in flight a prefix may be. Appends of all other clients are refused until
+        the writer releases the log. Readers are not disturbed.
 
         Args:
-            name: what it calls itself, for those that find the log taken; host and process if None.
-            window_bytes: data that may be handed in and not confirmed; more waits.
-            capacity: data in bytes that the log may hold; None: any. For a log that is trimmed as
-                its entries are done with, such as a write-ahead log.
-            when_full: whether an append above the capacity is to ``"wait"`` for a trim or to
+            name: shown to clients whose appends are refused; None means host and process.
+            window_bytes: maximum size of submitted data that is not confirmed; more waits.
+            capacity: maximum size of the log's data in bytes; None means no limit. For a log that
+                is trimmed as its entries are processed, such as a write-ahead log.
+            when_full: whether an append above the capacity should ``"wait"`` for a trim, or
                 ``"raise"`` LimitReached.
-            timeout: budget of the call.
 
         Raises:
             AppendRefused: the log is a mirror, or read-only.
@@ -344,13 +334,13 @@ class Log(Tagged, Inspection):
         return Opening(open_writer(self._client, name, limits, timeout), Writer.close)
 
     async def fence(self, *, timeout: Timeout = ...) -> View:
-        """Take the log from its exclusive writer, if it has one: any client may append again."""
+        """Fence the log's exclusive writer, if it has one: any client may append again."""
         return await drive(open_to_all(self._client.layout, self._deadline(timeout)))
 
     async def read_only(self, *, timeout: Timeout = ...) -> View:
-        """Have the log take no appends, of any client. An exclusive writer is fenced.
+        """Refuse all appends to the log from now on. An exclusive writer is fenced.
 
-        All else goes on: reading, trimming, removing. Safe to repeat.
+        Reading, trimming and removing still work. Safe to repeat.
 
         Raises:
             AppendRefused: the log is a mirror.
@@ -358,7 +348,7 @@ class Log(Tagged, Inspection):
         return await drive(set_read_only(self._client.layout, True, self._deadline(timeout)))
 
     async def writable(self, *, timeout: Timeout = ...) -> View:
-        """Have the log take appends again. Safe to repeat.
+        """Allow appends to the log again. Safe to repeat.
 
         Raises:
             AppendRefused: the log is a mirror.
@@ -366,18 +356,18 @@ class Log(Tagged, Inspection):
         return await drive(set_read_only(self._client.layout, False, self._deadline(timeout)))
 
     async def promote(self, *, timeout: Timeout = ...) -> None:
-        """Make a mirror a log of its own, which takes appends. Other logs are left as they are.
+        """Make a mirror a log of its own, which takes appends. Does nothing to other logs.
 
-        Copying to it ends, and can't go on. Positions that were being copied, which no reader has
-        seen, are trimmed: the log is a copy of its source up to one position.
+        Copying to it ends for good. Positions that were being copied, which no reader has seen, are
+        trimmed, so the log is a copy of its source up to one position.
         """
         await drive(promote(self._client.reader, self._deadline(timeout)))
 
     def stream(self, tag: str) -> Stream:
-        """Return the entries that have a tag as a log of its own; nothing is read or made for it.
+        """Return the stream of the entries with a tag, without a request.
 
         Raises:
-            InvalidTag, TypeError: it is no tag.
+            InvalidTag, TypeError: the tag is invalid.
         """
         return Stream(self, *tags_checked((tag,)))
 
@@ -390,23 +380,23 @@ class Log(Tagged, Inspection):
         rebuild_index: bool = False,
         progress: Progress | None = None,
     ) -> Check:
-        """Audit the log while it is used; yields what is wrong, nothing if all is well.
+        """Audit the log while it is used. The audit yields findings, none if the log is sound.
 
-        Every object checks its entries' bytes itself, all of them at the same time, so that no
-        data travels. The log is left as it is, with one exception: asking for the tail may finish a
-        layout change whose author died.
+        Every object checks its entries' bytes itself, all objects at the same time, so no data is
+        sent. The log is not changed, except that reading the tail may finish a layout change whose
+        client died.
 
         Args:
-            orphans: look for objects that no view has, which takes a list of the store's objects.
-                On Ceph that goes through all objects of the namespace, other logs' too, and needs
-                the permission to read; without it the summary says that it was not done.
-            heal: put right what the primary copy of an object has damaged and another copy has.
-                Only a store on Ceph has several copies. What is sound is never changed.
-            copies: go through the log this many times more, at copies that are chosen at random,
-                and tell what one of them has lost that others have; with ``heal`` put it back.
-            rebuild_index: make anew what is wrong in the objects' indexes of tags.
-            progress: called now and then with how many positions were looked at, and how many
-                there are.
+            orphans: look for objects that no view has, by listing the store's objects. On Ceph this
+                goes through all objects of the namespace, and needs the permission to read;
+                without it the summary's ``listed`` is False.
+            heal: repair damage of an object's primary copy from another copy. Only stores on Ceph
+                have several copies. Sound data is never changed.
+            copies: also check this many times copies that are chosen at random, and report damage
+                that another copy can repair; with ``heal`` repair it.
+            rebuild_index: rebuild wrong indexes of tags.
+            progress: called from time to time with the number of positions checked so far, and
+                their total number.
         """
         checker = Checker(
             self._client.reader,
@@ -422,8 +412,7 @@ class Log(Tagged, Inspection):
     async def close(self) -> None:
         """Wait for appends under way and close this handle; the store stays open.
 
-        Safe to call twice.
-        Every call on the handle afterwards raises StoreUnavailable.
+        Safe to call twice. Other calls on a closed handle raise StoreUnavailable.
         """
         await self._shared.drain()
         await drive(self._client.io.close())
@@ -434,10 +423,5 @@ class Log(Tagged, Inspection):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()

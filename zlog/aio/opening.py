@@ -1,19 +1,18 @@
-"""What opens something: to be awaited, or entered with ``async with``, as in aiohttp or asyncpg."""
+"""A coroutine that also works with ``async with``, as in aiohttp or asyncpg."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from types import TracebackType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
 class Opening(Coroutine[Any, Any, T]):
-    """A coroutine that opens something; with ``async with`` it also closes that again.
+    """A coroutine that opens something, which ``async with`` closes at the end.
 
     Args:
-        coroutine: opens it.
+        coroutine: opens and returns it.
         close: closes it.
     """
 
@@ -26,15 +25,15 @@ class Opening(Coroutine[Any, Any, T]):
         self._close = close
 
     def send(self, value: Any) -> Any:
-        """Go on, as a coroutine does."""
+        """Resume the coroutine."""
         return self._coroutine.send(value)
 
     def throw(self, *error: Any) -> Any:
-        """Go on with an error, as a coroutine does."""
+        """Raise an error in the coroutine."""
         return self._coroutine.throw(*error)
 
     def close(self) -> None:
-        """End it before it has opened anything, as a coroutine is ended."""
+        """End the coroutine before it has opened anything."""
         self._coroutine.close()
 
     def __await__(self) -> Generator[Any, Any, T]:
@@ -44,10 +43,5 @@ class Opening(Coroutine[Any, Any, T]):
         self._opened: T = await self._coroutine
         return self._opened
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self._close(self._opened)

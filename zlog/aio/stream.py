@@ -20,36 +20,36 @@ _ESCAPED = re.compile(r"[^A-Za-z0-9_]")
 
 
 def cursor_name(stream: str, name: str) -> str:
-    """Return what a stream's cursor is called in the log: ``stream.TAG.NAME``.
+    """Return the name of a stream's cursor in the log: ``stream.TAG.NAME``.
 
-    Of the tag, letters, digits and ``_`` stay; each other byte of its UTF-8 becomes ``-`` and two
-    hex digits. So no two streams share a cursor.
+    In the tag, bytes of its UTF-8 other than letters, digits and ``_`` become ``-`` and two hex
+    digits. So no two streams share a cursor.
     """
     escaped = _ESCAPED.sub(lambda found: "".join(f"-{b:02x}" for b in found[0].encode()), stream)
     return f"stream.{escaped}.{name}"
 
 
 def with_tag(stream: str, tags: Tags) -> Tags:
-    """Return the tags of an entry of a stream that has others beside.
+    """Return the tags of a stream's entry: the stream's, and others.
 
     Raises:
-        TypeError: the others are one str, and no collection.
+        TypeError: the others are a single str.
         InvalidTag: one of them is invalid.
     """
     return (stream, *check_tags(tags))
 
 
 class Tagged(Writing, Reading):
-    """What streams call of their log."""
+    """The methods of a log that its streams call."""
 
 
 class Stream(ProcessBound):
-    """The entries with one tag. Positions are those of the log, with others between them.
+    """The entries with one tag, at their positions in the log.
 
-    An entry that is appended with several tags is in all their streams at once, at one position.
+    An entry with several tags is in all their streams at once, at one position.
 
     Attributes:
-        tag: which.
+        tag: the tag.
     """
 
     def __init__(self, log: Tagged, tag: str) -> None:
@@ -86,33 +86,33 @@ class Stream(ProcessBound):
         )
 
     def follow(self, start: int = 0, *, hole_timeout: Timeout = ...) -> AsyncIterator[Entry | Gap]:
-        """Iterate from ``start`` on, for ever; see :meth:`zlog.aio.Log.follow`."""
+        """Iterate from ``start`` on, without end; see :meth:`zlog.aio.Log.follow`."""
         return self._log.follow(start, tags=(self.tag,), hole_timeout=hole_timeout)
 
     async def first(self) -> Entry | None:
-        """Return the oldest entry that is left; None: there is none."""
+        """Return the oldest entry that is not trimmed, or None."""
         async for item in self._log.read_range(tags=(self.tag,)):
             if isinstance(item, Entry):
                 return item
         return None
 
     async def last(self, *, timeout: Timeout = ...) -> Entry | None:
-        """Return the newest entry; None: there is none."""
+        """Return the newest entry, or None."""
         return await self._log.last(self.tag, timeout=timeout)
 
     async def tail(self, *, timeout: Timeout = ...) -> int:
-        """Return one past the newest entry's position; 0: there is none."""
+        """Return one past the newest entry's position; 0 without entries."""
         last = await self.last(timeout=timeout)
         return 0 if last is None else last.end
 
     async def cursor(
         self, name: str, *, create: PositionSpec | None = None, timeout: Timeout = ...
     ) -> Cursor:
-        """Open a cursor of this stream, which no other stream's has the name of.
+        """Open a cursor of this stream; see :meth:`zlog.aio.Log.cursor`.
 
-        In the log it is called ``stream.TAG.NAME`` (:func:`cursor_name`), and holds trims back as
-        every cursor does: commit also while no entry comes, with the positions of a follower's
-        gaps or with the log's tail. See :meth:`zlog.aio.Log.cursor`.
+        Its name in the log is ``stream.TAG.NAME`` (:func:`cursor_name`), and it limits trims like
+        any other cursor. So commit also while no entry comes, with the positions of a follower's
+        gaps or with the log's tail.
         """
         return await self._log.cursor(cursor_name(self.tag, name), create=create, timeout=timeout)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Coroutine, Iterable
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from zlog._append.exclusive_aio import AsyncioAppends
@@ -13,8 +12,10 @@ from zlog._append.place import open_to_all, take
 from zlog._append.room import Limits, Room
 from zlog._base.deadline import Timeout
 from zlog._base.process import ProcessBound
-from zlog._client import LogClient, Recovery, Tags, new_entries, new_entry
+from zlog._client import LogClient, Tags, new_entries
 from zlog._io.aio import drive, iterate
+from zlog._native.new_entries import with_tags
+from zlog._read.iterate import range_reader
 from zlog.entry import Entry, Gap
 from zlog.errors import Fenced, ZlogError
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 WINDOW_BYTES = 64 << 20
-"""Data that may be handed in and not confirmed, unless a writer is told otherwise."""
+"""Default limit of submitted data that is not confirmed."""
 
 
 class Writer(ProcessBound):
@@ -31,19 +32,18 @@ class Writer(ProcessBound):
 
     It belongs to one event loop.
 
-    Entries are in the log in the order in which they were handed in, always, and an entry is
-    confirmed once all before it are durable. Readers see it from then on at the latest.
+    Entries are in the log in the order in which they were submitted, and an entry is confirmed once
+    it and all entries before it are durable. Then readers see it.
 
-    The log stays this writer's, also when the program ends or dies, until another writer takes it,
-    or :meth:`release` gives it back. From then on every call that writes raises Fenced.
+    The log belongs to this writer, even after the program ends or dies, until another writer takes
+    it or :meth:`release` is called. After that every call that writes raises Fenced.
 
-    After any other error of an append, what was handed in and not confirmed has failed: it may be
-    in the log or not, from the front on, and in its order. The writer can go on. Where the futures
-    of :meth:`submit` have failed, the next call raises that first, whatever it is: so no entry
-    comes behind one that is missing without its sender's knowing.
+    If an append fails with another error, all unconfirmed entries have failed. Of these a prefix
+    may be in the log. The writer can continue. If futures of :meth:`submit` have failed, the next
+    call of any kind raises their error first, so that no entry follows a missing one unnoticed.
     """
 
-    _harmless = frozenset()  # closing one says that what was handed in is confirmed, or has failed
+    _harmless = frozenset()  # after closing one, all entries are confirmed or have failed
 
     def __init__(self, client: LogClient, appends: AsyncioAppends, room: Room) -> None:
         """Wrap its parts; programs call ``writer`` of a log."""
@@ -52,36 +52,36 @@ class Writer(ProcessBound):
         self._appends = appends
         self._room = room
         self.start = appends.confirmed
-        """Where the log's entries ended when this writer took it: the first position it wrote."""
+        """The first position of this writer, where the log ended when it took the log."""
 
     @property
     def id(self) -> str:
-        """The id, 32 hex digits, that this writer's appends carry, and no other's."""
+        """The id of this writer's appends, 32 hex digits, which no other writer has."""
         return self._appends.writer.id
 
     @property
     def name(self) -> str:
-        """What it calls itself, for those that find the log taken."""
+        """The writer's name, shown to clients whose appends are refused."""
         return self._appends.writer.name
 
     @property
     def confirmed(self) -> int:
-        """Where the confirmed entries end: readers see all below this position."""
+        """One past the last confirmed position: readers see all entries below it."""
         return self._appends.confirmed
 
     @property
     def unconfirmed_bytes(self) -> int:
-        """Bytes of data that were handed in and are not confirmed yet."""
+        """Bytes of submitted data that are not confirmed yet."""
         return self._appends.unconfirmed_bytes
 
     @property
     def held_bytes(self) -> int | None:
-        """Bytes of data that the log holds, as far as this writer knows; None: no capacity set."""
+        """Bytes of data in the log, as far as this writer knows; None without a capacity."""
         return None if self._room.capacity is None else self._room.held
 
     @property
     def fenced(self) -> Fenced | None:
-        """Why this writer is not the log's any more, as far as it has noticed; None: it is."""
+        """The error by which this writer knows that it has lost the log; None before that."""
         return self._appends.fenced
 
     def append(
@@ -89,20 +89,20 @@ class Writer(ProcessBound):
     ) -> Coroutine[Any, Any, int]:
         """Append one entry and return its position, once it is confirmed.
 
-        Where nothing else is under way, this is one operation of the store.
+        If nothing else is in flight, this takes one operation of the store.
 
         Args:
             data: the entry.
             tags: as :meth:`zlog.aio.Log.append` takes them.
-            timeout: seconds to wait; the entry, once it was handed in, goes on its way after that.
+            timeout: seconds to wait. A submitted entry is still appended after that.
 
         Raises:
-            Fenced: the log is not this writer's any more.
+            Fenced: this writer has lost the log.
             EntryTooLarge, InvalidTag: nothing was sent.
-            LimitReached: the log is at the writer's capacity, which is not to wait.
+            LimitReached: the log is full, and the writer was opened with ``when_full="raise"``.
             StoreTimeout: the entry may be in the log or not.
         """
-        entry = data if tags == () else new_entry(data, tags)
+        entry = data if tags == () else with_tags(data, tags)
         if timeout is ... and self._room.capacity is None:
             return self._appends.append(entry)
         deadline = self._deadline(timeout)
@@ -118,15 +118,15 @@ class Writer(ProcessBound):
         tags_each: Iterable[Tags] | None = None,
         timeout: Timeout = ...,
     ) -> range:
-        """Append entries and return their positions, which follow each other, once confirmed.
+        """Append entries and return their consecutive positions, once confirmed.
 
         Args:
             entries, tags, tags_each: as :meth:`zlog.aio.Log.append_many` takes them.
             timeout: see :meth:`append`.
 
         Raises:
-            Fenced, EntryTooLarge, InvalidTag, LimitReached, StoreTimeout: see :meth:`append`. Of
-                entries that may be in the log, those come first that were first in the list.
+            Fenced, EntryTooLarge, InvalidTag, LimitReached, StoreTimeout: see :meth:`append`. After
+                a time-out a prefix of the list may be in the log.
         """
         items = new_entries(entries, tags, tags_each)
         if not items:
@@ -138,21 +138,21 @@ class Writer(ProcessBound):
     async def submit(
         self, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
     ) -> asyncio.Future[int]:
-        """Hand an entry in, and return the future of its position.
+        """Submit an entry, and return the future of its position.
 
-        Futures are resolved in the order of the calls. What waits to be sent leaves together, the
-        more the slower the store is. Where too much is under way the call waits for room.
+        Futures are resolved in the order of the calls. Waiting entries are sent together, so
+        batches grow if the store is slow. The call waits while the window is full.
 
         Args:
             data: the entry.
             tags: as :meth:`zlog.aio.Log.append` takes them.
-            timeout: seconds to wait for room.
+            timeout: seconds to wait for space in the window.
 
         Raises:
             Fenced, EntryTooLarge, InvalidTag, LimitReached: see :meth:`append`.
-            StoreTimeout: there was no room in time. The entry was not sent.
+            StoreTimeout: the window stayed full. The entry was not sent.
         """
-        return await self._appends.submit((new_entry(data, tags),), self._deadline(timeout))
+        return await self._appends.submit((with_tags(data, tags),), self._deadline(timeout))
 
     async def submit_many(
         self,
@@ -162,44 +162,45 @@ class Writer(ProcessBound):
         tags_each: Iterable[Tags] | None = None,
         timeout: Timeout = ...,
     ) -> asyncio.Future[range]:
-        """Hand entries in, and return the future of their positions, which follow each other.
+        """Submit entries, and return the future of their consecutive positions.
 
-        As :meth:`submit`, and quicker for each of them. They are confirmed together.
+        Like :meth:`submit`, but faster per entry. The entries are confirmed together.
 
         Args:
             entries, tags, tags_each: as :meth:`zlog.aio.Log.append_many` takes them.
-            timeout: seconds to wait for room.
+            timeout: seconds to wait for space in the window.
 
         Raises:
-            Fenced, EntryTooLarge, InvalidTag, LimitReached, StoreTimeout: see :meth:`submit`. None
-                of them was sent.
+            Fenced, EntryTooLarge, InvalidTag, LimitReached, StoreTimeout: see :meth:`submit`. No
+                entry was sent.
         """
         items = new_entries(entries, tags, tags_each)
         return await self._appends.submit(items, self._deadline(timeout), many=True)
 
     async def flush(self, *, timeout: Timeout = ...) -> None:
-        """Wait until all that was handed in is confirmed, or has failed.
+        """Wait until all submitted entries are confirmed or have failed.
 
         Raises:
             StoreTimeout: it took too long.
-            ZlogError: entries have failed, and no call has raised that yet.
+            ZlogError: entries have failed, and no call has raised their error yet.
         """
         await self._appends.flush(self._deadline(timeout))
 
     def recover(self) -> AsyncIterator[Entry | Gap]:
-        """Iterate over what the log held when this writer took it, from the trim point on.
+        """Iterate over the entries that the log held when this writer took it.
 
-        In large reads, of which some are under way while the caller works. Gaps are only found
-        where the log was not exclusive.
+        Large reads are in flight while the caller works. There are gaps only if the log was not
+        always exclusive.
         """
-        return iterate(Recovery(self._client, self.start))
+        begin = min(self._client.layout.view.trim_point, self.start)
+        return iterate(range_reader(self._client.reader, self._client.budget, begin, self.start))
 
     async def trim(self, position: int, *, timeout: Timeout = ...) -> None:
         """Trim every position below ``position``; see :meth:`zlog.aio.Log.trim_to`.
 
         Raises:
-            BeyondTail: the log is not confirmed so far.
-            HeldByCursor: a reader with a cursor has not come so far.
+            BeyondTail: some of these positions are not confirmed.
+            HeldByCursor: a reader with a cursor has not read some of them.
         """
         deadline = self._deadline(timeout)
         await drive(self._client.trim_to(position, deadline, past_cursors=False))
@@ -207,22 +208,22 @@ class Writer(ProcessBound):
         self._appends.freed()
 
     async def reset(self, *, timeout: Timeout = ...) -> int:
-        """Trim all that is confirmed, and return where the log begins then."""
+        """Trim all confirmed entries, and return the new first position."""
         position = self.confirmed
         await self.trim(position, timeout=timeout)
         return position
 
     async def release(self, *, timeout: Timeout = ...) -> None:
-        """Wait for what is under way, and give the log back: any client may append again.
+        """Wait for entries in flight, and release the log: any client may append again.
 
-        A log that is not this writer's any more is left alone. Safe to repeat.
+        Does nothing if this writer has lost the log. Safe to repeat.
         """
         await self.flush(timeout=timeout)
         writer, deadline = self._appends.writer, self._deadline(timeout)
         await drive(open_to_all(self._client.layout, deadline, writer=writer))
 
     async def close(self) -> None:
-        """Wait for what is under way. The log stays this writer's; see :meth:`release`."""
+        """Wait for entries in flight. The log still belongs to this writer; see :meth:`release`."""
         await self._appends.close(self._deadline())
 
     def __repr__(self) -> str:
@@ -231,22 +232,13 @@ class Writer(ProcessBound):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        # What the block has raised tells more than what became of the rest.
-        with contextlib.suppress(*(() if error is None else (ZlogError,))):
+    async def __aexit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        with contextlib.suppress(*(() if kind is None else (ZlogError,))):  # the block's own counts
             await self.close()
 
 
 async def open_writer(
-    client: LogClient,
-    name: str | None,
-    limits: Limits,
-    timeout: Timeout,
+    client: LogClient, name: str | None, limits: Limits, timeout: Timeout
 ) -> Writer:
     """Take the log; see :meth:`zlog.aio.Log.writer`."""
     deadline = client.deadline(timeout)
