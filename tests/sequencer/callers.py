@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from zlog._base.deadline import Deadline
+from zlog._io import drive
 from zlog._sequencer import AsyncioSequencer, BlockingSequencer, Credentials
 
 
@@ -40,6 +39,4 @@ class Caller:
     def _run(self, coroutine):
         if self._loop is not None:
             return self._loop.run_until_complete(coroutine)
-        with pytest.raises(StopIteration) as stop:  # a blocking client never suspends
-            coroutine.send(None)
-        return stop.value.value
+        return drive(coroutine)

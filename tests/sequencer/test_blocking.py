@@ -13,18 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from zlog._base.deadline import Deadline
+from zlog._io import drive
 from zlog._sequencer import BlockingSequencer, Credentials, blocking
 from zlog._sequencer.frames import FRAME, Kind
 from zlog.errors import SequencerTimeout, SequencerUnavailable
 
 from .fakes import AUDIT, ORDERS, ScriptedServer, answer_open, greet, hold, read_frames
-
-
-def run(coroutine):
-    """Drive a coroutine that must not suspend."""
-    with pytest.raises(StopIteration) as stop:
-        coroutine.send(None)
-    return stop.value.value
 
 
 def deadline(seconds: float = 10.0) -> Deadline:
@@ -35,16 +29,16 @@ def deadline(seconds: float = 10.0) -> Deadline:
 def client(server):
     client = BlockingSequencer(server.address)
     yield client
-    run(client.close())
+    drive(client.close())
 
 
 def connections(client) -> int:
-    return run(client.status(deadline()))["connections"]
+    return drive(client.status(deadline()))["connections"]
 
 
 def test_threads_share_a_connection_and_no_position(client, store):
     def append(_):
-        return [run(client.next(ORDERS, 2, 0, deadline())).position for _ in range(300)]
+        return [drive(client.next(ORDERS, 2, 0, deadline())).position for _ in range(300)]
 
     with ThreadPoolExecutor(8) as threads:
         positions = [position for each in threads.map(append, range(8)) for position in each]
@@ -54,14 +48,14 @@ def test_threads_share_a_connection_and_no_position(client, store):
 
 
 def test_a_waiting_thread_holds_up_no_other(client):
-    tail = run(client.tail(ORDERS, 0, deadline())).position
+    tail = drive(client.tail(ORDERS, 0, deadline())).position
     with ThreadPoolExecutor(4) as threads:
         waits = [
-            threads.submit(run, client.wait(ORDERS, 0, tail + 50 + each, 10.0, deadline()))
+            threads.submit(drive, client.wait(ORDERS, 0, tail + 50 + each, 10.0, deadline()))
             for each in range(4)
         ]
         for _ in range(60):
-            run(client.next(ORDERS, 1, 0, deadline()))
+            drive(client.next(ORDERS, 1, 0, deadline()))
         assert all(wait.result(10).position > tail + 50 for wait in waits)
 
 
@@ -73,36 +67,36 @@ def test_the_thread_that_reads_hands_over_when_it_leaves(client, server):
         """How many the server has seen, without those for this number."""
         nonlocal asked
         asked += 1
-        return run(other.status(deadline()))["requests"] - asked
+        return drive(other.status(deadline()))["requests"] - asked
 
     asked = 0
-    run(client.open(ORDERS, 0, deadline()))
-    run(other.open(ORDERS, 0, deadline()))
+    drive(client.open(ORDERS, 0, deadline()))
+    drive(other.open(ORDERS, 0, deadline()))
     with ThreadPoolExecutor(2) as threads:
         waits = []
         for position in (0, 1):
             before = requests()
-            waits.append(threads.submit(run, client.wait(ORDERS, 0, position, 10.0, deadline())))
+            waits.append(threads.submit(drive, client.wait(ORDERS, 0, position, 10.0, deadline())))
             while requests() == before:
                 pass
         for position in (0, 1):
-            run(other.next(ORDERS, 1, 0, deadline()))
+            drive(other.next(ORDERS, 1, 0, deadline()))
             assert waits[position].result(5).position == position + 1
-    run(other.close())
+    drive(other.close())
 
 
 def test_threads_with_short_deadlines_leave_the_others_served(client):
     """The reading thread gives up again and again; another thread must read on."""
-    run(client.open(ORDERS, 0, deadline()))
+    drive(client.open(ORDERS, 0, deadline()))
     stop = threading.Event()
 
     def give_up():
         while not stop.is_set():
-            assert run(client.wait(ORDERS, 0, 10**9, 60.0, deadline(0.003))) is None
+            assert drive(client.wait(ORDERS, 0, 10**9, 60.0, deadline(0.003))) is None
 
     def append():
         for _ in range(200):
-            run(client.next(ORDERS, 1, 0, deadline()))
+            drive(client.next(ORDERS, 1, 0, deadline()))
 
     with ThreadPoolExecutor(6) as threads:
         impatient = [threads.submit(give_up) for _ in range(3)]
@@ -117,30 +111,27 @@ def test_threads_with_short_deadlines_leave_the_others_served(client):
 def test_close_ends_the_waits_of_other_threads(client):
     with ThreadPoolExecutor(2) as threads:
         waits = [
-            threads.submit(run, client.wait(ORDERS, 0, 10**9, 60.0, deadline(60))) for _ in range(2)
+            threads.submit(drive, client.wait(ORDERS, 0, 10**9, 60.0, deadline(60)))
+            for _ in range(2)
         ]
         asked = 3  # HELLO, OPEN, and this STATUS
-        while run(client.status(deadline()))["requests"] < asked + 2:
+        while drive(client.status(deadline()))["requests"] < asked + 2:
             asked += 1
-        run(client.close())
+        drive(client.close())
         for wait in waits:
             with pytest.raises(SequencerUnavailable):
                 wait.result(10)
 
 
 def test_ctrl_c_ends_a_wait_and_leaves_the_connection_usable(client):
-    run(client.open(ORDERS, 0, deadline()))
+    drive(client.open(ORDERS, 0, deadline()))
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        run_raw(client.wait(ORDERS, 0, 10**9, 60.0, deadline(20)))
+        drive(client.wait(ORDERS, 0, 10**9, 60.0, deadline(20)))
     timer.join()
-    assert run(client.next(ORDERS, 1, 0, deadline())).position == 0
+    assert drive(client.next(ORDERS, 1, 0, deadline())).position == 0
     assert connections(client) == 1
-
-
-def run_raw(coroutine):
-    coroutine.send(None)
 
 
 def test_a_sequencer_that_reads_nothing_blocks_nobody_longer_than_asked(monkeypatch):
@@ -159,15 +150,15 @@ def test_a_sequencer_that_reads_nothing_blocks_nobody_longer_than_asked(monkeypa
     monkeypatch.setattr("zlog._sequencer.blocking.keep_alive", small)
     server = ScriptedServer(full)
     client = BlockingSequencer(server.address)
-    link = run(client._dialer.link(deadline()))
+    link = drive(client._dialer.link(deadline()))
     full_frames = 0
     while full_frames < 3 and not link.lost:
         before = time.monotonic()
         with pytest.raises(SequencerTimeout):
-            run_raw(link.call(Kind.STATUS, 0, 0, 0, b"x" * 4096, deadline(0.01)))
+            drive(link.call(Kind.STATUS, 0, 0, 0, b"x" * 4096, deadline(0.01)))
         assert time.monotonic() - before < 5
         full_frames += not link._writable.poll(0)
-    run(client.close())
+    drive(client.close())
     done.set()
     server.join()
 
@@ -177,7 +168,7 @@ def test_a_forked_child_makes_its_own_connection(server):
     """Though its parent was just making a session in another thread."""
     client = BlockingSequencer.shared(server.address, Credentials())
     other = BlockingSequencer.shared(server.address, Credentials())
-    assert run(client.next(ORDERS, 1, 0, deadline())).position == 0
+    assert drive(client.next(ORDERS, 1, 0, deadline())).position == 0
     told, tell = os.pipe()
     with ThreadPoolExecutor(1) as threads:
         threads.submit(blocking._SHARED._lock.acquire).result()
@@ -185,7 +176,7 @@ def test_a_forked_child_makes_its_own_connection(server):
         if not child:
             try:
                 own = BlockingSequencer.shared(server.address, Credentials())
-                os.write(tell, bytes([run(own.next(ORDERS, 1, 0, deadline())).position]))
+                os.write(tell, bytes([drive(own.next(ORDERS, 1, 0, deadline())).position]))
             finally:
                 os._exit(0)
         threads.submit(blocking._SHARED._lock.release).result()
@@ -193,66 +184,66 @@ def test_a_forked_child_makes_its_own_connection(server):
     os.close(tell)
     assert os.read(told, 1) == b"\1"
     os.close(told)
-    assert run(client.next(ORDERS, 1, 0, deadline())).position == 2
+    assert drive(client.next(ORDERS, 1, 0, deadline())).position == 2
     assert connections(other) == 1
     for each in (client, other):
-        run(each.close())
+        drive(each.close())
 
 
 def test_sessions_of_a_process_share_a_connection_and_the_last_one_ends_it(server, store):
     sessions = [BlockingSequencer.shared(server.address, Credentials()) for _ in range(3)]
-    assert [run(each.next(ORDERS, 1, 0, deadline())).position for each in sessions] == [0, 1, 2]
+    assert [drive(each.next(ORDERS, 1, 0, deadline())).position for each in sessions] == [0, 1, 2]
     assert connections(sessions[0]) == 1
-    run(sessions[0].close())
+    drive(sessions[0].close())
     with pytest.raises(SequencerUnavailable, match="closed"):
-        run_raw(sessions[0].next(ORDERS, 1, 0, deadline()))
-    assert run(sessions[1].next(ORDERS, 1, 0, deadline())).position == 3
+        drive(sessions[0].next(ORDERS, 1, 0, deadline()))
+    assert drive(sessions[1].next(ORDERS, 1, 0, deadline())).position == 3
     del sessions[2:]  # forgotten without being closed
     gc.collect()
-    run(sessions[1].close())
+    drive(sessions[1].close())
     server.wait_until_empty()
     again = BlockingSequencer.shared(server.address, Credentials())
-    assert run(again.next(ORDERS, 1, 0, deadline())).position == 4
-    run(again.close())
+    assert drive(again.next(ORDERS, 1, 0, deadline())).position == 4
+    drive(again.close())
     assert store.takeovers == 1
 
 
 def test_a_session_that_closes_gives_back_the_logs_that_no_other_uses(server):
     first, second = (BlockingSequencer.shared(server.address, Credentials()) for _ in range(2))
     for log in (ORDERS, AUDIT):
-        run(first.open(log, 0, deadline()))
-    run(second.open(AUDIT, 0, deadline()))
-    run(first.close())
-    run(second.status(deadline()))  # follows the CLOSE
+        drive(first.open(log, 0, deadline()))
+    drive(second.open(AUDIT, 0, deadline()))
+    drive(first.close())
+    drive(second.status(deadline()))  # follows the CLOSE
     assert not server.call("used", ORDERS[:2])
     assert server.call("used", AUDIT[:2])
     third = BlockingSequencer.shared(server.address, Credentials())
     other = ORDERS._replace(name="other", log_id=9)
-    assert run(third.next(other, 1, 0, deadline())).position == 0
-    assert run(third.next(ORDERS, 1, 0, deadline())).position == 0
-    assert run(second.next(AUDIT, 1, 0, deadline())).position == 0
-    run(second.close())
-    run(third.close())
+    assert drive(third.next(other, 1, 0, deadline())).position == 0
+    assert drive(third.next(ORDERS, 1, 0, deadline())).position == 0
+    assert drive(second.next(AUDIT, 1, 0, deadline())).position == 0
+    drive(second.close())
+    drive(third.close())
 
 
 def test_a_log_that_takes_long_to_open_costs_the_others_nothing(server, store):
     """Neither their connection, nor time."""
     first, second = (BlockingSequencer.shared(server.address, Credentials()) for _ in range(2))
-    run(second.next(AUDIT, 1, 0, deadline()))
+    drive(second.next(AUDIT, 1, 0, deadline()))
     store.shut(ORDERS)
     with ThreadPoolExecutor(1) as threads:
-        slow = threads.submit(run_raw, first.next(ORDERS, 1, 0, deadline(1.2)))
+        slow = threads.submit(drive, first.next(ORDERS, 1, 0, deadline(1.2)))
         wait = second.wait(AUDIT, 0, 10**9, 60.0, deadline(0.9))
         link = second._dialer._link
-        assert run(wait) is None
+        assert drive(wait) is None
         with pytest.raises(SequencerTimeout):
             slow.result(10)
     assert second._dialer._link is link
     assert not link.lost
     store.open(ORDERS)
-    assert run(first.next(ORDERS, 1, 0, deadline())).position == 0
-    run(first.close())
-    run(second.close())
+    assert drive(first.next(ORDERS, 1, 0, deadline())).position == 0
+    drive(first.close())
+    drive(second.close())
 
 
 def test_a_silent_connection_is_found_out_before_a_log_is_opened_on_it(monkeypatch):
@@ -270,11 +261,11 @@ def test_a_silent_connection_is_found_out_before_a_log_is_opened_on_it(monkeypat
 
     server = ScriptedServer(swallow, serve)
     client = BlockingSequencer(server.address)
-    link = run(client._dialer.link(deadline()))
+    link = drive(client._dialer.link(deadline()))
     time.sleep(0.2)
     with pytest.raises(SequencerTimeout):
-        run_raw(client.next(ORDERS, 1, 0, deadline(0.2)))
+        drive(client.next(ORDERS, 1, 0, deadline(0.2)))
     assert "silent" in link.lost
-    assert run(client.next(ORDERS, 1, 0, deadline())).position == 0
-    run(client.close())
+    assert drive(client.next(ORDERS, 1, 0, deadline())).position == 0
+    drive(client.close())
     server.join()

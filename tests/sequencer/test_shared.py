@@ -10,6 +10,7 @@ import pytest
 
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import Grant
+from zlog._io import drive
 from zlog._native.local import SharedSequencer
 from zlog._sequencer import AsyncioSharedSequencer, SharedSequencerClient
 from zlog.errors import SequencerUnavailable, StaleEpoch
@@ -77,9 +78,8 @@ async def test_status_and_close(client):
 def test_a_blocking_wait_sees_another_thread_append(shared):
     timer = threading.Timer(0.05, shared.next, (ORDERS.log_id, 3, 1))
     timer.start()
-    with pytest.raises(StopIteration) as stop:
-        SharedSequencerClient(shared).wait(ORDERS, 3, 10, 10.0, FOREVER).send(None)
-    assert stop.value.value == Grant(3, 11)
+    waiting = SharedSequencerClient(shared).wait(ORDERS, 3, 10, 10.0, FOREVER)
+    assert drive(waiting) == Grant(3, 11)
     timer.join()
 
 
