@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator, Sequence
 
 import zlog
@@ -64,6 +66,13 @@ def read(store: Store, positions: Sequence[int]) -> list[bytes | None]:
     entries = decode_read(reply, positions, None)
     assert len(entries) == len(positions)
     return [entries.data(i) if entries.state(i) == 0 else None for i in range(len(entries))]
+
+
+def interrupt_soon() -> None:
+    """Send this process a Ctrl-C while its main thread waits."""
+    main = threading.main_thread().ident
+    assert main is not None
+    threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGINT)).start()
 
 
 def start(code: str, *arguments: object) -> subprocess.Popen[str]:

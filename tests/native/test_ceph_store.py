@@ -7,7 +7,6 @@ import ctypes
 import errno
 import json
 import os
-import signal
 import socket
 import threading
 import time
@@ -25,7 +24,17 @@ from zlog._native.completions import CompletionQueue
 
 from ..support.ceph import CephCluster
 from ..support.waiting import wait_until
-from .support import OBJECT, SECONDS, read, requests, run, seal, write, write_request
+from .support import (
+    OBJECT,
+    SECONDS,
+    interrupt_soon,
+    read,
+    requests,
+    run,
+    seal,
+    write,
+    write_request,
+)
 
 if TYPE_CHECKING:
     import rados
@@ -49,13 +58,6 @@ def frozen_store(store: zlog.Store, ceph_cluster: CephCluster) -> Iterator[zlog.
     ceph_cluster.osd("freeze", 0)
     yield store
     ceph_cluster.osd("thaw", 0)
-
-
-def interrupt_soon() -> None:
-    """Send this process a Ctrl-C while its main thread waits."""
-    main = threading.main_thread().ident
-    assert main is not None
-    threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGINT)).start()
 
 
 def test_a_pool_that_is_not_there(ceph_cluster: CephCluster) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import select
-import signal
 import threading
 import time
 
@@ -15,7 +14,7 @@ from zlog._native.completions import CompletionQueue, Payload
 from zlog._native.local import MemoryStore
 from zlog._native.replies import decode_read
 
-from .support import OBJECT, SECONDS, read, run, seal, write_request
+from .support import OBJECT, SECONDS, interrupt_soon, read, run, seal, write_request
 
 
 def readable(queue: CompletionQueue) -> bool:
@@ -94,13 +93,9 @@ def test_wait_refuses_a_timeout_that_is_no_number() -> None:
 
 
 def test_a_signal_interrupts_wait() -> None:
-    main = threading.main_thread().ident
-    assert main is not None
-    timer = threading.Timer(0.1, signal.pthread_kill, (main, signal.SIGINT))
-    timer.start()
+    interrupt_soon()
     with pytest.raises(KeyboardInterrupt):
         CompletionQueue().wait(SECONDS)
-    timer.join()
 
 
 def test_results_of_many_threads_all_arrive() -> None:

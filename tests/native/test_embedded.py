@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import signal
 import struct
-import threading
 import time
 from pathlib import Path
 
@@ -18,7 +16,18 @@ from zlog._native.completions import CompletionQueue
 from zlog._native.local import EmbeddedStore
 
 from ..support.threads import at_once
-from .support import FILES, OBJECT, SECONDS, read, run, seal, start, write, write_request
+from .support import (
+    FILES,
+    OBJECT,
+    SECONDS,
+    interrupt_soon,
+    read,
+    run,
+    seal,
+    start,
+    write,
+    write_request,
+)
 
 # What a process that appends does: it writes the positions from first on, in steps, and prints each
 # one that was acknowledged.
@@ -306,9 +315,7 @@ def test_a_stopped_process_holds_nobody_up_for_ever(tmp_path: Path) -> None:
         assert store.execute(OBJECT, "write", request, 0.3)[0] == -errno.ETIMEDOUT
         assert time.monotonic() - begin < 5
         assert read(store, [0]) == [None], "readers are not concerned"
-        main = threading.main_thread().ident
-        assert main is not None
-        threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGINT)).start()
+        interrupt_soon()
         with pytest.raises(KeyboardInterrupt):
             store.execute(OBJECT, "write", write_request([1]))
         store.close()

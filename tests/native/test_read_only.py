@@ -11,7 +11,7 @@ import sys
 import tempfile
 import textwrap
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -109,6 +109,9 @@ def test_nothing_is_made_or_changed(folder: Path) -> None:
         assert read(store, [0]) == [b"data"]
         assert store.read_only
         assert store.url == f"{folder.as_uri()}?mode=ro"
+        with zlog.connect(store.url) as again:
+            assert again.read_only
+            assert again.url == store.url
         assert store.sequencer() is None
     assert content(folder) == before
 
@@ -260,19 +263,3 @@ def test_one_process_that_reads_only_closes_that_before_it_writes(folder: Path) 
 def test_other_settings_are_not_understood(folder: Path, url: str) -> None:
     with pytest.raises(ValueError, match=r"only setting of an embedded store is \?mode=ro"):
         zlog.connect(url.format(folder.as_uri()))
-
-
-def test_its_url_opens_it_again(folder: Path) -> None:
-    with zlog.connect(f"{folder.as_uri()}?mode=ro") as store:
-        assert store.read_only
-        with zlog.connect(store.url) as again:
-            assert again.read_only
-            assert again.url == store.url
-
-
-@pytest.mark.parametrize(
-    "make", [lambda path: zlog.connect(path), lambda _: zlog.connect("mem://")]
-)
-def test_other_stores_can_be_written(tmp_path: Path, make: Callable[[Path], zlog.Store]) -> None:
-    with make(tmp_path / "store") as store:
-        assert not store.read_only

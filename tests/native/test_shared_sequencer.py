@@ -16,7 +16,7 @@ import pytest
 from zlog import LogExhausted, SequencerUnavailable
 from zlog._native.local import SharedSequencer
 
-from .support import SECONDS, finish, run, start
+from .support import SECONDS, finish, interrupt_soon, run, start
 
 LOG, EPOCH = 7, 3
 
@@ -87,13 +87,9 @@ def test_wait_ends_with_its_epoch() -> None:
 def test_a_signal_interrupts_wait() -> None:
     shared = SharedSequencer()
     assert shared.activate(LOG, EPOCH, 0)
-    main = threading.main_thread().ident
-    assert main is not None
-    timer = threading.Timer(0.1, signal.pthread_kill, (main, signal.SIGINT))
-    timer.start()
+    interrupt_soon()
     with pytest.raises(KeyboardInterrupt):
         shared.wait(LOG, EPOCH, 0, SECONDS)
-    timer.join()
 
 
 GRANT = f"""
