@@ -69,34 +69,16 @@ std::string tagged_request(uint64_t first, uint32_t count, uint32_t each, size_t
   return write_request(first, count, entry_bytes, zlog::Compression::kNone, &tags);
 }
 
-std::string view_request() {
+// A view that replaces the one of epoch `base`, and has one stripe.
+std::string view_request(uint64_t base, uint64_t epoch, uint64_t start,
+                         zlog::LogState state = zlog::LogState::kLive) {
   zlog::View view;
-  view.epoch = 1;
+  view.epoch = epoch;
   view.log_id = kLogId;
-  view.stripes = {{1, 0, zlog::limits::end_open, kStride, 1, {}}};
+  view.state = state;
+  view.stripes = {{epoch, start, zlog::limits::end_open, kStride, 1, {}}};
   const std::string bytes = zlog::wire::encoded(view);
-  return zlog::wire::encoded(zlog::ViewProposeRequest{0, bytes});
-}
-
-// The first view of a log that is being removed.
-std::string last_view_request() {
-  zlog::View view;
-  view.epoch = 1;
-  view.log_id = kLogId;
-  view.state = zlog::LogState::kRemoved;
-  view.stripes = {{1, 0, zlog::limits::end_open, kStride, 1, {}}};
-  const std::string bytes = zlog::wire::encoded(view);
-  return zlog::wire::encoded(zlog::ViewProposeRequest{0, bytes});
-}
-
-// A view of epoch 3 after that one, which starts a new stripe and leaves the first one behind.
-std::string next_view_request() {
-  zlog::View view;
-  view.epoch = 3;
-  view.log_id = kLogId;
-  view.stripes = {{3, 100, zlog::limits::end_open, kStride, 1, {}}};
-  const std::string bytes = zlog::wire::encoded(view);
-  return zlog::wire::encoded(zlog::ViewProposeRequest{1, bytes});
+  return zlog::wire::encoded(zlog::ViewProposeRequest{base, bytes});
 }
 
 // The header of an object after a call of seal.
@@ -164,7 +146,7 @@ std::vector<std::string> good_requests() {
       empty,
       zlog::wire::encoded(zlog::TailRaiseRequest{kLogId, 1, 5}),
       zlog::wire::encoded(zlog::TrimPointRequest{kLogId, 5, false}),
-      view_request(),
+      view_request(0, 1, 0),
       zlog::wire::encoded(zlog::ViewReadRequest{0, 10, false}),
       epoch,
       zlog::wire::encoded(zlog::StripesReadRequest{kLogId, 0, 10}),
@@ -243,8 +225,9 @@ std::vector<MemoryObject> make_states(const std::vector<std::string>& requests) 
       made_by({{"head_create", create},
                {"epoch_next", epoch},
                {"view_propose", request_of("view_propose")}}),
-      made_by(
-          {{"head_create", create}, {"epoch_next", epoch}, {"view_propose", last_view_request()}}),
+      made_by({{"head_create", create},
+               {"epoch_next", epoch},
+               {"view_propose", view_request(0, 1, 0, zlog::LogState::kRemoved)}}),
       made_by({{"head_create", create}, {"cursor_commit", request_of("cursor_commit")}}),
       made_by({{"head_create", create},
                {"epoch_next", epoch},
@@ -255,7 +238,7 @@ std::vector<MemoryObject> make_states(const std::vector<std::string>& requests) 
                {"view_propose", request_of("view_propose")},
                {"epoch_next", epoch},
                {"epoch_next", epoch},
-               {"view_propose", next_view_request()}}),
+               {"view_propose", view_request(1, 3, 100)}}),
       made_by({{"directory_add", request_of("directory_add")},
                {"sequencer_announce", request_of("sequencer_announce")}}),
   };
