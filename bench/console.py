@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import statistics
 import sys
 import time
@@ -18,7 +17,8 @@ from playwright.sync_api import Browser, Page
 
 import zlog
 import zlog.aio
-from bench.machine import describe
+from bench.machine import describe, memory
+from bench.usage import Processes
 from tests.support.browser import Visit, chromium
 from tests.support.console import ConsoleProcess
 from tests.support.logs import raise_tail
@@ -169,6 +169,7 @@ def _paints(browser: Browser, console: ConsoleProcess) -> Iterator[float]:
 
 def _looks(console: ConsoleProcess, page: Page) -> dict[str, float]:
     """Return what looks cost the server while a browser shows all logs, and nobody else asks."""
+    server = Processes((console.process.pid,))
     page.evaluate(
         """() => {
           window.looks = 0;
@@ -177,14 +178,14 @@ def _looks(console: ConsoleProcess, page: Page) -> dict[str, float]:
         }"""
     )
     page.wait_for_function("() => window.looks >= 1", timeout=_PATIENCE_MS)
-    seen, cpu, began = page.evaluate("window.looks"), _cpu(console), time.monotonic()
+    seen, cpu, began = page.evaluate("window.looks"), server.cpu_seconds(), time.monotonic()
     page.wait_for_function(f"() => window.looks >= {seen + _LOOKS}", timeout=_PATIENCE_MS)
     looks = page.evaluate("window.looks") - seen
-    spent = _cpu(console) - cpu
+    spent = server.cpu_seconds() - cpu
     return {
         "CPU of the server for each look, ms": round(1000 * spent / looks, 1),
         "seconds between looks": round((time.monotonic() - began) / looks, 2),
-        "memory of the server, MiB": _memory(console),
+        "memory of the server, MiB": sum(memory(console.process.pid).values()) >> 20,
     }
 
 
@@ -209,17 +210,6 @@ def _zoom(page: Page, console: ConsoleProcess, name: str) -> dict[str, Any]:
 def _length(shown: str) -> int:
     start, end = map(int, shown.split("-"))
     return end - start
-
-
-def _cpu(console: ConsoleProcess) -> float:
-    """Seconds of CPU that the console's process has used."""
-    fields = Path(f"/proc/{console.process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _memory(console: ConsoleProcess) -> int:
-    pages = int(Path(f"/proc/{console.process.pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") >> 20
 
 
 if __name__ == "__main__":

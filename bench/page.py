@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.goals import Goal, Outcome
+from bench.results import cells
 
 
 def tables(machine: Mapping[str, str], outcomes: Sequence[Outcome]) -> str:
@@ -74,22 +75,9 @@ def _report(report: Mapping[str, Any]) -> Iterator[str]:
     load, limits = report["result"], report["limits"]
     who = sorted({name for each in (load, *limits) for name in each["cpu_us_per_entry"]})
     head = ("", "entries/s", "MB/s", "p50 ms", "p99 ms", "p99.9 ms")
-    rows = [_row(load, who, "")]
-    rows += [_row(limit, who, _ratio(limit["ratio"])) for limit in limits]
+    rows = [(*cells(load, who), "")]
+    rows += [(*cells(limit, who), _ratio(limit["ratio"])) for limit in limits]
     yield from table((*head, *(f"{name} CPU µs" for name in who), "MiB", "ratio"), rows)
-
-
-def _row(each: Mapping[str, Any], who: Sequence[str], ratio: str) -> tuple[str, ...]:
-    times, cpu = each["latency_ms"], each["cpu_us_per_entry"]
-    return (
-        each["name"],
-        f"{each['entries_per_second']:,.0f}",
-        f"{each['bytes_per_second'] / 1e6:,.1f}",
-        *(f"{times[name]:.3f}" for name in ("p50", "p99", "p99.9")),
-        *(f"{cpu[name]:.2f}" if name in cpu else "" for name in who),
-        f"{each['memory_peak_bytes'] / (1 << 20):.0f}" if each["memory_peak_bytes"] else "",
-        ratio,
-    )
 
 
 def _amount(each: Mapping[str, Any], latency: bool) -> str:

@@ -16,7 +16,7 @@ import click
 
 import zlog
 from bench.entries import entries_of
-from bench.measure import Contender, Slice, repeat
+from bench.measure import Contender, Ratio, Slice, repeat
 from bench.options import (
     Bench,
     compression_option,
@@ -111,7 +111,7 @@ def read(
         if tags:
             limits.append(testbed.load("whole log", "read_range of the same log", reader.whole))
         else:
-            limits += _limits(testbed, load, reader.per_operation)
+            limits += raw_reads(testbed, load, reader.per_operation)
         return bench.measure(contender, limits, title, size, **asdict(load))
 
 
@@ -271,7 +271,9 @@ def _take(items: Iterator[zlog.Entry | zlog.Gap], most: int) -> tuple[int, objec
     return 0, None
 
 
-def _limits(testbed: Testbed, load: ReadLoad, per_operation: float) -> Iterator[Contender]:
+def raw_reads(
+    testbed: Testbed, load: ReadLoad, per_operation: float, compare: Ratio = Ratio.RATE
+) -> Iterator[Contender]:
     """Give the limits that this kind of store has, with operations as large as the load's."""
     ranges = load.order == "range"
     window = min(max(load.width, round(per_operation * load.width)), load.entries) if ranges else 1
@@ -284,6 +286,7 @@ def _limits(testbed: Testbed, load: ReadLoad, per_operation: float) -> Iterator[
             f" {per_operation:.0f} entries each",
             "rados_reads",
             per_operation,
+            compare,
             order=load.order,
             objects=load.width,
             size=size,
@@ -297,6 +300,7 @@ def _limits(testbed: Testbed, load: ReadLoad, per_operation: float) -> Iterator[
             f"LMDB alone in C++: {values}, copied out, in a transaction of its own",
             "lmdb_scans" if ranges else "lmdb_gets",
             window,
+            compare,
             size=load.size,
             entries=load.entries,
             window=window,
@@ -310,6 +314,7 @@ def _limits(testbed: Testbed, load: ReadLoad, per_operation: float) -> Iterator[
         f" {in_flight} in flight, and checks every entry",
         "class_reads",
         window,
+        compare,
         objects=load.width,
         unit=load.unit,
         size=load.size,

@@ -59,12 +59,14 @@ def _table(out: Output, report: Report) -> None:
     who = [name for name in _CPU if name in used]
     rates = ("", "ENTRIES/S", "MB/S", "P50 MS", "P99 MS", "P99.9 MS")
     head = (*rates, *(f"{_CPU[name]} US" for name in who), "MIB", "RATIO")
-    table(out, head, [_row(each, who) for each in report.measured], head_always=True)
+    rows = [(*cells(each, who), _ratio_of(each)) for each in report.measured]
+    table(out, head, rows, head_always=True)
     for each in report.measured:
         out.line(f"{each['name']}: {each['how']}")
 
 
-def _row(each: Figures, who: Sequence[str]) -> tuple[str, ...]:
+def cells(each: Figures, who: Sequence[str]) -> tuple[str, ...]:
+    """Return a contender's name, rates, latencies, CPU times and memory."""
     times, cpu, memory = each["latency_ms"], each["cpu_us_per_entry"], each["memory_peak_bytes"]
     return (
         each["name"],
@@ -73,7 +75,6 @@ def _row(each: Figures, who: Sequence[str]) -> tuple[str, ...]:
         *(f"{times[name]:.3f}" for name in ("p50", "p99", "p99.9")),
         *(f"{cpu[name]:.2f}" if name in cpu else "" for name in who),
         f"{memory / (1 << 20):.0f}" if memory else "",
-        _ratio_of(each),
     )
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import time
 from array import array
-from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 
 import click
 
 import zlog
-from bench.measure import Contender, Ratio, Slice
+from bench.measure import Ratio, Slice
 from bench.options import Bench, log_options, size_option
+from bench.read import ReadLoad, raw_reads
 from bench.results import Report
 from bench.testbed import Testbed
 from bench.usage import own_cpu_seconds, own_memory_peak
@@ -24,7 +24,7 @@ from zlog.cli.units import human_bytes
 _SETTLE_SECONDS = 0.05
 """Time for the follower to reach the tail and wait there, before anything is appended."""
 
-_ENTRIES = 10_000
+_ENTRIES = 1000
 """Entries in what the raw reads read from."""
 
 
@@ -63,9 +63,10 @@ def tail(bench: Bench, size: int, rate: float, width: int, unit: int) -> Report:
         how = "from an append's acknowledgement to the entry in a follower's hands"
         contender = testbed.load("follow", how, followed.run)
         latency = Ratio.LATENCY
+        single = ReadLoad("random", size, _ENTRIES, 1, 1, width, unit)
         limits = [
             *bench.with_class(testbed, lambda other: Followed(other, log, size, rate), latency),
-            *_limits(testbed, size, width, unit),
+            *raw_reads(testbed, single, 1, latency),
         ]
         return bench.measure(
             contender, limits, title, size, size=size, rate=rate, width=width, unit=unit
@@ -118,42 +119,3 @@ class Follower:
         began = begin()
         seen = array("d", (time.perf_counter() for _ in islice(self._log.follow(start), count)))
         return Slice(count, count, time.perf_counter() - began, seen)
-
-
-def _limits(testbed: Testbed, size: int, width: int, unit: int) -> Iterator[Contender]:
-    if testbed.kind == "ceph":
-        yield testbed.limit(
-            "plain librados",
-            f"reads of {size} bytes, one after the other, from C++",
-            "rados_reads",
-            compare=Ratio.LATENCY,
-            order="random",
-            objects=width,
-            size=size,
-            bytes=size * _ENTRIES,
-            in_flight=1,
-        )
-    else:
-        yield testbed.limit(
-            "LMDB",
-            "LMDB alone in C++: one value, copied out, in a transaction of its own",
-            "lmdb_gets",
-            compare=Ratio.LATENCY,
-            size=size,
-            entries=_ENTRIES,
-        )
-    if not testbed.has_class:
-        return
-    yield testbed.limit(
-        "class reads",
-        "class reads of one entry, one after the other, from C++",
-        "class_reads",
-        compare=Ratio.LATENCY,
-        objects=width,
-        unit=unit,
-        size=size,
-        batch=1,
-        entries=_ENTRIES // 10,
-        window=1,
-        in_flight=1,
-    )
