@@ -68,6 +68,14 @@ def stripe(store: Store, prefix: str) -> Stripe:
     return made
 
 
+@pytest.fixture
+def head(store: Store, prefix: str) -> Head:
+    """A new log's head."""
+    made = Head(store, prefix)
+    assert made.create("orders", 7).code == Code.OK
+    return made
+
+
 def test_the_largest_entry_comes_back(stripe: Stripe) -> None:
     data = b"0123456789abcdef" * MIB
     assert len(data) == ENTRY_BYTES_MAX
@@ -222,10 +230,8 @@ def test_nothing_is_stored_below_the_trim_point(stripe: Stripe, door: Door) -> N
     assert door.load(stripe.name) == before
 
 
-def test_a_log_has_so_many_sources_and_no_more(store: Store, prefix: str) -> None:
+def test_a_log_has_so_many_sources_and_no_more(head: Head) -> None:
     """One that is done altogether makes room."""
-    head = Head(store, prefix)
-    assert head.create("orders", 7).code == Code.OK
     done = [("delivery_done", 7, f"query-{n}", 5, n + 1, TIME) for n in range(SOURCES_MAX)]
     assert together(head, done) == [Answer(Code.OK, False)] * SOURCES_MAX
     full = Answer(Code.LIMIT_REACHED, 1024)
@@ -241,10 +247,8 @@ def test_a_log_has_so_many_sources_and_no_more(store: Store, prefix: str) -> Non
 
 
 @pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
-def test_a_source_has_so_many_parts_and_no_more(store: Store, prefix: str, door: Door) -> None:
+def test_a_source_has_so_many_parts_and_no_more(head: Head, prefix: str, door: Door) -> None:
     """That is another error than too many sources, for other things help."""
-    head = Head(store, prefix)
-    assert head.create("orders", 7).code == Code.OK
     assert head.delivery_begin(Part("query", 3, 1)).code == Code.OK
     full = wire.u64(1) + wire.u64(0) + wire.u32(PARTS_MAX) + 2 * wire.u64(TIME)
     sound = door.load(prefix)
@@ -256,9 +260,7 @@ def test_a_source_has_so_many_parts_and_no_more(store: Store, prefix: str, door:
     assert head.delivery_begin(Part("query", 4, 2)).code == Code.OK
 
 
-def test_what_is_done_goes_so_many_parts_at_a_time(store: Store, prefix: str) -> None:
-    head = Head(store, prefix)
-    assert head.create("orders", 7).code == Code.OK
+def test_what_is_done_goes_so_many_parts_at_a_time(head: Head) -> None:
     parts = [Part("query", n // 100, n) for n in range(2 * PARTS_REMOVED_MAX + 1)]
     begun = together(head, (("delivery_begin", 7, "query", p.batch, p.part, TIME) for p in parts))
     assert begun == [Answer(Code.OK, (1, 0, 1))] * len(parts)
@@ -272,10 +274,8 @@ def test_what_is_done_goes_so_many_parts_at_a_time(store: Store, prefix: str) ->
     assert head.delivery_read(Part("query.more")).code == Code.OK
 
 
-def test_a_part_gets_so_many_grants_and_no_more(store: Store, prefix: str) -> None:
+def test_a_part_gets_so_many_grants_and_no_more(head: Head) -> None:
     """Those that follow each other count once."""
-    head = Head(store, prefix)
-    assert head.create("orders", 7).code == Code.OK
     assert head.delivery_begin(Part("query")).code == Code.OK
     grants = ((7, "query", 0, 0, 1, 1, 0, 10 * n, 5, False) for n in range(GRANTS_MAX))
     granted = together(head, (("delivery_grant", *grant) for grant in grants))
@@ -290,10 +290,8 @@ def test_a_part_gets_so_many_grants_and_no_more(store: Store, prefix: str) -> No
     assert grants[-1] == (last, 8)
 
 
-def test_a_log_has_so_many_cursors_and_no_more(store: Store, prefix: str) -> None:
+def test_a_log_has_so_many_cursors_and_no_more(head: Head) -> None:
     """The last may be moved and replaced; of a thousand, the lowest holds a trim back."""
-    head = Head(store, prefix)
-    assert head.create("orders", 7).code == Code.OK
     names = [f"reader-{n}" for n in range(CURSORS_MAX)]
     made = [("cursor_commit", 7, name, CREATE, 5000 - n, TIME) for n, name in enumerate(names)]
     assert together(head, made) == [Answer(Code.OK)] * CURSORS_MAX

@@ -195,6 +195,14 @@ def indexed(stripe: Stripe) -> list[int]:
     return [0, 2, 5, top, top + 1, top + 5, end]
 
 
+def chunked(stripe: Stripe) -> list[tuple[int, bytes]]:
+    """One chunk of many entries; those with the tag A."""
+    entries = [Entry(p, p, b"%0100d" % p, (A,) if p % 100 == 0 else (B,)) for p in range(17_000)]
+    stripe.write(1, entries)
+    stripe.write(1, [Entry(17_000, 17_000, b"", (B,))])  # makes the chunk
+    return [(entry.position, entry.data) for entry in entries if A in entry.tags]
+
+
 def index_keys(content: Content) -> list[bytes]:
     return [key for key in content.omap if key.startswith((b"c.", b"t."))]
 
@@ -292,10 +300,7 @@ def test_what_a_chunk_covers_is_not_looked_through(
 ) -> None:
     """Records that are damaged are not noticed, where the places of their tags tell all."""
     stripe, door = damageable
-    entries = [Entry(p, p, b"%0100d" % p, (A,) if p % 100 == 0 else (B,)) for p in range(17_000)]
-    stripe.write(1, entries)
-    stripe.write(1, [Entry(17_000, 17_000, b"", (B,))])  # makes the chunk
-    expected = [(entry.position, entry.data) for entry in entries if A in entry.tags]
+    expected = chunked(stripe)
     sound = door.load(stripe.name)
     damaged = {key: flip(value, 40) for key, value in sound.omap.items() if key.startswith(b"e.")}
     door.save(stripe.name, replace(sound, omap={**sound.omap, **damaged}))
@@ -309,10 +314,7 @@ def test_what_a_chunk_covers_is_not_looked_through(
 def test_a_wrong_place_costs_no_entry(damageable: tuple[Stripe, MemoryDoor]) -> None:
     """Its checksum is right, and where an entry's data lies, how much, or its checksum is not."""
     stripe, door = damageable
-    entries = [Entry(p, p, b"%0100d" % p, (A,) if p % 100 == 0 else (B,)) for p in range(17_000)]
-    stripe.write(1, entries)
-    stripe.write(1, [Entry(17_000, 17_000, b"", (B,))])  # makes the chunk
-    expected = [(entry.position, entry.data) for entry in entries if A in entry.tags]
+    expected = chunked(stripe)
     sound = door.load(stripe.name)
     (key,) = (key for key in index_keys(sound) if key.startswith(_bucket(A)))
     fields, _ = fields_of(sound.omap[key])

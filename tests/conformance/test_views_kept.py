@@ -5,15 +5,13 @@ from __future__ import annotations
 import errno
 from dataclasses import replace
 
+from .head_model import STRIPES_MOVED_MAX, VIEW_STRIPES_MAX, VIEWS_KEPT_MAX
 from .objects import Head, Store
 from .replies import Answer, Code
 from .requests import StripeView, View, parse_view
 from .wire import OPEN_END
 
 LOG_ID = 7
-VIEW_STRIPES_MAX = 32
-VIEWS_KEPT_MAX = 128
-STRIPES_MOVED_MAX = 256
 
 
 def rolled(view: View, epoch: int, start: int, keep: int = VIEW_STRIPES_MAX) -> View:
