@@ -85,6 +85,13 @@ def memory() -> Iterator[zlog.Store]:
 
 
 @pytest.fixture
+def target() -> Iterator[zlog.Store]:
+    """Another store in memory, for copies."""
+    with zlog.connect("mem://") as opened:
+        yield opened
+
+
+@pytest.fixture
 def plain(memory: zlog.Store) -> zlog.Store:
     """The same without a sequencer of its own, as on Ceph."""
     return WithoutSequencer(memory)

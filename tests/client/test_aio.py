@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -13,6 +14,8 @@ from zlog import Entry, Gap, GapKind, aio
 
 from ..native.support import run
 
+Item = TypeVar("Item")
+
 
 @pytest.fixture
 async def log(store: zlog.Store) -> AsyncIterator[aio.Log]:
@@ -20,25 +23,8 @@ async def log(store: zlog.Store) -> AsyncIterator[aio.Log]:
         yield opened
 
 
-async def items_of(iterator: AsyncIterator[Entry | Gap]) -> list[Entry | Gap]:
+async def items_of(iterator: AsyncIterator[Item]) -> list[Item]:
     return [item async for item in iterator]
-
-
-async def test_concurrent_appends_get_positions_of_their_own(log: aio.Log) -> None:
-    positions = await asyncio.gather(*(log.append(b"%d" % i) for i in range(300)))
-    assert sorted(positions) == list(range(300))
-    items = await items_of(log.read_range())
-    assert [item.position for item in items] == list(range(300))
-    by_position = {item.position: item.data for item in items if isinstance(item, Entry)}
-    assert [by_position[p] for p in positions] == [b"%d" % i for i in range(300)]
-
-
-async def test_both_faces_see_one_log(store: zlog.Store, log: aio.Log) -> None:
-    await log.append_many([b"a", b"b"])
-    other = zlog.Log.open(store, "orders")
-    assert other.append(b"c") == 2
-    assert (await log.read(2)).data == b"c"
-    assert await log.tail() == 3
 
 
 async def test_follow_yields_what_comes(log: aio.Log) -> None:
@@ -58,49 +44,56 @@ async def test_follow_yields_what_comes(log: aio.Log) -> None:
         assert await asyncio.wait_for(reader, 30) == [b"%d" % i for i in range(40)]
 
 
-async def test_errors_are_the_same(store: zlog.Store, log: aio.Log) -> None:
-    with pytest.raises(zlog.NotWritten):
-        await log.read(0)
-    with pytest.raises(zlog.LogExists):
-        await aio.Log.create(store, "orders")
-    with pytest.raises(zlog.LogNotFound):
-        await aio.Log.open(store, "nothing")
-    with pytest.raises(zlog.BeyondTail):
-        await log.trim_to(1)
-
-
-async def test_the_other_commands(store: zlog.Store, log: aio.Log) -> None:
-    await log.append_many([b"%d" % i for i in range(8)])
-    await log.trim(5)
-    await log.trim_to(2)
-    items = await items_of(log.read_range(0, 6))
-    assert items[0] == Gap(0, 2, GapKind.TRIMMED)
-    assert items[-1] == Gap(5, 6, GapKind.TRIMMED)
-    assert (await log.stat()).entries == 5
-    assert len(await log.views()) >= 1
-    assert [finding async for finding in log.check()] == []
-    assert await aio.Log.list(store) == ["orders"]
-    await aio.Log.remove(store, "orders")
-    assert await aio.Log.list(store) == []
-
-
-async def test_a_cancelled_append_leaves_a_log_that_goes_on(log: aio.Log) -> None:
-    tasks = [asyncio.create_task(log.append(b"%d" % i)) for i in range(50)]
-    await asyncio.sleep(0)
-    for task in tasks[::2]:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    position = await log.append(b"last")
-    items = await items_of(log.read_range())
-    assert isinstance(items[-1], Entry)
-    assert items[-1].position == position
-    data = [item.data for item in items if isinstance(item, Entry)]
-    assert len(set(data)) == len(data)
-
-
-async def test_connect_opens_a_store_off_the_loop(store_url: str) -> None:
-    with await aio.connect(store_url) as store:
-        assert await aio.Log.list(store) == []
+async def test_the_other_commands(memory: zlog.Store) -> None:
+    """The log for threads is generated from this one, and has the tests of what each does."""
+    async with aio.Log.create(memory, "orders", width=2, hole_timeout=0.01) as log:
+        await log.append_many([b"%d" % i for i in range(8)], tags_each=[["x"], []] * 4)
+        await log.trim(5)
+        await log.trim_to(2)
+        cursor = await log.cursor("billing", create="earliest")
+        assert isinstance(cursor, aio.Cursor)
+        await cursor.commit(4)
+        assert (cursor.name, cursor.position, await cursor.lag()) == ("billing", 4, 4)
+        assert await log.earliest() == 2
+        await cursor.reset("latest")
+        assert await log.cursors() == [await cursor.state()]
+        await cursor.remove()
+        items = await items_of(log.read_range(0, 6))
+        assert (items[0], items[-1]) == (Gap(0, 2, GapKind.TRIMMED), Gap(5, 6, GapKind.TRIMMED))
+        (columns,) = [each async for each in log.read_columns(2, indexes=[1], with_data=False)]
+        assert columns.positions.tolist() == [3, 7]
+        assert [each.position for each in await items_of(log.read_range(2, tags=["x"]))] == [
+            2,
+            4,
+            6,
+        ]
+        stream = log.stream("x")
+        assert (await stream.first(), await log.stream("none").tail()) == (await log.read(2), 0)
+        assert await stream.append(b"of a stream", tags=["y"]) == 8
+        assert (await stream.last(), await stream.tail()) == (await log.read(8), 9)
+        async for item in stream.follow(3):
+            assert item.position == 4
+            break
+        (position,) = await log.reserve()
+        await log.write(position, b"reserved")
+        assert await log.deliver([b"delivered"], source="query", batch=1) == 1
+        await log.deliveries_done("query", before=2)
+        (source,) = await log.sources()
+        assert (source.name, source.batch, source.parts) == ("query", 2, 0)
+        await log.forget_source("query")
+        assert (await log.position_map(cells=1)).tail == 11
+        assert ((await log.stat()).entries, await log.find_time(0)) == (8, 2)
+        await log.set_retention(zlog.Retention(entries=5))
+        assert (log.retention.entries, await log.apply_retention()) == (5, 5)
+        assert len(await log.stripes()) == 1
+        assert len(await log.views()) > 1
+        assert await items_of(log.check()) == []
+        await log.promote()  # it is no mirror, so this changes nothing
+        async with log.writer("ann") as writer:
+            assert await writer.append(b"exclusive") == 11
+    assert await aio.Log.list(memory) == ["orders"]
+    await aio.Log.remove(memory, "orders")
+    assert await aio.Log.list(memory) == []
 
 
 async def test_what_is_entered_is_closed_at_the_end(store_url: str) -> None:
@@ -142,11 +135,6 @@ async def test_what_can_t_be_entered_leaves_nothing_open(tmp_path: Path) -> None
             async with aio.Log.open(store, "orders"):
                 pass
         aio.Log.open(store, "orders").close()  # as of a coroutine that is not awaited any more
-
-
-def test_a_loop_runs_it() -> None:
-    with asyncio.run(aio.connect("mem://")) as store:
-        assert zlog.Log.list(store) == []
 
 
 def test_handles_take_no_descriptor_each() -> None:

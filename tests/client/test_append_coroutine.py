@@ -100,14 +100,6 @@ async def test_it_is_awaited_once(log: aio.Log) -> None:
     assert await log.tail() == 2
 
 
-async def test_an_error_arises_where_it_is_awaited(log: aio.Log) -> None:
-    too_large = log.append(bytes(2 << 20))
-    with pytest.raises(zlog.EntryTooLarge):
-        await too_large
-    task = asyncio.create_task(log.append(bytes(2 << 20)))
-    assert isinstance((await asyncio.gather(task, return_exceptions=True))[0], zlog.EntryTooLarge)
-
-
 async def test_a_wait_that_is_given_up_leaves_nobody_waiting(
     store: FaultyStore, log: aio.Log
 ) -> None:

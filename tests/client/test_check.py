@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -16,6 +19,7 @@ from zlog.view import STRIPES_MAX, ObjectRef
 from ..conformance import wire
 from ..conformance.stored import door_to
 from ..support.logs import leave_hole, new_epoch, raise_tail
+from ..support.threads import at_once
 from . import planted
 
 UNITS = (1, 4)
@@ -60,10 +64,6 @@ def test_a_sound_log(filled: zlog.Log) -> None:
     positions = ENTRIES + 4 * WIDTH + 1 - 6
     size = sum(len(i.data) for i in filled.read_range(6) if isinstance(i, zlog.Entry))
     assert audit.summary == (positions, positions - 1, size, 0, 1, 0, 0, 0, WIDTH, True, 0)
-
-
-def test_an_empty_log(log: zlog.Log) -> None:
-    assert findings(log) == []
 
 
 def test_a_flipped_byte_in_a_record(filled: zlog.Log, store: zlog.Store) -> None:
@@ -285,3 +285,54 @@ def test_progress_is_told(filled: zlog.Log) -> None:
     told: list[tuple[int, int]] = []
     list(filled.check(progress=lambda done, total: told.append((done, total))))
     assert told[-1] == (filled.tail(), filled.tail())
+
+
+def read_near_the_tail(log: zlog.Log) -> None:
+    """Read the last entries, and fill the holes between them."""
+    for _ in log.read_range(max(0, log.tail() - 500)):
+        pass
+
+
+def change_layout(log: zlog.Log) -> None:
+    """Bring in a new epoch, and a new stripe."""
+    new_epoch(log)
+    log.reconfigure(width=2 + log.view.live_stripe.width % 4)
+
+
+USES: list[tuple[Callable[[zlog.Log], object], float]] = [
+    *[(lambda log: log.append_many([b"x" * 50] * 37), 0.0)] * 4,
+    (read_near_the_tail, 0.01),
+    (leave_hole, 0.05),
+    (lambda log: log.trim_to(log.tail() * 2 // 3), 0.1),
+    (change_layout, 0.2),
+]
+"""What threads do with a log again and again, and the seconds between."""
+
+
+@pytest.mark.usefixtures("sequenced")
+def test_a_log_that_is_used_is_sound(store: zlog.Store) -> None:
+    """Nothing that is in progress is reported as a fault."""
+    ended = threading.Event()
+    auditor = zlog.Log.open(store, "orders")  # with the default hole_timeout
+
+    def check() -> None:
+        until = time.monotonic() + 2.0
+        while time.monotonic() < until:
+            audit = auditor.check()
+            assert [each for each in audit if each.kind is not FindingKind.HOLE] == []
+            assert audit.summary.lost == 0
+
+    def work(number: int) -> None:
+        try:
+            if number == len(USES):
+                return check()
+            use, pause = USES[number]
+            with zlog.Log.open(store, "orders", hole_timeout=0.05) as log:
+                while not ended.wait(pause):
+                    use(log)
+        finally:
+            ended.set()
+
+    at_once(work, len(USES) + 1)
+    list(auditor.read_range())  # fills what is left
+    assert list(auditor.check()) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Collection
 from datetime import datetime, timezone
 from functools import partial
@@ -14,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zlog
-from zlog import Columns, Gap, GapKind, Loss, LossReason, aio
+from zlog import Columns, Gap, GapKind, Loss, LossReason
 from zlog._native.columns import ColumnWindow
 from zlog._native.local import MemoryStore
-from zlog._native.writes import encode_write
 
 from ..native.support import reply_to
 from ..support.logs import leave_hole
@@ -159,36 +157,6 @@ def test_what_was_trimmed_of_other_objects_is_not_reported(
     assert gaps(0, 1) == [Gap(0, end + 1, GapKind.TRIMMED)]
 
 
-def test_holes_are_waited_for_and_then_filled(store: zlog.Store) -> None:
-    log = zlog.Log.create(store, "orders", width=2)
-    log.append_many([b"a", b"b"])
-    leave_hole(log, 3)
-    log.append(b"c")
-    before, after = log.read_columns(hole_timeout=0.01)
-    assert [entry[:2] for entry in entries_of(before)] == [(0, b"a"), (1, b"b")]
-    assert not before.gaps
-    assert [entry[:2] for entry in entries_of(after)] == [(5, b"c")]
-    assert [gap[:3] for gap in after.gaps] == [(2, 5, GapKind.FILLED)]
-
-
-def test_an_entry_that_comes_while_its_hole_is_waited_for_is_in_the_columns(
-    store: zlog.Store,
-) -> None:
-    log = zlog.Log.create(store, "orders", width=1)
-    log.append(b"a")
-    leave_hole(log, 1)
-    log.append(b"c")
-    [ref] = log.view.objects()
-    spacing = ref.spacing.packed
-    late = encode_write(log.view.epoch, 5, bytes(16), spacing, [1], [77], [b"late"])
-    timer = threading.Timer(0.05, log.store.execute, (ref.name, "write", late))
-    timer.start()
-    _, columns = log.read_columns(hole_timeout=30)
-    timer.join()
-    assert [entry[:2] for entry in entries_of(columns)] == [(1, b"late"), (2, b"c")]
-    assert columns.timestamps[0] == 5
-
-
 def test_columns_live_on_without_their_log(store: zlog.Store) -> None:
     log = zlog.Log.create(store, "orders", width=1)
     log.append_many([b"%d" % i * 5_000 for i in range(8)])
@@ -206,13 +174,6 @@ def test_what_can_not_be_is_refused(store: zlog.Store, options: dict[str, object
     log = zlog.Log.create(store, "orders")
     with pytest.raises(ValueError, match=r"from 0|at least one|0 to"):
         log.read_columns(**options)  # type: ignore[arg-type]
-
-
-async def test_asyncio_has_them_too(store: zlog.Store) -> None:
-    log = mixed(store, 3)
-    async with await aio.Log.open(store, log.name) as same:
-        windows = [c async for c in same.read_columns(indexes=[2], hole_timeout=None)]
-    assert found(log, windows, [2]) == expected(log, 0, None, [2])
 
 
 @settings(max_examples=50, deadline=None)

@@ -5,10 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +20,6 @@ from .faulty import Died, FaultyStore, dies_at
 from .test_unreadable import make_unreadable
 from .transfers import mirrored
 
-UNITS = (1, 4)
 AT_ONCE = Retention(compact_after=0.0)
 
 Written = dict[int, tuple[bytes, frozenset[str]]]
@@ -338,51 +333,6 @@ def test_settings(log: zlog.Log) -> None:
     assert Retention.of({"retention_compact_after_s": "soon"}) == Retention()
 
 
-_COMMAND = """
-import sys, time, zlog
-from zlog._layout.layout import Layout
-
-guarded = Layout.guarded
-
-def slowly(*arguments):
-    time.sleep(0.005)
-    return guarded(*arguments)
-
-Layout.guarded = slowly
-with zlog.connect(sys.argv[1]) as store, zlog.Log.open(store, "log") as log:
-    print("ready", flush=True)
-    log.apply_retention()
-    print("done", flush=True)
-"""
-
-
-def test_the_newest_is_never_lost_where_it_is_killed(tmp_path: Path) -> None:
-    """With SIGKILL, at some moment of its work, again and again."""
-    with zlog.connect(tmp_path.as_uri()) as store, zlog.Log.create(store, "log", width=3) as log:
-        written: Written = {}
-        for seed in range(4):
-            written.update(updates(log, 5_000, 300, seed, batch=50))
-        log.set_retention(AT_ONCE)
-    source = random.Random(0)
-    killed = 0
-    for _ in range(7):
-        command = [sys.executable, "-c", _COMMAND, tmp_path.as_uri()]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"ready\n"
-            time.sleep(source.uniform(0.0, 0.1))
-            process.send_signal(signal.SIGKILL)
-            killed += process.stdout.read() == b""
-        with zlog.connect(tmp_path.as_uri()) as store, zlog.Log.open(store, "log") as log:
-            found = held(log)
-            assert kept(written).items() <= found.items() <= written.items()
-            written.update(updates(log, 500, 300, 100 + killed, batch=50))
-    assert killed > 1
-    with zlog.connect(tmp_path.as_uri()) as store, zlog.Log.open(store, "log") as log:
-        log.apply_retention()
-        check(log, kept(written))
-
-
 def test_large_batches_whose_entries_are_almost_all_superseded() -> None:
     """More of them than one call of an object takes."""
     with zlog.connect("mem://") as store, zlog.Log.create(store, "orders", width=1) as log:
@@ -404,3 +354,59 @@ def test_what_a_newer_version_stored_is_not_trimmed_with_its_stripe(memory: zlog
         assert log.apply_retention() == 0
         kinds = [item.kind for item in log.read_range(0, 4) if isinstance(item, zlog.Gap)]
         assert kinds == [GapKind.TRIMMED, GapKind.UNREADABLE, GapKind.TRIMMED]
+
+
+class _Clock:
+    """Steps on with each look at it."""
+
+    def __init__(self, step: float) -> None:
+        self.now, self.step = 0.0, step
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+@pytest.mark.parametrize("step", [0.2, 0.7, 3.0])
+def test_where_the_time_is_up_the_next_call_goes_on(
+    step: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compact, "_WINDOW", 8)
+    monkeypatch.setattr(compact, "_OBJECTS_AT_ONCE", 1)
+    with zlog.connect("mem://") as store, zlog.Log.create(store, "log", width=3, unit=4) as log:
+        written = updates(log, 300, 20, several=False)
+        log.reconfigure(width=2)
+        written.update(updates(log, 100, 20, seed=1, several=False))
+        log.set_retention(AT_ONCE)
+        io = log._client.io
+        calls = 0
+        while log.retention_report().compacted < log.tail():
+            monkeypatch.setattr(io, "monotonic", _Clock(step))
+            log.apply_retention(timeout=60.0)
+            monkeypatch.undo()
+            monkeypatch.setattr(compact, "_WINDOW", 8)
+            monkeypatch.setattr(compact, "_OBJECTS_AT_ONCE", 1)
+            now = held(log)
+            assert kept(written).items() <= now.items() <= written.items()
+            calls += 1
+            assert calls < 300
+        assert held(log) == kept(written)
+        assert not log.retention_report().compacting
+        assert calls > 1 or step < 1
+
+
+def test_what_there_was_no_time_for_the_next_call_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also to entries with several tags whose newer ones were found by different passes."""
+    monkeypatch.setattr(compact, "_WINDOW", 8)
+    with zlog.connect("mem://") as store, zlog.Log.create(store, "log", width=3, unit=4) as log:
+        log.set_retention(AT_ONCE)
+        written = updates(log, 200, 40)
+        log.apply_retention()
+        written.update(updates(log, 50, 40, seed=1))
+        with monkeypatch.context() as patch:
+            patch.setattr(compact, "_OBJECTS_AT_ONCE", 1)
+            patch.setattr(log._client.io, "monotonic", _Clock(0.6))
+            log.apply_retention(timeout=60.0)
+        assert log.retention_report().compacting
+        log.apply_retention()
+        assert held(log) == kept(written)

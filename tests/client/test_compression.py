@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import io
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zlog
-from zlog import transfer
 from zlog._base.codes import Code, State
 from zlog._base.io import Reply
-from zlog._io import BlockingIo
 from zlog._native import messages, replies
 from zlog._native.replies import decode_read
 from zlog._native.writes import encode_write
@@ -24,7 +20,7 @@ from ..conformance import zstd
 from ..conformance.messages import encode
 from ..conformance.stored import MemoryDoor
 from ..conformance.wire import crc32c, entry_crc, frame, u8, u32, u64
-from .faulty import Died, FaultyStore, dies_in
+from .faulty import Died, FaultyStore, dies_in, older_class
 from .transfers import mirrored
 
 LINES = [b"%06d nova[%d]: GET /v2/servers/detail status: 200" % (i, i * 7) for i in range(3000)]
@@ -93,34 +89,6 @@ def test_a_log_is_compressed_from_a_reconfiguration_on(store: zlog.Store) -> Non
         assert log.stat().stored_bytes < 2.5 * plain.bytes
         with pytest.raises(ValueError, match="none, zstd, lz4"):
             log.reconfigure(compression="gzip")
-
-
-@ALGORITHMS
-def test_concurrent_appends_are_compressed_together(store: zlog.Store, compression: str) -> None:
-    async def run() -> None:
-        async with zlog.aio.Log.create(store, "log", width=1, compression=compression) as log:
-            positions = await asyncio.gather(*(log.append(line) for line in LINES))
-            found = [item async for item in log.read_range(0, await log.tail())]
-            by_position = dict(zip(positions, LINES, strict=True))
-            assert [item.data for item in found] == [by_position[i] for i in range(len(LINES))]
-            stat = await log.stat()
-            assert stat.bytes > 2 * stat.stored_bytes
-
-    asyncio.run(run())
-
-
-def test_copies_carry_the_option_and_are_compressed(store: zlog.Store) -> None:
-    with zlog.Log.create(store, "log", width=2, compression="zstd") as log:
-        log.append_many(LINES)
-        exported = io.BytesIO()
-        transfer.export_log(log, exported)
-        stored = log.stat().stored_bytes
-    exported.seek(0)
-    transfer.import_log(store, "copy", exported)
-    with zlog.Log.open(store, "copy") as copy:
-        assert copy.view.options["compression"] == "zstd"
-        assert data_of(copy) == LINES
-        assert copy.stat().stored_bytes < 1.2 * stored
 
 
 def test_deliveries_to_a_compressed_log_are_made_once(store: zlog.Store) -> None:
@@ -337,21 +305,9 @@ def test_a_mirror_goes_on_where_a_round_died_that_was_otherwise_compressed(damag
 def test_an_older_class_is_sent_entries_as_they_are(
     store: zlog.Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    execute = BlockingIo.execute
-    refused: list[str] = []
-
-    async def as_if_older(self: BlockingIo, calls: Any, deadline: Any) -> Any:
-        """Refuses every request that says that no older class may take it."""
-        replies = []
-        for call in calls:
-            if call.method == "write" and bytes(call.payload)[1] == 2:
-                refused.append(call.object)
-                replies.append(Reply(Code.REQUEST_TOO_NEW, frame(u64(2))))
-            else:
-                replies += await execute(self, [call], deadline)
-        return replies
-
-    monkeypatch.setattr(BlockingIo, "execute", as_if_older)
+    refused = older_class(
+        monkeypatch, 2, lambda call: call.method == "write" and bytes(call.payload)[1] == 2
+    )
     entry = b"reserved " * 500
     with zlog.Log.create(store, "log", width=2, compression="zstd") as log:
         log.append_many(LINES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -179,25 +178,3 @@ def test_the_earliest_place_runs_from_trims(memory: zlog.Store) -> None:
             cursor = other.cursor("billing", create="earliest")
             other.trim_to(5)
             assert cursor.position == 5
-
-
-def test_the_same_for_asyncio(store: zlog.Store) -> None:
-    async def run() -> None:
-        async with await zlog.aio.Log.create(store, "orders") as log:
-            await log.append_many([b"%d" % n for n in range(10)])
-            cursor = await log.cursor("billing", create="earliest")
-            assert isinstance(cursor, zlog.aio.Cursor)
-            async for item in log.read_range(cursor.position, 4):
-                await cursor.commit(item.end)
-            assert (cursor.name, cursor.position, await cursor.lag()) == ("billing", 4, 6)
-            with pytest.raises(zlog.HeldByCursor):
-                await log.trim_to(5)
-            await log.trim_to(5, past_cursors=True)
-            assert (await log.earliest(), await log.tail()) == (5, 10)
-            await cursor.reset("earliest")
-            assert await log.cursors() == [await cursor.state()]
-            await cursor.remove()
-            with pytest.raises(zlog.CursorNotFound):
-                await log.cursor("billing")
-
-    asyncio.run(run())

@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 
 import zlog
-from zlog import DeliveryDiffers, DeliverySuperseded, aio, testing
+from zlog import DeliveryDiffers, DeliverySuperseded, testing
 from zlog._append.deliveries import _writer_id
 from zlog._append.delivery_records import DeliveryKey
 from zlog._base.codes import Code
@@ -23,7 +23,7 @@ from zlog.testing import AT_ONCE, Fate, StoreCall
 from ..conformance import wire
 from ..conformance.stored import door_to, envelope
 from ..support.logs import data_of
-from .delivering import ROWS, deliver, entries_in, shuffled
+from .delivering import ROWS, deliver, entries_in
 from .faulty import Died, FaultyStore, dies_in
 from .planted import remove
 
@@ -58,12 +58,6 @@ def test_a_delivery_is_appended_once_in_order(log: zlog.Log) -> None:
     assert log.deliver(ROWS, source="other", batch=1) == len(ROWS)
     assert log.tail() == 4 * len(ROWS)
     assert list(log.check()) == []
-
-
-def test_with_a_sequencer_it_is_the_same(sequenced: zlog.Log) -> None:
-    assert sequenced.deliver(ROWS, source="query", batch=1) == len(ROWS)
-    assert sequenced.deliver(shuffled(1), source="query", batch=1) == 0
-    assert [item.data for item in sequenced.read_range()] == ROWS  # type: ignore[union-attr]
 
 
 def test_columns_are_delivered_in_rounds(log: zlog.Log) -> None:
@@ -148,18 +142,6 @@ def test_a_source_that_comes_again_has_ids_of_its_own(log: zlog.Log) -> None:
         assert log.deliver(ROWS, source="query", batch=1) == len(ROWS)
         log.forget_source("query")
     assert list(log.check()) == []
-
-
-def test_there_is_an_end_to_sources(memory: zlog.Store) -> None:
-    log = zlog.Log.create(memory, "orders", width=2)
-    for number in range(1024):
-        log.deliveries_done(f"query-{number}", before=0)
-    with pytest.raises(zlog.ZlogError, match="1,024 sources of deliveries already") as caught:
-        log.deliver([b"x"], source="more", batch=0)
-    for way in ("zlog delivery ls", "zlog delivery rm", "sources()", "forget_source(source)"):
-        assert way in caught.value.hint
-    log.forget_source("query-7")
-    assert log.deliver([b"x"], source="more", batch=0) == 1
 
 
 def test_there_is_an_end_to_the_parts_of_a_source(memory: zlog.Store) -> None:
@@ -298,16 +280,3 @@ def test_equal_numbers_are_the_same_batch_and_part(memory: zlog.Store) -> None:
     assert deliver(memory, batch=1, part=0) == len(ROWS)
     assert deliver(memory, batch=True, part=False) == 0
     assert deliver(memory, batch=Number(1), part=Number(0)) == 0
-
-
-async def test_the_other_face_does_the_same(memory: zlog.Store) -> None:
-    zlog.Log.create(memory, "orders", width=3)
-    log = await aio.Log.open(memory, "orders")
-    async with log:
-        assert await log.deliver(ROWS, source="query", batch=1) == len(ROWS)
-        assert await log.deliver(shuffled(1), source="query", batch=1) == 0
-        await log.deliveries_done("query", before=2)
-        (source,) = await log.sources()
-        assert (source.name, source.batch, source.parts) == ("query", 2, 0)
-        with pytest.raises(DeliverySuperseded):
-            await log.deliver(ROWS, source="query", batch=1)

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
 
 import zlog
-from zlog import DeliverySuperseded
+from zlog import DeliverySuperseded, aio, testing
 from zlog._native import messages
+from zlog.testing import AT_ONCE, Fate, StoreCall, run_virtually
 
 from ..support.local_sequencer import LocalSequencer
 from ..support.logs import leave_hole
-from ..support.threads import at_once
 from .delivering import ROWS, deliver, entries_in, shuffled
 from .faulty import Died, FaultyStore, WithoutSequencer, at_method, dies_at, dies_in, loses_first
 from .planted import call, write
-
-UNITS = (1, 4)
 
 pytestmark = pytest.mark.usefixtures("small_rounds")
 
@@ -66,20 +66,6 @@ def test_whoever_repeats_it_after_a_death_finishes_it(served: zlog.Store) -> Non
     assert number > 10
     log = zlog.Log.open(served, "orders")
     assert list(log.check()) == []
-
-
-def test_whoever_repeats_it_may_die_as_well(served: zlog.Store) -> None:
-    zlog.Log.open(served, "orders").append(b"before")
-    for second in range(2, 40, 3):
-        for first in (5, 9, 12):
-            batch = 100 * second + first
-            before = Counter(entries_in(served))
-            for deaths in (first, second):
-                with contextlib.suppress(Died):
-                    deliver(wrapped(served, dies_at(deaths)), shuffled(deaths), batch)
-            deliver(served, ROWS, batch)
-            found = Counter(entries_in(served)) - before
-            assert found == Counter(ROWS), f"died at {first}, then at {second}"
 
 
 @pytest.mark.parametrize("method", ["write", "delivery_begin", "delivery_grant"])
@@ -182,14 +168,6 @@ def test_a_reader_that_fills_what_was_granted_only_moves_it(served: zlog.Store) 
     assert deliver(served) == 0
 
 
-def test_a_reader_may_fill_between_two_attempts(served: zlog.Store) -> None:
-    with pytest.raises(Died):
-        deliver(wrapped(served, dies_at(5)))
-    fill_all(served)
-    deliver(served)
-    assert Counter(entries_in(served)) == Counter(ROWS)
-
-
 def change_width(store: zlog.Store) -> None:
     with zlog.Log.open(store, "orders") as log:
         log.reconfigure(width=5 if log.view.live_stripe.width != 5 else 2)
@@ -239,25 +217,6 @@ def test_no_later_epoch_hands_out_what_was_granted(served: zlog.Store, kind: str
         assert log.tail() > 7
 
 
-def test_two_at_the_same_time_append_each_entry_once(served: zlog.Store) -> None:
-    def attempt(seed: int) -> None:
-        with contextlib.suppress(DeliverySuperseded):
-            deliver(served, shuffled(seed))
-
-    at_once(attempt, 3)
-    deliver(served)
-    assert Counter(entries_in(served)) == Counter(ROWS)
-
-
-def test_parts_are_delivered_at_the_same_time(served: zlog.Store) -> None:
-    def attempt(part: int) -> int:
-        return deliver(served, [b"%d/%d" % (part, i) for i in range(20)], part=part)
-
-    assert at_once(attempt, 4) == [20] * 4
-    wanted = Counter(b"%d/%d" % (part, i) for part in range(4) for i in range(20))
-    assert Counter(entries_in(served)) == wanted
-
-
 def test_another_writer_s_entry_is_not_taken_for_ones_own(memory: zlog.Store) -> None:
     """Without a sequencer a client that was faster may stand where positions were granted."""
     plain = WithoutSequencer(memory)
@@ -300,3 +259,89 @@ def test_one_whose_source_was_forgotten_writes_nothing_more(
     with pytest.raises(DeliverySuperseded, match="its batch is done"):
         deliver(wrapped(served, at_method(method, forget_and_deliver)))
     assert Counter(entries_in(served)) == Counter(ROWS)
+
+
+each_way_to_end = pytest.mark.parametrize("before", [None, 5], ids=["forgotten", "before-5"])
+
+LATE = 60.0
+
+
+def say_done(store: zlog.Store, before: int | None) -> None:
+    with zlog.Log.open(store, "orders") as log:
+        if before is None:
+            log.forget_source("query")
+        else:
+            log.deliveries_done("query", before=before)
+
+
+def comes_again(store: zlog.Store, number: int) -> zlog.Store:
+    """A store that does the delivery_done of this number at once, and much later once more."""
+    calls = itertools.count()
+
+    def fate(call: StoreCall) -> Fate:
+        late = call.method == "delivery_done" and next(calls) == number
+        return Fate(again=LATE) if late else AT_ONCE
+
+    return testing.FaultyStore(store, fate)
+
+
+@each_way_to_end
+@pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_request_that_comes_again_does_nothing(
+    memory: zlog.Store, number: int, known: bool, before: int | None
+) -> None:
+    zlog.Log.create(memory, "orders", width=3)
+    if known:
+        deliver(memory)
+    appended = len(entries_in(memory))
+
+    async def work() -> None:
+        log = await aio.Log.open(memory, "orders")
+        cut_off = await aio.Log.open(comes_again(memory, number), "orders")
+        async with log, cut_off:
+            with contextlib.suppress(zlog.StoreTimeout):
+                if before is None:
+                    await cut_off.forget_source("query", timeout=1)
+                else:
+                    await cut_off.deliveries_done("query", before=before, timeout=1)
+            await log.forget_source("query")
+            assert await log.deliver(ROWS, source="query", batch=1) == len(ROWS)
+            await asyncio.sleep(2 * LATE)
+            assert await log.deliver(shuffled(1), source="query", batch=1) == 0
+
+    run_virtually(work())
+    assert len(entries_in(memory)) == appended + len(ROWS)
+
+
+@each_way_to_end
+def test_one_that_was_stopped_before_it_says_so_does_nothing(
+    memory: zlog.Store, before: int | None
+) -> None:
+    """It has seen a source that was forgotten since, and has come again."""
+    zlog.Log.create(memory, "orders", width=3)
+    deliver(memory)
+
+    def come_again() -> None:
+        zlog.Log.open(memory, "orders").forget_source("query")
+        assert deliver(memory) == len(ROWS)
+
+    stopped = FaultyStore(memory, at_method("delivery_done", come_again, 2))
+    say_done(stopped, before)
+    assert deliver(memory) == 0
+    assert Counter(entries_in(memory)) == Counter([*ROWS, *ROWS])
+
+
+@each_way_to_end
+def test_sources_may_come_meanwhile(memory: zlog.Store, before: int | None) -> None:
+    """Others, or this one, so that it is not the next one any more."""
+    log = zlog.Log.create(memory, "orders", width=3)
+    others = iter(["a", "b", "query", "c"])
+
+    def come() -> None:
+        log.deliver([b"x"], source=next(others), batch=0)
+
+    busy = FaultyStore(memory, lambda _, method: come() if method == "delivery_done" else None)
+    say_done(busy, before)
+    found = {each.name: each.batch for each in log.sources()}
+    assert found.get("query") == before

@@ -54,13 +54,8 @@ def test_a_closed_log_is_of_no_use(memory: zlog.Store, use: str, shared: bool) -
     [
         lambda log: log.append(b"late"),
         lambda log: log.append(b"late", timeout=1),
-        lambda log: log.append_many([b"late"]),
-        lambda log: log.read(0),
-        lambda log: anext(log.read_range()),
         lambda log: anext(log.follow()),
         lambda log: log.tail(),
-        lambda log: log.trim_to(1),
-        lambda log: log.stat(),
     ],
 )
 async def test_a_closed_log_of_asyncio(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import threading
 import time
@@ -13,7 +12,7 @@ import pytest
 
 import zlog
 import zlog.aio
-from zlog import Entry, FindingKind, Gap, GapKind
+from zlog import Entry, Gap, GapKind
 
 from ..support.logs import after_first_grant, data_of, leave_hole, new_epoch
 from .faulty import FaultyStore
@@ -67,18 +66,6 @@ def test_a_reader_may_leave_holes_alone(sequenced: zlog.Log) -> None:
     assert gap[:3] == (hole, hole + 1, GapKind.FILLED)
 
 
-def test_a_writer_whose_position_was_filled_goes_behind_its_successors(sequenced: zlog.Log) -> None:
-    """The order within a batch is kept but for what a reader filled."""
-
-    def fill_the_second(position: int) -> None:
-        with zlog.Log.open(sequenced.store, "orders") as other:
-            other.fill(position + 1)
-
-    after_first_grant(sequenced, fill_the_second)
-    assert sequenced.append_many([b"a", b"b", b"c"]) == [0, 3, 2]
-    assert data_of(sequenced.read_range()) == [b"a", b"c", b"b"]
-
-
 def test_a_fill_is_content_with_an_entry_that_is_trimmed_meanwhile(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders")
     log.append_many([b"a", b"b"])
@@ -91,38 +78,6 @@ def test_a_fill_is_content_with_an_entry_that_is_trimmed_meanwhile(memory: zlog.
     other.fill(0)
     with pytest.raises(zlog.AlreadyWritten, match="position 1 of log 'orders' holds an entry"):
         other.fill(1)
-
-
-def test_readers_and_writers_agree_on_every_position(sequenced: zlog.Log) -> None:
-    """Fillers race with writers at the tail: either wins, and all readers see the same."""
-    store = sequenced.store
-    acknowledged: dict[int, bytes] = {}
-    stop = threading.Event()
-
-    def write(name: int) -> None:
-        with zlog.Log.open(store, "orders") as log:
-            for i in range(60):
-                data = b"%d.%d" % (name, i)
-                acknowledged[log.append(data)] = data
-
-    def fill() -> None:
-        with zlog.Log.open(store, "orders") as log:
-            while not stop.is_set():
-                with contextlib.suppress(zlog.AlreadyWritten, zlog.BeyondTail):
-                    log.fill(max(0, log.tail(checked=False) - 1))
-
-    filler = threading.Thread(target=fill)
-    writers = [threading.Thread(target=write, args=(name,)) for name in range(4)]
-    for thread in [filler, *writers]:
-        thread.start()
-    for thread in writers:
-        thread.join()
-    stop.set()
-    filler.join()
-    views = [list(zlog.Log.open(store, "orders").read_range(hole_timeout=0)) for _ in range(2)]
-    assert views[0] == views[1]
-    assert {i.position: i.data for i in views[0] if isinstance(i, Entry)} == acknowledged
-    assert len(acknowledged) == 240
 
 
 def test_a_follower_waits_at_a_hole_that_it_may_not_fill(sequenced: zlog.Log) -> None:
@@ -143,15 +98,6 @@ def test_a_grant_is_for_one_epoch(sequenced: zlog.Log) -> None:
     assert new_epoch(sequenced).epoch > epoch
     assert sequenced.append(b"b") in (hole, hole + 1)
     assert data_of(sequenced.read_range()) == [b"a", b"b"]
-
-
-def test_an_audit_tells_of_holes_that_stay(sequenced: zlog.Log) -> None:
-    first = leave_hole(sequenced, 6)
-    sequenced.append(b"x")
-    (finding,) = sequenced.check()
-    assert finding.kind is FindingKind.HOLE
-    assert finding.positions == range(first, first + 6)
-    assert not finding.serious
 
 
 READERS: dict[str, Callable[[zlog.Log], Iterator[zlog.Entry | Gap]]] = {

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 
 import pytest
 
 import zlog
-from zlog import Entry, Gap, GapKind
+from zlog import Gap, GapKind
 
 from ..support.logs import data_of
-from ..support.threads import at_once
+from .faulty import WithoutSequencer
 
 UNITS = (1, 4)
 
@@ -163,18 +164,6 @@ def test_a_log_exists_once(store: zlog.Store) -> None:
         zlog.Log.open(store, "order")
 
 
-def test_many_creators_make_one_log(store: zlog.Store) -> None:
-    def create(_: int) -> str:
-        try:
-            zlog.Log.create(store, "orders", width=2).append(b"mine")
-        except zlog.LogExists:
-            return "exists"
-        return "made"
-
-    assert sorted(at_once(create, 6)) == ["exists"] * 5 + ["made"]
-    assert data_of(zlog.Log.open(store, "orders").read_range()) == [b"mine"]
-
-
 def test_a_removed_log_is_gone_and_its_name_is_free(store: zlog.Store, log: zlog.Log) -> None:
     log.append_many([b"old"] * 10)
     zlog.Log.remove(store, "orders")
@@ -193,11 +182,6 @@ def test_a_removed_log_is_gone_and_its_name_is_free(store: zlog.Store, log: zlog
     assert data_of(again.read_range()) == [b"new"]
 
 
-def test_options_travel_with_the_log(store: zlog.Store) -> None:
-    zlog.Log.create(store, "orders", options={"owner": "billing", "ü": "ä"})
-    assert dict(zlog.Log.open(store, "orders").view.options) == {"owner": "billing", "ü": "ä"}
-
-
 def test_opening_and_reading_leave_the_view_alone(store: zlog.Store, log: zlog.Log) -> None:
     log.append_many([b"a", b"b"])
     epoch = zlog.Log.open(store, "orders").view.epoch
@@ -211,22 +195,6 @@ def test_opening_and_reading_leave_the_view_alone(store: zlog.Store, log: zlog.L
     assert log.view.epoch == epoch
 
 
-def test_threads_share_a_handle(log: zlog.Log) -> None:
-    positions: list[int] = []
-
-    def work() -> None:
-        for i in range(50):
-            positions.append(log.append(b"%d" % i))
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(positions) == list(range(400))
-    assert all(isinstance(item, Entry) for item in log.read_range())
-
-
 def test_follow_yields_what_comes(log: zlog.Log) -> None:
     log.append(b"before")
     follower = log.follow()
@@ -237,8 +205,32 @@ def test_follow_yields_what_comes(log: zlog.Log) -> None:
     writer.join()
 
 
-def test_a_sound_log_has_no_findings(log: zlog.Log) -> None:
-    log.append_many([b"%d" % i for i in range(50)])
-    log.trim(3)
-    log.trim_to(2)
-    assert list(log.check()) == []
+@pytest.fixture
+def slow(store: zlog.Store) -> Iterator[zlog.Log]:
+    with zlog.Log.create(WithoutSequencer(store), "orders", width=4, hole_timeout=0.05) as log:
+        yield log
+
+
+def test_the_view_names_nobody(slow: zlog.Log) -> None:
+    assert slow.view.sequencer == ""
+    assert slow.append(b"a") == 0
+    assert slow.append_many([b"b", b"c"]) == [1, 2]
+    assert slow.tail() == 3
+    assert slow.view.sequencer == ""
+
+
+def test_a_follower_without_a_sequencer_polls(slow: zlog.Log) -> None:
+    follower = slow.follow()
+    timer = threading.Timer(0.1, lambda: slow.append_many([b"x", b"y"]))
+    timer.start()
+    assert [next(follower).position for _ in range(2)] == [0, 1]
+    timer.join()
+
+
+def test_a_writer_takes_the_sequencer_that_its_store_shares(
+    store: zlog.Store, slow: zlog.Log
+) -> None:
+    assert slow.append(b"slow") == 0
+    with zlog.Log.open(store, "orders") as quick:
+        assert quick.append(b"quick") == 1
+        assert quick.view.sequencer == ("" if store.sequencer() is None else "store:")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import hmac
+import os
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -13,12 +14,11 @@ import pytest
 
 import zlog
 from zlog._append.same_id import AppendId, compare
-from zlog._base.codes import State
 from zlog._base.io import deadline_of
 from zlog._base.mac import Key
 from zlog._io import drive
-from zlog._native import messages, replies
-from zlog._native.replies import MacKey, decode_read
+from zlog._native import messages
+from zlog._native.replies import decode_read
 from zlog._native.writes import encode_write
 
 from ..support.logs import after_first_grant, data_of, fill_at, new_epoch
@@ -127,24 +127,6 @@ def test_what_is_written_at_a_reserved_position_finds_itself_there(one: zlog.Log
     put_instead(one, {position: b"R" + stored(one, position)[1:]})
     with pytest.raises(zlog.ForgedEntry):
         one.write(position, b"reserved")
-
-
-def test_the_same_for_asyncio(log: zlog.Log) -> None:
-    async def run() -> None:
-        async with zlog.aio.Log.open(log.store, "orders", mac_key=lambda: KEY) as opened:
-            assert sorted(await asyncio.gather(*(opened.append(b"x") for _ in range(50)))) == [
-                *range(50)
-            ]
-            assert [each.data async for each in opened.read_range()] == [b"x"] * 50
-            async with await opened.writer("ann") as writer:
-                assert await asyncio.gather(*(writer.append(b"y") for _ in range(9))) == [
-                    *range(50, 59)
-                ]
-        with pytest.raises(zlog.WrongKey):
-            await zlog.aio.Log.open(log.store, "orders", mac_key=OTHER_KEY)
-
-    asyncio.run(run())
-    assert data_of(log.read_range()) == [b"x"] * 50 + [b"y"] * 9
 
 
 def test_an_exclusive_writer_makes_them_and_recovers(log: zlog.Log) -> None:
@@ -382,26 +364,46 @@ def test_the_limit_of_an_entry_is_about_its_data(memory: zlog.Store) -> None:
         log.append(bytes(100))
 
 
-def test_another_log_of_the_same_name_and_key_has_other_macs(memory: zlog.Store) -> None:
-    found = set()
-    for name in ("a", "a", "b"):
-        with zlog.Log.create(memory, name, width=1, mac_key=KEY) as log:
-            log.append(b"entry")
-            found.add(stored(log, 0))
-        zlog.Log.remove(memory, name)
-    assert len(found) == 3
+def test_a_key_comes_from_bytes_a_file_or_a_function(one: zlog.Log, tmp_path: Path) -> None:
+    one.append(b"entry")
+    path = tmp_path / "key"
+    path.write_bytes(KEY)
+    for key in (KEY, bytearray(KEY), path, lambda: KEY):
+        with zlog.Log.open(one.store, "orders", mac_key=key) as log:  # type: ignore[arg-type]
+            assert log.read(0).data == b"entry"
+    for key, error in (
+        (b"x" * 15, ValueError),
+        (b"x" * 4097, ValueError),
+        (lambda: b"", ValueError),
+        (lambda: "text" * 8, TypeError),
+        ("text" * 8, TypeError),
+        (tmp_path / "missing", OSError),
+    ):
+        with pytest.raises(error) as failure:
+            zlog.Log.open(one.store, "orders", mac_key=key)  # type: ignore[arg-type]
+        assert "text" not in str(failure.value)
+        assert "xxxx" not in str(failure.value)
 
 
-def test_the_states_of_single_positions(one: zlog.Log) -> None:
-    """A reply that is decoded with a key says FORGED, and gives no data; without, it gives none."""
-    one.append_many([b"a", b"b"])
-    put_instead(one, {1: b"B" + stored(one, 1)[1:]})
-    ref = one.view.object_of(0)
-    request = messages.read(one.view.epoch, True, 1 << 20, ref.spacing.packed, [0, 1])
-    _, reply = one.store.execute(ref.name, "read", request)
-    mac = one._client.layout.macs.key
-    told = decode_read(reply, [0, 1], mac)
-    assert [told.state(i) for i in range(2)] == [State.WRITTEN, replies.FORGED]
-    assert [told.data(i) for i in range(2)] == [b"a", b""]
-    keyless = decode_read(reply, [0, 1], MacKey(None))
-    assert [(keyless.state(i), keyless.data(i)) for i in range(2)] == [(State.WRITTEN, b"")] * 2
+def test_a_key_is_shown_nowhere(one: zlog.Log) -> None:
+    text = b"not to be seen, whatever happens"
+    with zlog.Log.create(one.store, "hidden", mac_key=text) as log:
+        client = log._client
+        key, mac = client.options.key, client.layout.macs.key
+        assert key is not None
+        shown = [repr(each) for each in (log, key, mac, client.options, log.view, vars(client))]
+        assert "not to be seen" not in "".join(shown)
+        for secret in (key, mac, client.options):
+            with pytest.raises(TypeError, match="pickled"):
+                pickle.dumps(secret)
+        assert text not in log.view.encode()
+
+
+def test_a_machine_without_openssl_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(_: bytes) -> None:
+        raise RuntimeError("there is no libcrypto.so.3 of OpenSSL")
+
+    monkeypatch.setattr("zlog._base.mac.MacKey", missing)
+    with pytest.raises(zlog.ZlogError, match="libcrypto") as failure:
+        Key(os.urandom(32)).of_log("orders", 1)
+    assert "OpenSSL" in failure.value.hint

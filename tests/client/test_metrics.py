@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 
@@ -64,20 +63,6 @@ def test_conflicts_and_failures_are_counted(store: zlog.Store, registry: Collect
         with pytest.raises(zlog.AppendRefused):
             other.append(b"refused")
         assert value(registry, "append_failures_total", error="AppendRefused") == 1
-
-
-async def test_an_asyncio_handle_is_counted_alike(
-    store: zlog.Store, registry: CollectorRegistry
-) -> None:
-    async with zlog.aio.Log.create(store, "metered", width=1) as log:
-        await asyncio.gather(*(log.append(b"%d" % n) for n in range(50)))
-        assert [item async for item in log.read_range()]
-    assert value(registry, "appended_entries_total") == 50
-    assert value(registry, "append_round_entries_sum") == 50
-    assert 1 <= value(registry, "append_seconds_count") < 50
-    writes = value(registry, "calls_total", method="write", result="ok")
-    assert writes == value(registry, "append_seconds_count")
-    assert value(registry, "calls_total", method="read", result="ok") >= 1
 
 
 def test_spans_of_appends_and_reads(store: zlog.Store, monkeypatch: pytest.MonkeyPatch) -> None:

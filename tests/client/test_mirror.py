@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +21,6 @@ from ..support.logs import data_of, fill_at, leave_hole, write_at
 from .faulty import Died, FaultyStore, dies_in, each_death
 from .transfers import exported, imported, mirrored, varied
 
-UNITS = (1, 4)
 ENTRIES = [b"%d" % number for number in range(100)]
 
 
@@ -32,13 +30,6 @@ def source(memory: zlog.Store) -> Iterator[zlog.Log]:
     with zlog.Log.create(memory, "orders", width=3, options={"team": "a"}) as log:
         log.append_many(ENTRIES)
         yield log
-
-
-@pytest.fixture
-def target() -> Iterator[zlog.Store]:
-    """Another store."""
-    with zlog.connect("mem://") as opened:
-        yield opened
 
 
 def test_a_mirror_is_the_same_on_every_host(store: zlog.Store, tmp_path: Path) -> None:
@@ -77,38 +68,6 @@ def test_it_takes_no_appends_and_is_read_as_any_log(source: zlog.Log, target: zl
 async def append_in_a_loop(store: zlog.Store) -> None:
     async with aio.Log.open(store, "copy") as log:
         await log.append(b"x")
-
-
-def test_it_goes_on_where_it_stopped(source: zlog.Log, target: zlog.Store) -> None:
-    for number in range(5):
-        source.append_many([b"more %d" % number] * number)
-        assert mirrored(source, target, "copy") == source.tail()
-    assert exported(zlog.Log.open(target, "copy")) == exported(source)
-
-
-def test_it_follows(source: zlog.Log, target: zlog.Store) -> None:
-    """Appends, holes, changes of width and trims of the source, while it is copied."""
-    stop = threading.Event()
-
-    def work() -> None:
-        for number in itertools.count():
-            source.append_many([b"%d" % number] * (number % 50 + 1))
-            if number % 20 == 7:
-                leave_hole(source)
-            if number % 40 == 31:
-                source.reconfigure(width=number // 40 % 4 + 1)
-            if stop.wait(0.002):
-                return
-
-    writer = threading.Thread(target=work)
-    log = zlog.Log.open(source.store, "orders", hole_timeout=0.01)
-    writer.start()
-    tails = [*itertools.islice(zlog.mirror_log(log, target, "copy", follow=True), 60)]
-    stop.set()
-    writer.join()
-    assert tails == sorted(tails)
-    assert mirrored(log, target, "copy") == source.tail()
-    assert [*zlog.Log.open(target, "copy").read_range()] == [*source.read_range()]
 
 
 def test_a_follower_is_told_that_it_waits(source: zlog.Log, target: zlog.Store) -> None:
@@ -157,16 +116,6 @@ def test_a_mirror_that_dies_goes_on() -> None:
         ):
             mirrored(log, store, "copy")
             assert exported(zlog.Log.open(store, "copy")) == export, f"died at {number}"
-
-
-def test_two_that_copy_at_once_do_no_harm(source: zlog.Log, target: zlog.Store) -> None:
-    logs = [zlog.Log.open(source.store, "orders") for _ in range(2)]
-    one, other = (zlog.mirror_log(log, target, "copy") for log in logs)
-    for _ in range(5):
-        source.append_many(ENTRIES)
-    for tail, _ in itertools.zip_longest(one, other):
-        assert tail is not None
-    assert exported(zlog.Log.open(target, "copy")) == exported(source, end=600)
 
 
 def test_a_mirror_whose_layout_changes(source: zlog.Log, target: zlog.Store) -> None:
@@ -277,16 +226,6 @@ def test_a_promoted_mirror_takes_appends(source: zlog.Log, target: zlog.Store) -
     assert source.append(b"x") == 100
 
 
-def test_asyncio_promotes_too(source: zlog.Log, target: zlog.Store) -> None:
-    async def promote() -> int:
-        async with aio.Log.open(target, "copy") as log:
-            await log.promote()
-            return await log.append(b"own")
-
-    mirrored(source, target, "copy")
-    assert asyncio.run(promote()) == 100
-
-
 def test_promotion_leaves_no_entry_behind_one_that_is_missing(
     source: zlog.Log, target: zlog.Store
 ) -> None:
@@ -338,18 +277,6 @@ def test_promotion_that_dies_is_finished_by_the_next(source: zlog.Log) -> None:
         gap = items[-2]
         assert isinstance(gap, Gap), f"died at {number}"
         assert (gap.end, gap.kind) == (end, GapKind.TRIMMED)
-
-
-def test_copying_stops_where_promotion_begins(source: zlog.Log, target: zlog.Store) -> None:
-    mirroring = zlog.mirror_log(source, target, "copy", follow=True)
-    assert next(mirroring) == 0
-    assert next(mirroring) == 100
-    copy = zlog.Log.open(target, "copy")
-    copy.promote()
-    source.append_many([b"later"] * 3)
-    with pytest.raises(CopyDiffers, match="is not a mirror"):
-        next(mirroring)
-    assert copy.append(b"own") == 100
 
 
 def test_its_mark_is_not_to_be_set_by_hand(source: zlog.Log, target: zlog.Store) -> None:

@@ -51,13 +51,6 @@ def source(memory: zlog.Store) -> Iterator[Source]:
         yield Source(log)
 
 
-@pytest.fixture
-def target() -> Iterator[zlog.Store]:
-    """Another store."""
-    with zlog.connect("mem://") as opened:
-        yield opened
-
-
 def promote(store: zlog.Store) -> None:
     zlog.Log.open(store, "copy").promote()
 

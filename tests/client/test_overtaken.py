@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Callable, Iterator
 
 import pytest
 
 import zlog
-from zlog import Entry, Gap, GapKind, aio
+from zlog import Entry, Gap, GapKind
 from zlog._base.io import deadline_of
 from zlog._catalog.head import Head
 from zlog._io import BlockingIo, drive
@@ -22,7 +20,7 @@ UNITS = (1, 4)
 WINDOW = 16
 WINDOWS_AHEAD = 2
 ENTRIES = 200
-READERS = ("range", "follow", "columns", "aio-range", "aio-follow", "aio-columns")
+READERS = ("range", "follow", "columns")
 
 Item = Entry | Gap
 Seen = Callable[[Item], object]
@@ -65,8 +63,6 @@ def rows(columns: zlog.Columns) -> list[Item]:
 
 def read(log: zlog.Log, how: str, seen: Seen, hole_timeout: float | None = None) -> list[Item]:
     """Read a log from its first position to its tail; tells of each item as it is delivered."""
-    if how.startswith("aio-"):
-        return asyncio.run(read_aio(log, how.removeprefix("aio-"), seen, hole_timeout))
     if how == "columns":
         windows = log.read_columns(hole_timeout=hole_timeout)
         items: Iterator[Item] = (item for window in windows for item in rows(window))
@@ -79,29 +75,6 @@ def read(log: zlog.Log, how: str, seen: Seen, hole_timeout: float | None = None)
         seen(item)
         if how == "follow" and item.end >= ENTRIES:
             break
-    return found
-
-
-async def read_aio(
-    log: zlog.Log, how: str, seen: Seen, hole_timeout: float | None = None
-) -> list[Item]:
-    """The same with asyncio, on a handle of its own."""
-    found: list[Item] = []
-    async with await aio.Log.open(log.store, "orders") as opened:
-        opened._client.layout.view = log.view  # as old as the other handle's
-        if how == "columns":
-            async for window in opened.read_columns(hole_timeout=hole_timeout):
-                for item in rows(window):
-                    found.append(item)
-                    seen(item)
-            return found
-        start = opened.read_range if how == "range" else opened.follow
-        async with contextlib.aclosing(start(hole_timeout=hole_timeout)) as items:  # type: ignore[type-var]
-            async for item in items:
-                found.append(item)
-                seen(item)
-                if how == "follow" and item.end >= ENTRIES:
-                    break
     return found
 
 

@@ -109,12 +109,6 @@ def test_what_is_gone_is_not_known(store: zlog.Store) -> None:
         ]
 
 
-async def test_asyncio_has_the_same(store: zlog.Store) -> None:
-    with in_many_states(store, width=2, unit=4) as log:
-        async with zlog.aio.Log.open(store, "orders") as same:
-            assert await same.position_map(10, 290, cells=9) == log.position_map(10, 290, cells=9)
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     trims=st.sets(st.integers(0, 599), max_size=40),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import itertools
 import shutil
 import threading
@@ -14,9 +15,12 @@ from pathlib import Path
 import pytest
 
 import zlog
-from zlog import Entry, Gap, GapKind, aio
+import zlog.aio
+from zlog import Entry, Gap, GapKind
+from zlog._base.codes import READING_METHODS
 
-from ..support.logs import leave_hole
+from ..conformance.messages import METHODS
+from ..support.logs import leave_hole, write_at
 from .faulty import Died, FaultyStore, dies_at
 
 ENTRIES = [b"%d" % number for number in range(20)]
@@ -118,17 +122,15 @@ WRITES: dict[str, Callable[[zlog.Log], object]] = {
     "trim": lambda log: log.trim(1),
     "trim_to": lambda log: log.trim_to(5),
     "reconfigure": lambda log: log.reconfigure(width=2),
+    "roll": lambda log: log.roll(),
+    "read_only": lambda log: log.read_only(),
+    "set_retention": lambda log: log.set_retention(zlog.Retention(entries=5)),
+    "writer": lambda log: log.writer(),
     "cursor": lambda log: log.cursor("new", create="earliest"),
     "commit": lambda log: log.cursor("billing").commit(6),
     "remove": lambda log: zlog.Log.remove(log.store, "orders"),
     "create": lambda log: zlog.Log.create(log.store, "others"),
-    "aio": lambda log: asyncio.run(append_in_a_loop(log)),
 }
-
-
-async def append_in_a_loop(log: zlog.Log) -> None:
-    async with aio.Log.open(log.store, "orders") as opened:
-        await opened.append(b"x")
 
 
 @pytest.mark.parametrize("name", WRITES)
@@ -155,3 +157,72 @@ def test_a_copy_of_a_log_whose_layout_was_changing_is_read(
         assert log.tail() == 21
         items = [*log.read_range()]
         assert [item.data for item in items if isinstance(item, Entry)] == ENTRIES[:3] + ENTRIES[4:]
+
+
+def test_every_other_method_is_refused(store: zlog.Store) -> None:
+    looked_at = zlog.ReadOnlyStore(store)
+    assert isinstance(looked_at, zlog.Store)
+    for method in METHODS:
+        code, _ = looked_at.execute("zlog.nothing", method, b"")
+        assert (code == -errno.EROFS) == (method not in READING_METHODS), method
+
+
+def test_reading_methods_change_nothing_on_any_host() -> None:
+    """What the table of the class calls so, its hosts hold to: such a method can't write."""
+    assert {"read", "verify", "max_position", "view_read", "count"} <= READING_METHODS < {*METHODS}
+    assert not {"seal", "write", "fill", "trim", "tail_raise", "epoch_next"} & READING_METHODS
+
+
+def test_changes_are_refused(memory: zlog.Store) -> None:
+    with zlog.Log.create(memory, "orders", width=4) as log:
+        log.append_many(ENTRIES)
+        log.cursor("billing", create=5)
+        with zlog.Log.open(zlog.ReadOnlyStore(memory), "orders", timeout=5) as looked_at:
+            for change in WRITES.values():
+                with pytest.raises(zlog.StoreReadOnly):
+                    change(looked_at)
+        assert log.append(b"more") == len(ENTRIES)
+        assert len(log.views()) == 1
+        assert zlog.Log.list(memory) == ["orders"]
+
+
+def test_holes_are_reported_and_stay(store: zlog.Store) -> None:
+    with zlog.Log.create(store, "orders", width=2, unit=1) as log:
+        log.append(b"a")
+        leave_hole(log)
+        assert write_at(log, 2) == 0
+        with zlog.Log.open(zlog.ReadOnlyStore(store), "orders") as looked_at:
+            items = [*looked_at.read_range(hole_timeout=0)]
+            assert items[1][:3] == (1, 2, GapKind.UNWRITTEN)
+            assert isinstance(items[0], Entry)
+            assert isinstance(items[2], Entry)
+        assert isinstance([*log.read_range(hole_timeout=0.01)][1], Gap)
+
+
+@pytest.mark.parametrize("tags", [None, ["kept"]])
+async def test_a_follower_tells_of_a_hole_and_goes_on(
+    store: zlog.Store, tags: list[str] | None
+) -> None:
+    async with zlog.aio.Log.create(store, "orders", width=2) as log:
+        await log.append(b"0", tags=["kept"])
+        await asyncio.to_thread(_write_behind_a_hole, store)
+        async with zlog.aio.Log.open(zlog.ReadOnlyStore(store), "orders") as looked_at:
+            seen: list[Entry | Gap] = []
+
+            async def follow() -> None:
+                async for item in looked_at.follow(tags=tags, hole_timeout=0.01):
+                    seen.append(item)
+                    if isinstance(item, Entry) and item.data == b"1":
+                        return
+
+            following = asyncio.create_task(follow())
+            await log.append(b"1", tags=["kept"])
+            await asyncio.wait_for(following, 20)
+    (hole,) = [item for item in seen if isinstance(item, Gap)]
+    assert (hole.kind, hole.position, hole.end) == (GapKind.UNWRITTEN, 1, 2)
+
+
+def _write_behind_a_hole(store: zlog.Store) -> None:
+    with zlog.Log.open(store, "orders") as log:
+        assert leave_hole(log) == 1
+        assert write_at(log, 2) == 0  # a log without a sequencer would use the hole else

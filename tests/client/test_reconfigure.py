@@ -35,7 +35,7 @@ def index_of(store: zlog.Store, log: zlog.Log) -> tuple[list[Stripe], list[tuple
     return archived, drive(head.loose_stripes(log_id, deadline))[1]
 
 
-def change_width(log: zlog.Log) -> None:
+def test_the_width_changes_and_everything_stays_where_it_is(log: zlog.Log) -> None:
     expected: list[bytes] = []
     for width in (4, 16, 8, 1):
         view = log.reconfigure(width=width)
@@ -57,14 +57,6 @@ def change_width(log: zlog.Log) -> None:
     assert (stat.stripes, stat.objects, stat.entries, stat.width) == (4, 29, 200, 1)
 
 
-def test_the_width_changes_and_everything_stays_where_it_is(log: zlog.Log) -> None:
-    change_width(log)
-
-
-def test_the_width_changes_under_a_sequencer(sequenced: zlog.Log) -> None:
-    change_width(sequenced)
-
-
 def test_what_is_so_already_changes_nothing(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=4, options={"owner": "shop"})
     epoch = log.view.epoch
@@ -84,10 +76,6 @@ def test_a_stripe_ends_on_demand(log: zlog.Log) -> None:
     assert [stripe.start for stripe in log.stripes()] == [0, 10, 20, 30]
     assert data(log) == expected
     assert list(log.check()) == []
-
-
-def test_a_stripe_ends_on_demand_under_a_sequencer(sequenced: zlog.Log) -> None:
-    test_a_stripe_ends_on_demand(sequenced)
 
 
 async def test_of_two_that_end_a_stripe_at_once_one_does(memory: zlog.Store) -> None:
@@ -174,7 +162,9 @@ def small(memory: zlog.Store) -> Iterator[zlog.Log]:
         yield log
 
 
-def fill_stripes(log: zlog.Log) -> None:
+@pytest.mark.usefixtures("eager")
+def test_a_full_stripe_ends_by_itself(sequenced: zlog.Log) -> None:
+    log = sequenced
     log.reconfigure(stripe_records=5)
     written = [b"%d" % i for i in range(200)]
     positions = [log.append(each) for each in written]
@@ -185,16 +175,6 @@ def fill_stripes(log: zlog.Log) -> None:
     assert list(log.check()) == []
     for p, each in enumerate(written):
         assert log.read(p).data == each
-
-
-@pytest.mark.usefixtures("eager")
-def test_a_full_stripe_ends_by_itself(log: zlog.Log) -> None:
-    fill_stripes(log)
-
-
-@pytest.mark.usefixtures("eager")
-def test_a_full_stripe_ends_under_a_sequencer(sequenced: zlog.Log) -> None:
-    fill_stripes(sequenced)
 
 
 @pytest.mark.usefixtures("eager")
@@ -258,18 +238,6 @@ def test_a_trim_removes_the_objects_of_whole_stripes(memory: zlog.Store, small: 
     gap, *rest = stale.read_range()
     assert gap == zlog.Gap(0, len(written), zlog.GapKind.TRIMMED)
     assert rest == [reader.read(len(written))]
-
-
-@pytest.mark.usefixtures("eager")
-def test_removal_leaves_no_object_of_any_stripe(memory: zlog.Store, small: zlog.Log) -> None:
-    while len(index_of(memory, small)[0]) < 5:
-        small.append(b"x")
-    archived, _ = index_of(memory, small)
-    view = small.view
-    zlog.Log.remove(memory, "orders")
-    for stripe in (*archived, *view.stripes):
-        for ref in objects_of("orders", view.log_id, stripe):
-            assert not exists(memory, ref.name)
 
 
 @pytest.mark.usefixtures("eager")

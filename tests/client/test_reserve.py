@@ -7,14 +7,11 @@ from collections.abc import Callable
 import pytest
 
 import zlog
-from zlog import GapKind, aio
+from zlog import GapKind
 
 from ..support.local_sequencer import LocalSequencer
 from ..support.logs import new_epoch
-from ..support.threads import at_once
 from .faulty import FaultyStore
-
-UNITS = (1, 4)
 
 
 def contents(log: zlog.Log) -> list[bytes | str]:
@@ -37,29 +34,6 @@ def test_reserved_positions_are_written_later_in_any_order(sequenced: zlog.Log) 
         sequenced.write(position, b"at %d" % position)
     assert contents(sequenced) == [b"before", b"at 1", b"at 2", b"at 3", b"after"]
     assert list(sequenced.check()) == []
-
-
-def test_another_handle_writes_what_this_one_has_reserved(sequenced: zlog.Log) -> None:
-    with zlog.Log.open(sequenced.store, "orders") as other:
-        for position in sequenced.reserve(5):
-            other.write(position, b"%d" % position)
-    assert contents(sequenced) == [b"%d" % position for position in range(5)]
-
-
-def test_what_many_reserve_is_their_own(sequenced: zlog.Log) -> None:
-    def work(number: int) -> list[int]:
-        mine: list[int] = []
-        with zlog.Log.open(sequenced.store, "orders") as log:
-            for count in range(1, 8):
-                reserved = log.reserve(count)
-                mine += [*reserved, log.append(b"between")]
-                for position in reserved:
-                    log.write(position, b"%d" % number)
-        return mine
-
-    positions = [each for mine in at_once(work, 4) for each in mine]
-    assert sorted(positions) == [*range(len(positions))]
-    assert "unwritten" not in contents(sequenced)
 
 
 def test_a_reservation_that_is_not_used_is_a_hole_until_a_reader_fills_it(
@@ -201,13 +175,3 @@ def test_a_stripe_that_reserved_writes_fill_ends(memory: zlog.Store) -> None:
             log.write(position, b"data")
         assert len(log.stripes()) > 3
         assert contents(log) == [b"data"] * 20
-
-
-async def test_the_same_for_asyncio(memory: zlog.Store) -> None:
-    async with aio.Log.create(memory, "orders") as log:
-        (position,) = await log.reserve()
-        assert await log.append(b"after") == 1
-        await log.write(position, b"reserved")
-        assert (await log.read(position)).data == b"reserved"
-        with pytest.raises(zlog.BeyondTail):
-            await log.write(2, b"data")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,15 +10,10 @@ import pytest
 import zlog
 import zlog.aio
 from zlog import Retention
-from zlog._base.codes import OBJECT_TAIL_MAX, Code
 
 from ..conformance.stored import HEADER, MemoryDoor, door_to
-from ..support.logs import fill_at, leave_hole, raise_tail
-from . import planted
 from .clocks import set_clocks
 from .faulty import Died, FaultyStore, at_method, dies_at
-
-UNITS = (1, 4)
 
 
 def append_at(log: zlog.Log, *seconds: float) -> None:
@@ -93,31 +87,6 @@ def test_the_newest_entries_stay(log: zlog.Log) -> None:
         log.set_retention(Retention(entries=entries))
         assert log.apply_retention() == first
     assert log.stat().entries == 0
-
-
-def test_only_entries_count_and_no_positions(sequenced: zlog.Log) -> None:
-    """Neither a fill, a hole, what was trimmed, nor a tail that was raised."""
-    log = sequenced
-    log.append_many([b"x"] * 10)
-    first = leave_hole(log, 20)
-    log.fill(first + 3)
-    log.append_many([b"x"] * 10)
-    log.trim(2)
-    log.reserve(50)
-    log.tail()
-    for entries, point in ((19, 0), (18, 1), (17, 2), (16, 4), (12, 8), (10, 10), (9, 31), (0, 40)):
-        log.set_retention(Retention(entries=entries))
-        assert log.apply_retention() == point, entries
-
-
-def test_a_raised_tail_and_a_far_fill_trim_nothing(log: zlog.Log) -> None:
-    log.append_many([b"x"] * 10)
-    log.set_retention(Retention(entries=10, bytes=10))
-    assert raise_tail(log, OBJECT_TAIL_MAX) == Code.OK
-    assert fill_at(log, [OBJECT_TAIL_MAX]) == Code.OK
-    assert log.apply_retention() == 0
-    log.append(b"y")
-    assert log.apply_retention() == 1
 
 
 def test_the_newest_bytes_stay(log: zlog.Log) -> None:
@@ -241,47 +210,6 @@ def test_an_object_whose_header_is_lost_holds_nothing_else_back(
         assert not door.load(second).attrs
 
 
-def test_the_strictest_limit_counts(log: zlog.Log) -> None:
-    append_at(log, *range(10))
-    set_clocks(log, 10)
-    for retention, first in (
-        (Retention(age=8.5, entries=9, bytes=1000), 1),
-        (Retention(age=9.0, entries=6, bytes=1000), 4),
-        (Retention(age=9.0, entries=6, bytes=20), 5),  # four bytes each
-        (Retention(age=9.0, entries=6, bytes=5), 8),
-    ):
-        log.set_retention(retention)
-        assert log.apply_retention() == first
-    set_clocks(log, 20)
-    assert log.apply_retention() == 10
-
-
-@pytest.mark.parametrize("limit", [Retention(age=60.0), Retention(bytes=20)])
-def test_what_is_about_to_be_written_is_kept(log: zlog.Log, limit: Retention) -> None:
-    """Its positions were handed out, so they lie below the tail, behind entries that may go."""
-    append_at(log, *range(10))
-    log.set_retention(limit)
-    first = leave_hole(log, 200)
-    assert first == 10
-    for second in (100, 170):
-        set_clocks(log, second)
-        log.apply_retention()
-    planted.write(log, first, b"w" * 16, 0, b"fresh")
-    assert log.earliest() in (5, 10)
-    assert log.read(first).data == b"fresh"
-
-
-def test_no_cursor_is_passed(log: zlog.Log) -> None:
-    log.append_many([b"x"] * 100)
-    slow, slower = log.cursor("slow", create=40), log.cursor("slower", create=20)
-    log.set_retention(Retention(entries=10))
-    assert log.apply_retention() == 20
-    slower.remove()
-    assert log.apply_retention() == 40
-    slow.commit(95)
-    assert log.apply_retention() == 90
-
-
 def test_a_cursor_that_a_trim_was_told_to_pass_holds_the_next_one(log: zlog.Log) -> None:
     log.append_many([b"x"] * 100)
     log.cursor("slow", create=10)
@@ -353,17 +281,6 @@ def test_appends_go_on_while_the_settings_change(sequenced: zlog.Log) -> None:
         other.set_retention(Retention(entries=5))
     assert sequenced.append(b"after") == 20
     assert sequenced.apply_retention() == 16
-
-
-def test_the_same_for_asyncio(store: zlog.Store) -> None:
-    async def run() -> None:
-        async with await zlog.aio.Log.create(store, "orders") as log:
-            await log.append_many([b"x"] * 20)
-            await log.set_retention(Retention(entries=5))
-            assert log.retention == Retention(entries=5)
-            assert await log.apply_retention() == 15
-
-    asyncio.run(run())
 
 
 def test_whole_stripes_are_counted_exactly_and_removed(memory: zlog.Store) -> None:

@@ -10,18 +10,17 @@ import pytest
 
 import zlog
 from zlog import Retention, RetentionReport
-from zlog._base.codes import COUNT_RECORDS_MAX, OBJECT_TAIL_MAX, RETENTION_BYTES_MAX, Code
+from zlog._base.codes import COUNT_RECORDS_MAX, RETENTION_BYTES_MAX
 from zlog._native import messages
 from zlog._trim.age import Mark, Watch, _Base
 from zlog.environment import SteadyTime
 
-from ..support.logs import fill_at, leave_hole, new_epoch, raise_tail
+from ..support.logs import leave_hole
 from . import planted
-from .clocks import NOW, set_clocks
+from .clocks import set_clocks
 from .faulty import FaultyStore, at_method
 from .transfers import mirrored
 
-UNITS = (1, 4)
 DAY = 86400.0
 YEAR = 365 * DAY
 
@@ -69,18 +68,6 @@ def test_an_age_of_nothing_and_one_before_all_times(log: zlog.Log) -> None:
     assert round_at(log, 1e9 + 1) == 2
 
 
-@pytest.mark.parametrize("share", [10, 2, 1])
-def test_writers_in_1970_have_nothing_trimmed(log: zlog.Log, share: int) -> None:
-    """All is minutes old, and the limit is seven days."""
-    log.set_retention(Retention(age=7 * DAY))
-    for second in range(60):
-        set_clocks(log, second, wall=-NOW if second % share == 0 else None)
-        log.append(b"fresh")
-        if second % 20 == 10:
-            assert round_at(log, second) == 0
-    assert [round_at(log, second) for second in (60, 120, 180)] == [0, 0, 0]
-
-
 def test_a_clock_ten_years_ahead_for_one_round_has_nothing_trimmed(
     log: zlog.Log, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -93,21 +80,6 @@ def test_a_clock_ten_years_ahead_for_one_round_has_nothing_trimmed(
     assert "so nothing was trimmed by age" in caplog.text
     assert round_at(log, 180) == 0
     assert [round_at(log, 240), log.retention_report().doubt] == [0, ""]
-
-
-def test_a_machine_that_was_never_right_has_nothing_trimmed(log: zlog.Log) -> None:
-    log.set_retention(Retention(age=7 * DAY))
-    append_at(log, *range(20))
-    for number in range(5):
-        assert round_at(log, 60.0 * number, wall=number * YEAR) == 0
-
-
-def test_what_is_old_goes_wherever_the_clocks_are_that_agree(log: zlog.Log) -> None:
-    log.set_retention(Retention(age=DAY))
-    set_clocks(log, 0, wall=-NOW)
-    log.append(b"of 1970, all machines say")
-    assert round_at(log, 1, wall=1 - NOW) == 0
-    assert round_at(log, DAY + 1, wall=DAY + 1 - NOW) == 1
 
 
 @pytest.mark.parametrize(
@@ -167,58 +139,12 @@ def test_time_is_counted_over_machines_and_their_starts(log: zlog.Log) -> None:
     assert round_at(log, 119, machine="one") == 1
 
 
-def test_a_machine_counts_no_time_from_before_the_mark_of_another(log: zlog.Log) -> None:
-    log.set_retention(Retention(age=100.0))
-    append_at(log, 0)
-    assert round_at(log, 1, machine="one") == 0
-    set_clocks(log, 500)
-    log.append(b"young")
-    assert round_at(log, 7000, wall=500, machine="another") == 0
-    assert round_at(log, 501, machine="one") == 0
-
-
 def test_a_clock_that_stood_still_or_went_back_adds_nothing(log: zlog.Log) -> None:
     log.set_retention(Retention(age=100.0))
     append_at(log, 0)
     assert [round_at(log, second, wall=9) for second in (1000, 1000, 10, 109)] == [0, 0, 0, 0]
     assert round_at(log, 1099, wall=9) == 0
     assert round_at(log, 1100, wall=9) == 1
-
-
-def test_a_raised_tail_makes_nothing_older(log: zlog.Log) -> None:
-    """Entries that come later, below it, are as young as they are."""
-    append_at(log, *range(3))
-    log.set_retention(Retention(age=100.0))
-    assert raise_tail(log, OBJECT_TAIL_MAX) == Code.OK
-    assert round_at(log, 10) == 0
-    set_clocks(log, 20)
-    position = log.append(b"later")
-    assert [round_at(log, second) for second in (30, 112)] == [0, 3]
-    assert round_at(log, 129) <= position
-    assert log.read(position).data == b"later"
-
-
-def test_a_far_fill_makes_nothing_older(log: zlog.Log) -> None:
-    append_at(log, *range(3))
-    log.set_retention(Retention(age=100.0))
-    assert fill_at(log, [OBJECT_TAIL_MAX]) == Code.OK
-    assert round_at(log, 10) == 0
-    planted.write(log, 3, b"w" * 16, 0, b"later, below the fill")
-    assert round_at(log, 111) == 3
-    assert log.read(3).data == b"later, below the fill"
-
-
-def test_what_is_written_late_to_a_position_is_as_young_as_it_is(sequenced: zlog.Log) -> None:
-    log = sequenced
-    log.set_retention(Retention(age=1000.0))
-    append_at(log, 0)
-    hole = leave_hole(log)
-    append_at(log, 1, 2)
-    assert round_at(log, 3) == 0
-    planted.write(log, hole, b"w" * 16, 0, b"late")
-    assert round_at(log, 10) == 0
-    assert round_at(log, 1005) == hole
-    assert log.read(hole).data == b"late"
 
 
 def test_a_hole_in_the_way_is_filled_in_the_end(sequenced: zlog.Log) -> None:
@@ -233,19 +159,6 @@ def test_a_hole_in_the_way_is_filled_in_the_end(sequenced: zlog.Log) -> None:
     assert round_at(log, 12) == 0  # in the way for a 128th of the limit
     assert [item.kind for item in log.read_range(hole, hole + 1)] == [zlog.GapKind.FILLED]
     assert round_at(log, 1012) == hole + 7
-
-
-def test_stripes_and_views_change_and_come_to_an_end(memory: zlog.Store) -> None:
-    with zlog.Log.create(memory, "orders", width=2, stripe_records=4) as log:
-        log.set_retention(Retention(age=100.0))
-        for second in range(0, 300, 2):
-            append_at(log, second)
-            if second % 50 == 0:
-                log.reconfigure(width=1 + second // 50)
-                new_epoch(log)
-            first = round_at(log, second)
-            assert max(0, second - 106) // 2 <= first <= max(0, second - 98) // 2
-        assert log.stat().stripes < 20
 
 
 def test_cursors_and_trims_and_damage_are_respected(log: zlog.Log) -> None:

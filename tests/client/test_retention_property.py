@@ -24,7 +24,6 @@ from ..support.logs import fill_at, leave_hole, new_epoch, raise_tail
 from . import planted
 from .clocks import set_clocks
 
-UNITS = (1, 4)
 YEAR = 365 * 86400.0
 SPANS = st.sampled_from([0.0, 0.5, 1.0, 3.0, 10.0, 60.0, 1000.0, 7 * 86400.0])
 SECONDS = st.sampled_from([0.0, 0.3, 1.0, 5.0, 30.0, 400.0, 86400.0])

@@ -32,6 +32,14 @@ HELLO = FRAME.pack(Kind.HELLO, 0, 0, 0, 1, 0)
 
 
 @pytest.fixture
+def single(plain: zlog.Store) -> Iterator[LocalSequencer]:
+    """A sequencer that has one place for clients."""
+    running = LocalSequencer(plain, limits=Limits(connections_max=1))
+    yield running
+    running.stop()
+
+
+@pytest.fixture
 def narrow(plain: zlog.Store) -> Iterator[LocalSequencer]:
     """A sequencer that has two places for the clients of one host."""
     running = LocalSequencer(plain, limits=Limits(connections_per_address_max=2))
@@ -150,58 +158,49 @@ def served(store: zlog.Store, sequencer: LocalSequencer) -> zlog.Log:
 
 
 def test_a_sequencer_that_has_no_room_is_waited_for_and_keeps_its_logs(
-    plain: zlog.Store, caplog: pytest.LogCaptureFixture
+    plain: zlog.Store, single: LocalSequencer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sequencer = LocalSequencer(plain, limits=Limits(connections_max=1))
-    try:
-        log = served(plain, sequencer)
-        before = zlog.Log.open(plain, "orders").view
-        with crowd(sequencer.address):
-            with pytest.raises(zlog.SequencerBusy, match="too many connections") as told:
-                log.append(b"in vain", timeout=1.0)
-            assert told.value.retryable
-            assert "--connections-per-address" in told.value.hint
-            assert "'orders' waits until its sequencer has room" in caplog.text
-            assert log.read(0).data == b"first"
-            assert log.tail() == 1
-            done: list[int] = []
-            patient = threading.Thread(target=lambda: done.append(log.append(b"second")))
-            patient.start()
-            time.sleep(0.5)  # longer than a sequencer may be out of reach
-            assert not done
-        patient.join(10)
-        assert done == [1]
-        assert zlog.Log.open(plain, "orders").view == before
-    finally:
-        sequencer.stop()
-
-
-def test_a_sealed_log_waits_until_its_sequencer_has_room(plain: zlog.Store) -> None:
-    """The sequencer is to finish what a client left that died, and is not sent away for others."""
-    sequencer = LocalSequencer(plain, limits=Limits(connections_max=1))
-    try:
-        log = served(plain, sequencer)
-        io = BlockingIo(plain)
-        deadline = deadline_of(io, 10)
-        epoch, _ = drive(Head(io, "orders").epoch_next(deadline))
-        assert drive(seal(io, log.view.objects(), epoch, deadline, start=0)) is not None
-        with crowd(sequencer.address), pytest.raises(zlog.StaleEpoch, match="no newer view"):
-            log.read(0, timeout=1.5)
+    log = served(plain, single)
+    before = zlog.Log.open(plain, "orders").view
+    with crowd(single.address):
+        with pytest.raises(zlog.SequencerBusy, match="too many connections") as told:
+            log.append(b"in vain", timeout=1.0)
+        assert told.value.retryable
+        assert "--connections-per-address" in told.value.hint
+        assert "'orders' waits until its sequencer has room" in caplog.text
         assert log.read(0).data == b"first"
-        assert log.view.sequencer == sequencer.address
-        assert log.view.epoch > epoch
-    finally:
-        sequencer.stop()
+        assert log.tail() == 1
+        done: list[int] = []
+        patient = threading.Thread(target=lambda: done.append(log.append(b"second")))
+        patient.start()
+        time.sleep(0.5)  # longer than a sequencer may be out of reach
+        assert not done
+    patient.join(10)
+    assert done == [1]
+    assert zlog.Log.open(plain, "orders").view == before
+
+
+def test_a_sealed_log_waits_until_its_sequencer_has_room(
+    plain: zlog.Store, single: LocalSequencer
+) -> None:
+    """The sequencer is to finish what a client left that died, and is not sent away for others."""
+    log = served(plain, single)
+    io = BlockingIo(plain)
+    deadline = deadline_of(io, 10)
+    epoch, _ = drive(Head(io, "orders").epoch_next(deadline))
+    assert drive(seal(io, log.view.objects(), epoch, deadline, start=0)) is not None
+    with crowd(single.address), pytest.raises(zlog.StaleEpoch, match="no newer view"):
+        log.read(0, timeout=1.5)
+    assert log.read(0).data == b"first"
+    assert log.view.sequencer == single.address
+    assert log.view.epoch > epoch
 
 
 def test_a_log_without_a_sequencer_does_not_wait_for_one_that_has_no_room(
     plain: zlog.Store,
+    single: LocalSequencer,
 ) -> None:
-    sequencer = LocalSequencer(plain, limits=Limits(connections_max=1))
-    try:
-        with crowd(sequencer.address):
-            log = zlog.Log.create(plain, "orders", sequencer_timeout=0.3)
-            assert log.append(b"first", timeout=5) == 0
-            assert log.view.sequencer == ""
-    finally:
-        sequencer.stop()
+    with crowd(single.address):
+        log = zlog.Log.create(plain, "orders", sequencer_timeout=0.3)
+        assert log.append(b"first", timeout=5) == 0
+        assert log.view.sequencer == ""

@@ -8,7 +8,10 @@ from itertools import pairwise
 import pytest
 
 import zlog
-from zlog import aio
+from zlog._base.deadline import Deadline
+from zlog._catalog.head import Head
+from zlog._io import BlockingIo, drive
+from zlog._layout.stripe_index import StripeIndex
 from zlog.view import STRIPES_MAX, Stripe
 
 UNITS = (1, 4)
@@ -71,15 +74,32 @@ def test_a_range_at_a_glance(rolled: zlog.Log) -> None:
     assert stat.tail == STRIPES * LENGTH
 
 
-async def test_in_asyncio(memory: zlog.Store, rolled: zlog.Log) -> None:
-    async with aio.Log.open(memory, rolled.name) as log:
-        assert await log.stripes() == rolled.stripes()
-        assert spans(await log.stripes(3, 9)) == [(0, 4), (4, 8), (8, 12)]
-        assert (await log.stat(0, 1)).entries == LENGTH
-
-
 @pytest.mark.parametrize(("start", "end"), [(-1, None), (0.5, None), (0, "9")])
 def test_what_is_no_range(rolled: zlog.Log, start: int, end: int | None) -> None:
     for call in (rolled.stripes, rolled.stat):
         with pytest.raises((TypeError, ValueError)):
             call(start, end)
+
+
+class Overtaken(StripeIndex):
+    """One whose pages are gone at once: another thread, which knew of none, has stored its own."""
+
+    @property  # type: ignore[override]
+    def _known(self) -> tuple[()]:
+        return ()
+
+    @_known.setter
+    def _known(self, _: object) -> None:
+        pass
+
+
+def test_what_another_thread_stores_does_not_hide_what_was_found(memory: zlog.Store) -> None:
+    log = zlog.Log.create(memory, "orders", width=1)
+    for number in range(34):
+        log.append(b"%d" % number)
+        log.reconfigure(width=2 - number % 2)
+    index = Overtaken(Head(BlockingIo(memory), "orders"), log.view.log_id)
+    found = drive(index.look_up(0, Deadline(10)))
+    assert found is not None
+    assert (found.start, found.end) == (0, 1)
+    assert drive(index.look_up(40, Deadline(10))) is None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 import zlog
@@ -17,7 +15,6 @@ from ..support.local_sequencer import LocalSequencer
 from ..support.logs import leave_hole, write_at
 from .faulty import FaultyStore, WithoutSequencer, at_method
 
-UNITS = (1, 4)
 WIDTH = 3
 
 
@@ -153,39 +150,6 @@ def test_the_tail_of_a_removed_log_makes_no_holes_in_a_new_one(
     new.reconfigure(width=2)
     assert new.tail() == 0
     assert new.append(b"first") == 0
-
-
-def test_a_tail_never_goes_back_while_the_layout_changes(memory: zlog.Store, log: zlog.Log) -> None:
-    """Readers compare notes while positions are taken, lost and handed out again."""
-    stop = threading.Event()
-    shown = 0
-    lock = threading.Lock()
-    wrong: list[tuple[int, int]] = []
-
-    def look() -> None:
-        nonlocal shown
-        with zlog.Log.open(memory, "orders") as reader:
-            while not stop.is_set():
-                with lock:
-                    before = shown
-                tail = reader.tail()
-                if tail < before:
-                    wrong.append((before, tail))
-                with lock:
-                    shown = max(shown, tail)
-
-    readers = [threading.Thread(target=look) for _ in range(3)]
-    for reader in readers:
-        reader.start()
-    for number in range(40):
-        leave_hole(log, 1 + number % 5)
-        if number % 4 == 0:
-            change(memory)
-        log.append(b"x")
-    stop.set()
-    for reader in readers:
-        reader.join()
-    assert wrong == []
 
 
 def test_a_view_is_in_after_the_seals_only(memory: zlog.Store, log: zlog.Log) -> None:

@@ -1,13 +1,24 @@
-"""Time-outs: seconds, None for no limit, and the handle's own where a call is given none."""
+"""Time-outs: their values, what is given up then, and what is said of a full store."""
 
 from __future__ import annotations
+
+import asyncio
+import errno
+import json
+from collections.abc import Sequence
 
 import pytest
 
 import zlog
-from zlog import aio
+import zlog.aio
+from zlog._base.deadline import Deadline
+from zlog._base.io import TIMED_OUT, Call, Reply
+from zlog._base.pool_full import full_pool
+from zlog._io import AsyncioIo, BlockingIo, drive
+from zlog._native.completions import CompletionQueue
+from zlog._native.local import MemoryStore
 from zlog.store import RequestPayload
-from zlog.testing import AT_ONCE, Fate, FaultyStore, run_virtually
+from zlog.testing import AT_ONCE, Fate, FaultyStore
 
 from .faulty import WithoutSequencer
 
@@ -41,21 +52,6 @@ def test_none_is_no_limit_and_what_is_not_given_is_the_handles_own(memory: zlog.
                 assert all(each is not None and most - 1 < each <= most for each in store.seconds)
 
 
-def test_the_same_for_asyncio(memory: zlog.Store) -> None:
-    store = FaultyStore(memory)
-
-    async def work() -> None:
-        async with aio.Log.create(store, "orders", timeout=1) as log:
-            store.plan = lambda _: Fate(20, 20)
-            for timeout in (..., 2.0):
-                for call in (log.tail(timeout=timeout), log.append(b"late", timeout=timeout)):
-                    with pytest.raises(zlog.StoreTimeout):
-                        await call
-            assert await log.append(b"x", timeout=None) < await log.tail(timeout=None)
-
-    run_virtually(work())
-
-
 def test_a_hole_is_never_filled_where_its_time_never_comes(memory: zlog.Store) -> None:
     store = FaultyStore(memory)
     with zlog.Log.create(store, "orders", width=2, hole_timeout=0) as log:
@@ -67,3 +63,124 @@ def test_a_hole_is_never_filled_where_its_time_never_comes(memory: zlog.Store) -
             (gap,) = log.read_range(hole_timeout=timeout)
             assert isinstance(gap, zlog.Gap)
             assert gap.kind.value == kind
+
+
+CALLS = [Call(name, "stat", b"") for name in ("answered", "silent")]
+
+
+class Silent(MemoryStore):
+    """A store that carries nothing out, and answers for some objects only."""
+
+    def __init__(self) -> None:
+        self.given_up = 0
+
+    def submit(  # type: ignore[override]  # a stand-in
+        self, queue: CompletionQueue, token: int, calls: Sequence[tuple[str, str, bytes]]
+    ) -> Silent:
+        for number, (name, _, _) in enumerate(calls, token):
+            if name == "answered":
+                queue.put(number, 0, b"done")
+        return self
+
+    def give_up(self) -> None:
+        self.given_up += 1
+
+
+@pytest.fixture
+def store() -> Silent:
+    return Silent()
+
+
+def test_a_thread_whose_time_is_over(store: Silent) -> None:
+    replies = drive(BlockingIo(store).execute(CALLS, Deadline(0.05)))
+    assert replies == [Reply(0, b"done"), TIMED_OUT]
+    assert store.given_up == 1
+
+
+async def test_a_task_whose_time_is_over(store: Silent) -> None:
+    io = AsyncioIo(store)
+    assert await io.execute(CALLS, Deadline(0.05)) == [Reply(0, b"done"), TIMED_OUT]
+    assert store.given_up == 1
+    await io.close()
+
+
+async def test_a_task_that_is_cancelled(store: Silent) -> None:
+    io = AsyncioIo(store)
+    with pytest.raises(asyncio.TimeoutError):
+        await asyncio.wait_for(io.execute(CALLS, Deadline(None)), 0.05)
+    assert store.given_up == 1
+    await io.close()
+
+
+def test_nothing_is_given_up_that_was_answered(store: Silent) -> None:
+    async def ask() -> None:
+        io = AsyncioIo(store)
+        await io.execute(CALLS[:1], Deadline(5))
+        await io.close()
+
+    asyncio.run(ask())
+    drive(BlockingIo(store).start(CALLS[:1]).finish(Deadline(5)))
+    assert store.given_up == 0
+
+
+def health(*messages: str) -> dict[str, object]:
+    detail = [{"message": message} for message in messages]
+    return {"status": "HEALTH_ERR", "checks": {"POOL_FULL": {"detail": detail}}}
+
+
+class FullStore(FaultyStore):
+    """Takes no entries, and has a monitor that knows why."""
+
+    def __init__(self, store: zlog.Store, answer: tuple[int, bytes]) -> None:
+        super().__init__(store)
+        self.pool = "logs"
+        self._answer = answer
+
+    def execute(
+        self, object: str, method: str, payload: bytes, timeout: float | None = None
+    ) -> tuple[int, bytes]:
+        if method == "write":
+            return -errno.ETIMEDOUT, b""
+        return super().execute(object, method, payload, timeout)
+
+    def ask_monitor(self, queue: CompletionQueue, token: int, command: str) -> None:
+        assert json.loads(command) == {"prefix": "health", "detail": "detail", "format": "json"}
+        queue.put(token, *self._answer)
+
+
+OTHER_FULL = health("pool 'other' is full (no space)")
+FULL = health("pool 'other' is full (no space)", "pool 'logs' is full (running out of quota)")
+
+
+def test_a_writer_is_told_that_the_store_is_full(memory: zlog.Store) -> None:
+    zlog.Log.create(memory, "orders")
+    log = zlog.Log.open(FullStore(memory, (0, json.dumps(FULL).encode())), "orders")
+    with pytest.raises(zlog.StoreTimeout, match=r"pool 'logs' is full \(running out") as raised:
+        log.append(b"x")
+    assert "zlog trim" in raised.value.hint
+    assert raised.value.positions == (None,)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (0, json.dumps(OTHER_FULL).encode()),
+        (0, b'{"status": "HEALTH_OK", "checks": {}}'),
+        (0, b"\xff"),
+        (0, b"[]"),
+        (-errno.ETIMEDOUT, b""),
+        (-errno.EOPNOTSUPP, b""),
+    ],
+)
+def test_without_a_reason_it_is_a_time_out(memory: zlog.Store, answer: tuple[int, bytes]) -> None:
+    zlog.Log.create(memory, "orders")
+    log = zlog.Log.open(FullStore(memory, answer), "orders")
+    with pytest.raises(zlog.StoreTimeout) as raised:
+        log.append(b"x")
+    assert "full" not in str(raised.value)
+    assert raised.value.hint == zlog.StoreTimeout.hint
+
+
+def test_only_the_own_pool_counts() -> None:
+    assert full_pool(health("pool 'logs2' is full (no space)"), "logs") == ""
+    assert full_pool(FULL, "other") == "pool 'other' is full (no space)"

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import pytest
 
 import zlog
-from zlog._base.codes import Code
-from zlog._base.deadline import Deadline
-from zlog._base.io import Call, Reply
-from zlog._io import BlockingIo
+from zlog._base.io import Call
 from zlog._native.local import MemoryStore
 from zlog.limits import UNIT_DEFAULT, UNIT_MAX
 
-from ..conformance.wire import frame, u64
 from ..support.logs import data_of
 from ..support.stores import PLAIN
+from .faulty import older_class
 
 SEAL_VERSION, STRIPE_VERSION = 3, 2  # those that know units
 Refuses = Callable[[Call], bool]
@@ -85,24 +82,6 @@ def rows(columns: zlog.Columns) -> Iterator[memoryview]:
         yield columns.data[columns.offsets[i] : columns.offsets[i + 1]]
 
 
-@pytest.fixture
-def older(monkeypatch: pytest.MonkeyPatch) -> Callable[[Refuses], None]:
-    """Objects whose class knows no units, and says so in its way."""
-
-    def be_older(refuses: Refuses) -> None:
-        execute = BlockingIo.execute
-
-        async def answer(io: BlockingIo, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
-            rest = [call for call in calls if not refuses(call)]
-            replies = iter(await execute(io, rest, deadline) if rest else [])
-            too_new = Reply(Code.REQUEST_TOO_NEW, frame(u64(SEAL_VERSION)))
-            return [too_new if refuses(call) else next(replies) for call in calls]
-
-        monkeypatch.setattr(BlockingIo, "execute", answer)
-
-    return be_older
-
-
 def makes_units(call: Call) -> bool:
     """Where a new stripe comes; those that there are lie elsewhere."""
     if call.method != "seal":
@@ -128,9 +107,9 @@ REFUSALS = [makes_units, makes_units_of_the_second, proposes_units]
 @pytest.mark.parametrize("refuses", REFUSALS)
 @pytest.mark.parametrize("said", [None, 4])
 def test_beside_older_classes_a_log_is_made_without_units(
-    memory: zlog.Store, older: Callable[[Refuses], None], refuses: Refuses, said: int | None
+    memory: zlog.Store, monkeypatch: pytest.MonkeyPatch, refuses: Refuses, said: int | None
 ) -> None:
-    older(refuses)
+    older_class(monkeypatch, SEAL_VERSION, refuses)
     with zlog.Log.create(memory, "orders", width=3, unit=said) as log:
         assert log.view.live_stripe.spacing == (3, 1)
         log.append_many([b"%d" % i for i in range(9)])
@@ -145,7 +124,7 @@ def test_beside_older_classes_a_log_is_made_without_units(
 )
 def test_beside_older_classes_a_new_stripe_has_no_units(
     memory: zlog.Store,
-    older: Callable[[Refuses], None],
+    monkeypatch: pytest.MonkeyPatch,
     refuses: Refuses,
     change: Callable[[zlog.Log], object],
 ) -> None:
@@ -154,7 +133,7 @@ def test_beside_older_classes_a_new_stripe_has_no_units(
         memory, "orders", width=3, unit=1 if refuses is proposes_units else 4
     ) as log:
         log.append_many([b"%d" % i for i in range(9)])
-        older(refuses)
+        older_class(monkeypatch, SEAL_VERSION, refuses)
         change(log)
         assert log.view.live_stripe.unit == 1
         log.append_many([b"%d" % i for i in range(9, 18)])

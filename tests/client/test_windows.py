@@ -15,7 +15,6 @@ import zlog
 from zlog import Entry
 from zlog._read.prefetch import WINDOW_BYTES
 
-UNITS = (1, 4)
 READ = """
     import pathlib, sys, zlog
     with zlog.connect(sys.argv[1]) as store, zlog.Log.open(store, "orders") as log:

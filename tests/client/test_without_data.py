@@ -7,13 +7,12 @@ import random
 import pytest
 
 import zlog
-from zlog import Columns, GapKind, aio
+from zlog import Columns, GapKind
 
 from ..support.logs import leave_hole
 from ..support.metered import MeteredStore
 from . import planted
 
-UNITS = (1, 4)
 KEY = b"a key of the log's own"
 TAGS = ("even", "odd")
 ROW_BYTES_MAX = 60
@@ -97,19 +96,6 @@ def test_holes_are_settled_without_data_too(sequenced: zlog.Log, older: bool) ->
     assert told(windows)[0] == [p for p in range(log.tail()) if not gap.position <= p < gap.end]
 
 
-def test_the_bytes_of_replies_do_not_grow_with_the_data(store: zlog.Store) -> None:
-    metered = MeteredStore(store)
-    log = zlog.Log.create(metered, "orders", width=2)
-    log.append_many([b"x" * 1_024] * 4_000)
-    counted = []
-    for with_data in (True, False):
-        metered.read_bytes = 0
-        assert sum(map(len, log.read_columns(with_data=with_data))) == 4_000
-        counted.append(metered.read_bytes)
-    assert counted[0] > 4_000 * 1_024
-    assert counted[1] < 4_000 * ROW_BYTES_MAX
-
-
 @pytest.mark.parametrize("older", [False, True])
 def test_more_than_a_reply_with_data_may_hold(memory: zlog.Store, older: bool) -> None:
     metered = MeteredStore(memory, older=older)
@@ -141,13 +127,3 @@ def test_damaged_and_forged_data_is_not_noticed(
         )
         positions, *_, gaps = told([*same.read_columns(tags=tags, with_data=False)])
         assert (positions, gaps) == ([0, 1, 2, 4] if tags else [0, 1, 2, 3, 4], {})
-
-
-async def test_asyncio_has_it_too(memory: zlog.Store) -> None:
-    zlog.Log.create(memory, "orders", width=3).append_many(LARGE)
-    metered = MeteredStore(memory)
-    async with await aio.Log.open(metered, "orders") as log:
-        found = [columns async for columns in log.read_columns(with_data=False)]
-    check_no_data(found)
-    assert told(found)[0] == [*range(len(LARGE))]
-    assert metered.read_bytes < len(LARGE) * ROW_BYTES_MAX
