@@ -45,11 +45,6 @@ def test_the_short_help_of_each_command_fits_its_line() -> None:
     assert "..." not in lists
 
 
-def test_a_word_that_is_no_position(inside: Inside) -> None:
-    for name in ("fill", "trim"):
-        assert "'abc' is not a valid position." in inside(name, "orders", "abc").err
-
-
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
@@ -125,10 +120,6 @@ def test_global_options_stand_before_or_behind_the_command(cli: Cli, url: str) -
     del cli.environment["ZLOG_STORE"]
     assert cli.ok("--store", url, "ls") == b"orders\n"
     assert cli.ok("ls", "--timeout", "5", "--store", url) == b"orders\n"
-
-
-def test_the_environment_names_the_store(cli: Cli) -> None:
-    assert cli.ok("ls") == b"orders\n"
 
 
 @pytest.mark.parametrize(

@@ -122,12 +122,3 @@ def test_fill_and_trim(inside: Inside, orders: zlog.Log) -> None:
         "trimmed",
         "filled",
     ]
-
-
-@pytest.mark.parametrize(
-    "words", [["fill", "orders", "0"], ["trim", "orders", "0"], ["trim", "orders", "--to", "1"]]
-)
-def test_beyond_the_tail_nothing_is_filled_or_trimmed(inside: Inside, words: list[str]) -> None:
-    result = inside(*words)
-    assert result.code == 1
-    assert "the tail of log 'orders' is 0" in result.err

@@ -92,18 +92,6 @@ def test_the_exporter_tells_what_the_store_holds(cli: Cli) -> None:
     lint(text)
 
 
-def test_to_look_changes_nothing(cli: Cli) -> None:
-    with zlog.connect(cli.url) as store, zlog.Log.create(store, "sales") as log:
-        log.append(b"entry")
-        epoch = log.stat().epoch
-    with exporting(cli, "--interval", "0.1") as where:
-        first = scrape(where)[1]["zlog_store_looked_timestamp_seconds", ()]
-        wait_until(
-            lambda: scrape(where)[1]["zlog_store_looked_timestamp_seconds", ()] > first + 0.3
-        )
-    assert json.loads(cli.ok("info", "sales", "--json"))["epoch"] == epoch
-
-
 def test_a_new_log_is_in_the_next_look(cli: Cli) -> None:
     cli.ok("create", "an-old-one")
     with exporting(cli, "--interval", "0.1") as where:

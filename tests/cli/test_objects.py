@@ -275,16 +275,3 @@ def test_a_command_whose_lock_is_lost_is_ended(cli: Cli, orders: zlog.Log, tmp_p
         assert b"lock 'nightly' was lost" in process.stderr.read()
         assert int((tmp_path / "token").read_text()) == token < held.token
         held.check()
-
-
-@pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
-def test_on_ceph(store_url: str) -> None:
-    cli = Cli(store_url)
-    cli.ok("create", "orders")
-    cli.ok("objects", "put", "orders", "limits", "a", "[1]")
-    assert cli.ok("objects", "get", "orders", "limits", "a") == b"[1]\n"
-    assert int(cli.ok(*lock(WAITS))) > 0
-    assert cli.ok("objects", "ls", "orders").splitlines() == [
-        b"limits   map   1",
-        b"nightly  lock  -",
-    ]

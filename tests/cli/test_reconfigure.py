@@ -90,7 +90,3 @@ def test_what_can_not_be_is_a_usage_error(
     epoch = orders.view.epoch
     assert inside("reconfigure", "orders", *wrong).code == 2
     assert zlog.Log.open(orders.store, "orders").view.epoch == epoch
-
-
-def test_a_log_that_is_not_there_is_said_so(inside: Inside) -> None:
-    assert inside("reconfigure", "nobody", "--width", "2").code == 3

@@ -1,4 +1,4 @@
-"""The same session at the command line, on the embedded store and on a real cluster."""
+"""Stores at the command line: a session on a cluster, embedded stores, and what is no store."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import zlog
+
 from .conftest import Cli, Inside
 
 LINES = b"".join(
@@ -16,7 +18,7 @@ LINES = b"".join(
 )
 
 
-@pytest.mark.parametrize("store_url", ["embedded", "ceph-memstore"], indirect=True)
+@pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
 def test_the_life_of_a_log(store_url: str) -> None:
     cli = Cli(store_url)
     cli.ok("create", "app", "--width", "8")
@@ -37,18 +39,6 @@ def test_the_life_of_a_log(store_url: str) -> None:
     cli.ok("rm", "app", "--yes")
     assert cli.ok("ls") == b""
     assert cli("read", "app").code == 3
-
-
-@pytest.mark.parametrize("store_url", ["embedded", "ceph-memstore"], indirect=True)
-def test_following_another_process(store_url: str) -> None:
-    cli = Cli(store_url)
-    cli.ok("create", "app")
-    with cli.start("tail", "app", "--follow", "--since-start") as follower:
-        for number in range(3):
-            cli.ok("append", "app", stdin=b"line %d\n" % number)
-            assert follower.stdout.readline() == b"line %d\n" % number
-        follower.stdout.close()
-        assert follower.wait(20) == 141
 
 
 def test_a_store_that_is_only_read(tmp_path: Path) -> None:
@@ -75,10 +65,9 @@ def test_a_store_that_is_only_read(tmp_path: Path) -> None:
 
 def test_a_store_gives_space_back(tmp_path: Path) -> None:
     cli = Cli((tmp_path / "store").as_uri())
-    cli.ok("create", "app")
-    for _ in range(20):
-        cli.ok("append", "app", stdin=LINES)
-    cli.ok("trim", "app", "--to", "39990")
+    with zlog.connect(cli.url) as store, zlog.Log.create(store, "app") as log:
+        log.append_many(LINES.splitlines() * 20)
+        log.trim_to(39990)
     before = (tmp_path / "store" / "data.mdb").stat().st_size
     cli.ok("store", "compact")
     assert (tmp_path / "store" / "data.mdb").stat().st_size < before / 2

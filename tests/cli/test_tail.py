@@ -56,17 +56,6 @@ def test_following_prints_entries_as_they_come(cli: Cli, twelve: zlog.Log) -> No
         assert end(process) == (130, b"")
 
 
-def test_following_from_the_start_catches_up_first(cli: Cli, orders: zlog.Log) -> None:
-    orders.append_many([b"%d" % i for i in range(5000)])
-    with cli.start("tail", "orders", "--since-start", "-f", "--format", r"%p=%s\n") as process:
-        assert [read_line(process) for _ in range(5000)] == [
-            b"%d=%d\n" % (i, i) for i in range(5000)
-        ]
-        orders.append(b"new")
-        assert read_line(process) == b"5000=new\n"
-        assert end(process) == (130, b"")
-
-
 def test_following_starts_before_there_is_anything(cli: Cli, orders: zlog.Log) -> None:
     with cli.start("tail", "orders", "-F", "--json") as process:
         orders.append(b"first")

@@ -51,17 +51,6 @@ def test_a_part_of_a_log(cli: Cli, there: Cli) -> None:
     assert there.ok("read", "copy") == LINES
 
 
-def test_a_truncated_export(cli: Cli, there: Cli) -> None:
-    cli.ok("append", "orders", stdin=LINES)
-    export = cli.ok("export", "orders")
-    result = there("import", "copy", stdin=export[:-1])
-    assert result.code == 1
-    assert "it is truncated; it is sound up to position 500" in result.err
-    assert there("append", "copy", stdin=b"x\n").code == 8
-    there.ok("import", "copy", stdin=export)
-    assert there.ok("read", "copy") == LINES
-
-
 @pytest.mark.parametrize(
     ("bounds", "said"),
     [
@@ -83,14 +72,6 @@ def test_an_export_that_could_hold_nothing(
 def test_what_is_no_export(inside: Inside, data: bytes) -> None:
     result = inside("import", "copy", stdin=data)
     assert (result.code, "the file is not an export" in result.err) == (1, True)
-
-
-def test_a_reader_of_an_export_that_leaves(cli: Cli) -> None:
-    cli.ok("append", "orders", stdin=LINES * 100)
-    with cli.start("export", "orders") as exporter:
-        exporter.stdout.read(1)
-        exporter.stdout.close()
-        assert exporter.wait(20) == 141
 
 
 def test_a_mirror(cli: Cli, there: Cli) -> None:
