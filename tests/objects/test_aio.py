@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import zlog
-from zlog.objects import Conflict, Rejected, Space, Transaction, aio
+from zlog.objects import LockTimeout, Rejected, Space, Transaction, aio
 
 from .test_objects import Account
 
@@ -49,6 +49,28 @@ async def test_every_object(async_space: aio.Space) -> None:
     with pytest.raises(Rejected):
         await space.object(Account, "o").call(-5)
     assert await space.object(Account, "o").read(lambda account: account.balance) == 4
+    assert await space.transact(lambda txn: txn.counter("c").get()) == 5
+
+    async def body(txn: Transaction) -> None:
+        await asyncio.sleep(0)
+        txn.counter("c").add(1)
+
+    await space.transact(body)
+    async with space.transaction() as txn:
+        txn.counter("c").add(1)
+    assert await space.counter("c").get() == 7
+    with pytest.raises(ValueError, match="attempt"):
+        await space.transact(body, attempts=0)
+    watch = space.map("m").watch()
+    position = await space.map("m").put("c", 3)
+    async for event in watch:
+        assert event.position == position
+        watch.close()
+    async with await space.lock("l").acquire("me", lease=60) as held:
+        with pytest.raises(LockTimeout):
+            await space.election("l").campaign("you", timeout=0.05)
+        await held.renew()
+        assert (await space.lock("l").holder()) == await space.election("l").leader()
     assert (await space.at(space.position - 1)).objects() == await space.objects()
     assert await space.checkpoint(trim=True) == space.position
     assert "space" in repr(space)
@@ -67,37 +89,6 @@ async def test_one_that_is_cancelled_asks_for_no_lock(async_space: aio.Space) ->
         assert await lock.waiting() == [], turns
     await held.release()
     assert await lock.holder() is None
-
-
-async def test_transactions(async_space: aio.Space) -> None:
-    space = async_space
-
-    def plain(txn: Transaction) -> int:
-        value: int = txn.map("m").get("n", 0)
-        txn.map("m").put("n", value + 1)
-        return value
-
-    async def slow(txn: Transaction) -> int:
-        value = plain(txn)
-        await asyncio.sleep(0.001)
-        return value
-
-    bodies = [plain, slow] * 10
-    seen = await asyncio.gather(*(space.transact(body, attempts=1000) for body in bodies))
-    assert sorted(seen) == [*range(20)]
-
-    async def overtaken() -> None:
-        async with space.transaction() as txn:
-            txn.map("m").put("n", txn.map("m").get("n") + 1)
-            await space.map("m").put("n", 100)
-
-    with pytest.raises(Conflict):
-        await overtaken()
-    async with space.transaction() as txn:
-        txn.map("m").put("n", txn.map("m").get("n") + 1)
-    assert await space.map("m").get("n") == 101
-    with pytest.raises(ValueError, match="attempt"):
-        await space.transact(plain, attempts=0)
 
 
 class Tails:

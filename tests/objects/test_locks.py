@@ -16,7 +16,7 @@ import pytest
 
 import zlog
 from zlog._io import drive
-from zlog.objects import LockLost, LockTimeout, OutcomeUnknown, Space, Transaction, _lease, aio
+from zlog.objects import LockLost, LockTimeout, OutcomeUnknown, Space, Transaction, _lease
 
 
 def test_those_that_wait_get_it_in_order(space: Space, other: Space) -> None:
@@ -224,22 +224,6 @@ def test_an_election(space: Space, other: Space) -> None:
         owners.append(change and change.owner)
     assert owners[0] == "one:80"
     assert None in owners
-
-
-async def test_for_asyncio(log: zlog.Log) -> None:
-    async with (
-        zlog.aio.Log.open(log.store, "log") as own,
-        aio.Space.open(own, "space") as space,
-    ):
-        lock = space.lock("lock")
-        async with await lock.acquire("me", lease=0.3):
-            with pytest.raises(LockTimeout):
-                await lock.acquire("you", timeout=0.7)
-        async with await space.election("lock").campaign("you", timeout=10) as held:
-            await held.renew()
-            leader = await space.election("lock").leader()
-            assert leader is not None
-            assert leader.owner == "you"
 
 
 HOLDER = """

@@ -162,23 +162,6 @@ def test_counter_stops_at_64_bits(space: Space) -> None:
         counter.add(True)
 
 
-def test_queue_gives_each_value_once(space: Space, other: Space) -> None:
-    space.queue("jobs").push(*range(40))
-    taken: list[int] = []
-
-    def work(client: Space) -> None:
-        while (job := client.queue("jobs").pop()) is not None:
-            taken.append(job)
-
-    threads = [threading.Thread(target=work, args=(each,)) for each in (space, other) * 2]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert sorted(taken) == [*range(40)]
-    assert space.queue("jobs").pop("none") == "none"
-
-
 def test_queue_waits_for_a_value(space: Space, other: Space) -> None:
     timer = threading.Timer(0.1, lambda: other.queue("jobs").push("job"))
     timer.start()

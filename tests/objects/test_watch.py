@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import zlog
-from zlog.objects import Change, Event, PastLost, Space, aio
+from zlog.objects import Change, Event, PastLost, Space
 
 
 def changes(watch: Any, count: int) -> list[tuple[str, Any, Any, bool]]:
@@ -186,20 +186,3 @@ def test_what_no_watch_can_be_asked_for(space: Space) -> None:
         space.watch(events=0)
     with pytest.raises(TypeError, match="a key is a str"):
         space.map("map").watch(key=5)  # type: ignore[arg-type]
-
-
-async def test_for_asyncio(log: zlog.Log) -> None:
-    async with (
-        zlog.aio.Log.open(log.store, "log") as one,
-        zlog.aio.Log.open(log.store, "log") as two,
-        aio.Space.open(one, "space") as space,
-        aio.Space.open(two, "space") as other,
-    ):
-        watch = other.map("map").watch()
-        positions = [await space.map("map").put("key", i) for i in range(5)]
-        found = []
-        async for event in watch:
-            found.append(event.position)
-            if len(found) == 5:
-                watch.close()
-        assert found == positions
