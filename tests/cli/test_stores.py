@@ -138,7 +138,7 @@ def test_a_path_has_any_bytes_but_nul(tmp_path: Path) -> None:
     Inside(f"{tmp_path.as_uri()}/a%FF").ok("create", "app")
     assert [path.name for path in tmp_path.iterdir()] == ["a\udcff"]
     result = Inside(f"{tmp_path.as_uri()}/b/%00")("create", "app")
-    assert (result.code, "a path has no %00" in result.err) == (2, True)
+    assert (result.code, "a path can't contain %00" in result.err) == (2, True)
     assert len([*tmp_path.iterdir()]) == 1
 
 
