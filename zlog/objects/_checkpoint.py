@@ -11,7 +11,7 @@ from zlog.objects._replica import Replica
 
 
 def cursor_name(space: str) -> str:
-    """Return what the cursor is called that holds trims back for a space."""
+    """Return the name of the cursor that limits trims for a space."""
     return f"objects.{space}"
 
 

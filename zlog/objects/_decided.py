@@ -1,4 +1,4 @@
-"""What became of transactions, and what a space remembers of that."""
+"""The outcomes of transactions that a space remembers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Outcome(NamedTuple):
         results: of its commands, if it was committed; empty if it is ``repeated`` and the space
             does not remember them.
         error: why it was rejected.
-        items: what it had read and was changed since.
+        items: values that it had read and that have changed.
         attempt: of the entry that decided it.
         committed: of one that is ``repeated``, whether the one before was committed.
     """

@@ -51,12 +51,12 @@ class Feed:
 
     @property
     def position(self) -> int:
-        """Where it goes on."""
+        """The next position."""
         return self._ahead.position
 
     def go_to(self, position: int) -> None:
         """Read on from another position."""
-        self._told = position  # the reader may be further: it keeps back a gap that may go on
+        self._told = position  # the reader may be ahead, if it keeps back a gap that may continue
         self._ahead = self._port.columns(position, self._tag if self._selects else None)
 
     async def next(self, tail: int) -> Iterator[Window]:

@@ -1,4 +1,4 @@
-"""Holding a lock: leases are counted by those that hold and want it, never by the state."""
+"""Holding a lock. Holders and waiting clients time leases; the state never does."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Lease:
         return 0.0 if self._given_back else max(0.0, self._until - self._clock())
 
     def check(self) -> None:
-        """Raise LockLost if the lease has ended, as far as this machine's clock tells."""
+        """Raise LockLost if the lease has ended by this machine's clock."""
         if not self.remaining():
             raise LockLost(f"the lease of lock {self.name!r} under token {self.token} has ended")
 
@@ -58,7 +58,7 @@ class Lease:
         self._until = began + self.lease
 
     async def release(self) -> None:
-        """Give it back, to the next one that waits. Safe to repeat, and when it is lost."""
+        """Release the lock to the next client that waits. Safe to repeat, and after a loss."""
         if self._given_back:
             return
         self.abandon()
@@ -67,7 +67,7 @@ class Lease:
         self._given_back = True
 
     def keep(self) -> None:
-        """Renew it from now on, beside the caller, until it is given back or lost."""
+        """Renew the lock in the background until it is released or lost."""
         self._replica.closing.append(self.abandon)
         self._replica.port.spawn(self._keep())
 
@@ -160,5 +160,5 @@ async def _wait_for_turn(replica: Replica, name: str, token: int, deadline: Dead
 
 async def _expire(replica: Replica, name: str, holder: Holder) -> None:
     """Take the lock away from a holder that has renewed nothing for its lease."""
-    with contextlib.suppress(Rejected):  # it has renewed it, or given it back, meanwhile
+    with contextlib.suppress(Rejected):  # the holder has renewed or released it
         await _command(replica, name, "expire", holder.token, holder.version)

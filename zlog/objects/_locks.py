@@ -16,7 +16,7 @@ class Holder(NamedTuple):
     Attributes:
         token: the position of the entry that asked for it: higher than that of each earlier
             holder, for what the lock protects to compare.
-        owner: what it calls itself.
+        owner: the holder's value for others.
         lease: seconds without a renewal after which others may take the lock away.
         version: the position of its last renewal, or of when it got the lock.
     """

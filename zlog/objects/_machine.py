@@ -95,7 +95,7 @@ class Frozen:
         ]
 
     def chunks(self) -> Iterator[bytes]:
-        """Make what a checkpoint consists of; the same for the same entries."""
+        """Yield the chunks of a checkpoint, which are equal for equal entries."""
         decided = self._decided
         yield encode((decided.results(), "", VERSION, NEVER, decided.rows()))
         for name, kind, class_version, version, parts in self._objects:
@@ -108,7 +108,7 @@ class Frozen:
 
 
 class Machine:
-    """A space's objects, and what was decided.
+    """A space's objects, and the outcomes of transactions.
 
     Args:
         types: classes of users, by their names in the log.
@@ -118,7 +118,7 @@ class Machine:
         position: of the next entry; all below were applied.
         objects: by name.
         decided: see there.
-        changes: what was changed since the caller last emptied it; None: no one wants to know.
+        changes: changes since the caller last cleared it; None if they are not needed.
         wanted: ids of marks at which the state is to be frozen, with the state once it is.
     """
 
@@ -290,7 +290,7 @@ class Machine:
                 del self._marks[next(iter(self._marks))]
 
     def _compare(self, position: int, manifest: Manifest) -> None:
-        """Compare what a checkpoint says of users' objects with what they were here."""
+        """Compare the digests of users' objects in a checkpoint with the local ones."""
         mine = self._marks.pop(manifest.id, {})
         for name, theirs in manifest.objects.items():
             if mine.get(name, theirs) != theirs:
@@ -353,12 +353,12 @@ def check_types(types: Iterable[type[Replicated]]) -> dict[str, type[Replicated]
     """Return classes by their names in the log.
 
     Raises:
-        TypeError, ValueError: one is no such class, or two have one name.
+        TypeError, ValueError: a value is not such a class, or two have the same name.
     """
     found: dict[str, type[Replicated]] = {}
     for cls in types:
         if not (isinstance(cls, type) and issubclass(cls, Replicated)):
-            raise TypeError(f"{cls!r} is no subclass of Replicated")
+            raise TypeError(f"{cls!r} is not a subclass of Replicated")
         name = type_name(cls)
         if type(name) is not str or type(cls.version) is not int or cls.version < 1:
             raise TypeError(

@@ -1,4 +1,4 @@
-"""The bytes of a checkpoint: chunks, each behind its length, cut into pieces."""
+"""The bytes of a checkpoint: chunks, each after its length, cut into pieces."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Joined:
     """Pieces put together to chunks again.
 
     Attributes:
-        rest: what has come of a chunk that is not complete.
+        rest: the beginning of an incomplete chunk.
     """
 
     def __init__(self) -> None:

@@ -28,7 +28,7 @@ async def restored(
         end: only checkpoints below this position; None: all.
 
     Returns:
-        The state; None: there is no checkpoint that can be read.
+        The state, or None if no checkpoint can be read.
 
     Raises:
         Stopped: it is of a newer version, or has objects of unknown types.
@@ -44,7 +44,7 @@ async def restored(
                         return machine
         await port.refresh()
         if port.trim_point == trim_point:
-            return None  # else what was there went meanwhile, and a newer one is there
+            return None  # otherwise it was trimmed, and a newer one exists
 
 
 async def oldest(

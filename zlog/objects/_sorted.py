@@ -19,7 +19,7 @@ class SortedKeys:
         self._lasts = [each[-1] for each in self._lists]
 
     def add(self, key: str) -> None:
-        """Add a key that is not there."""
+        """Add a new key."""
         if not self._lists:
             self._lists, self._lasts = [[key]], [key]
             return
@@ -33,7 +33,7 @@ class SortedKeys:
             self._lasts[i] = part[-1]
 
     def remove(self, key: str) -> None:
-        """Remove a key that is there."""
+        """Remove an existing key."""
         i = bisect_left(self._lasts, key)
         part = self._lists[i]
         del part[bisect_left(part, key)]

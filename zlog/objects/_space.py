@@ -24,7 +24,7 @@ from zlog.objects._watch import Filter, Watching
 from zlog.objects.errors import AlreadyCommitted, Conflict, PastLost, SpaceNotFound, Stopped
 
 ATTEMPTS = 20
-"""How often a transaction is tried, unless told otherwise."""
+"""Default maximum of attempts of a transaction."""
 
 
 async def transact(
@@ -59,7 +59,7 @@ async def transact(
             failed = error
             continue
         except Exception:
-            try:  # it may have seen what is over
+            try:  # it may have read an old state
                 await _confirm(replica, txn, fresh=fresh)
             except Conflict as error:
                 failed = error
@@ -92,7 +92,7 @@ async def _known(replica: Replica, id: str) -> int:
 
 
 async def _confirm(replica: Replica, txn: TransactionState, *, fresh: bool) -> None:
-    """Raise Conflict unless what was read is what the log says by now."""
+    """Raise Conflict if a value that was read has changed in the log."""
     if not fresh:
         await replica.sync()
         txn.validate()
@@ -103,7 +103,7 @@ def refused(outcome: Outcome) -> Conflict:
     if outcome.error is not None:
         raise outcome.error
     if outcome.code == "late":
-        return Conflict("it began before what the space remembers", items=())
+        return Conflict("it began before the oldest outcome that the space remembers", items=())
     return conflict(outcome.items)
 
 

@@ -15,7 +15,7 @@ from zlog.objects._sorted import SortedKeys
 from zlog.objects.errors import WrongType
 
 NEVER = -1
-"""The version of what is not there."""
+"""The version of a missing object or key."""
 
 Parts = Callable[[], Iterator[Any]]
 """Makes a state's parts for a checkpoint, each a value to encode; what changes later is not in."""
@@ -29,7 +29,7 @@ class Replicated(ABC):
     environment, or the order of a set.
 
     Attributes:
-        type_name: what the type is called in the log; the class's name unless set.
+        type_name: the name of the type in the log; by default the class's name.
         version: of commands and snapshots. Raise it when older code can't apply a new command:
             older replicas then stop there instead of applying it in another way. A newer class
             takes the commands and snapshots of all older ones.
@@ -62,7 +62,7 @@ class Replicated(ABC):
 
 
 def type_name(cls: type[Replicated]) -> str:
-    """Return what a type is called in the log."""
+    """Return the name of a type in the log."""
     return cls.type_name or cls.__name__
 
 
@@ -108,7 +108,7 @@ class State:
         return self.version
 
     def change(self, name: str, command: Any, result: Any) -> Change | None:
-        """Return what a command has changed, for those that watch."""
+        """Return the changes of a command for watches."""
         raise NotImplementedError
 
     def freeze(self) -> Parts:

@@ -1,4 +1,4 @@
-"""Transactions: what one has read and written, and how it commits."""
+"""Transactions: their reads and writes, and their commit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DELETED = object()
 
 
 class TransactionState(ProcessBound):
-    """What a transaction has read and written, and how it commits.
+    """The reads and writes of a transaction, and its commit.
 
     Attributes:
         id: of the transaction.
@@ -105,7 +105,7 @@ class TransactionState(ProcessBound):
         return state
 
     def _current(self) -> dict[str, State]:
-        """Return the objects, once what was read before is known to be so still."""
+        """Return the objects, after checking that earlier reads still hold."""
         self._replica.check()
         self.validate()
         return self._machine.objects
@@ -114,7 +114,7 @@ class TransactionState(ProcessBound):
         """Move on to the replica's newest state.
 
         Raises:
-            Conflict: what was read is another there.
+            Conflict: a value that was read has changed.
         """
         with self._replica.port.lock:
             machine = self._replica.machine
@@ -142,7 +142,7 @@ class TransactionState(ProcessBound):
         self._ops.append((kind, name, (key, *kept)))
 
     def write(self, name: str, kind: str, command: Any, version: int = 1) -> None:
-        """Send a command whose result is not wanted."""
+        """Send a command without a result."""
         self._check_type(name, kind)
         self._ops.append((kind, name, command, version))
         copy = self._copies.get(name)
@@ -150,14 +150,14 @@ class TransactionState(ProcessBound):
             copy.apply(NEVER, command)
 
     def call(self, name: str, kind: str, command: Any, version: int = 1) -> Any:
-        """Send a command; returns its result, which it will have again when it is committed."""
+        """Send a command; returns its result, which will be the same at the commit."""
         copy = self._copy(name, kind)
         result = copy.apply(NEVER, command)
         self._ops.append((kind, name, command, version))
         return given(result)
 
     def _copy(self, name: str, kind: str) -> State:
-        """Return the transaction's own copy of an object, with what it has written."""
+        """Return the transaction's own copy of an object, with its writes."""
         with self._replica.port.lock:
             state = self._state(name, kind)
             copy = self._copies.get(name)
@@ -191,11 +191,11 @@ class TransactionState(ProcessBound):
 
 
 def conflict(items: Any) -> Conflict:
-    """Return the error that says what was changed."""
+    """Return the error that names the changed items."""
     names = ", ".join(
         f"{name!r}" if what is None else f"{name!r} at {what!r}" for name, what in items[:5]
     )
-    return Conflict(f"others have changed what the transaction has read: {names}", items=items)
+    return Conflict(f"values that the transaction has read were changed: {names}", items=items)
 
 
 class TransactionMap(MapView):
@@ -208,7 +208,7 @@ class TransactionMap(MapView):
         self._source.write_cell(self.name, self.kind, key, value)
 
     def delete(self, key: str) -> None:
-        """Remove a key, if it is there."""
+        """Remove a key, if it exists."""
         self._source.write_cell(self.name, self.kind, key)
 
 
@@ -222,7 +222,7 @@ class TransactionSet(SetView):
         self._source.write_cell(self.name, self.kind, member, True)
 
     def discard(self, member: str) -> None:
-        """Remove a member, if it is there."""
+        """Remove a member, if it exists."""
         self._source.write_cell(self.name, self.kind, member)
 
 

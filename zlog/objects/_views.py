@@ -1,6 +1,6 @@
-"""Reading objects, without waiting: of a replica as it is, of the past, or in a transaction.
+"""Reads of objects without waiting: of a replica, of the past, or in a transaction.
 
-Values that are returned are the caller's own.
+Returned values are copies.
 """
 
 from __future__ import annotations
@@ -33,30 +33,27 @@ T = TypeVar("T")
 
 
 class Source(Protocol):
-    """Where views read."""
+    """The state that views read."""
 
     def cell(self, name: str, kind: str, key: str) -> Cell | None:
-        """Return what a map or set has at a key."""
+        """Return the cell of a map or set at a key."""
         ...
 
     def cells(self, name: str, kind: str, start: str, end: str | None) -> list[tuple[str, Cell]]:
-        """Return what a map or set has in a range, in the order of the keys."""
+        """Return the cells of a map or set in a range, in key order."""
         ...
 
     def count(self, name: str, kind: str) -> int:
-        """Return how many keys a map or set has."""
+        """Return the number of keys of a map or set."""
         ...
 
     def look(self, name: str, kind: str, at: Callable[[Any], T]) -> T:
-        """Return what ``at`` says of an object as a whole, while nothing changes it.
-
-        It gets the object's state, or None.
-        """
+        """Return the result of ``at`` for an object's state, or None, which does not change."""
         ...
 
 
 def cells_of(state: State | None, start: str, end: str | None) -> list[tuple[str, Cell]]:
-    """Return a range of an object's cells, in the order of the keys."""
+    """Return a range of an object's cells, in key order."""
     if state is None:
         return []
     held = cast(MapState, state)
@@ -67,7 +64,7 @@ def bounds(prefix: str | None, start: str | None, end: str | None) -> tuple[str,
     """Return the first key of a range, and its end.
 
     Raises:
-        ValueError: a prefix comes with a start or an end.
+        ValueError: a prefix is given with a start or an end.
     """
     if prefix is None:
         return check_key("" if start is None else start), None if end is None else check_key(end)
@@ -109,17 +106,17 @@ class MapView(View):
         return default if cell is None else given(cell[1])
 
     def version(self, key: str) -> int:
-        """Return the position of the entry that put a key; -1: it is not there."""
+        """Return the position of the entry that set a key, or -1."""
         cell = self._cell(key)
         return NEVER if cell is None else cell[0]
 
     def items(
         self, *, prefix: str | None = None, start: str | None = None, end: str | None = None
     ) -> list[tuple[str, Any]]:
-        """Return keys and values in the order of the keys: all, or those of a range.
+        """Return keys and values in key order: all, or a range.
 
         Args:
-            prefix: only keys that begin with it.
+            prefix: only keys with this prefix.
             start: the first key.
             end: only keys before it.
         """
@@ -157,7 +154,7 @@ class SetView(View):
     def members(
         self, *, prefix: str | None = None, start: str | None = None, end: str | None = None
     ) -> list[str]:
-        """Return the members in order: all, or those of a range, as of a map's keys."""
+        """Return the members in order: all, or a range as for a map's keys."""
         found = self._source.cells(self.name, self.kind, *bounds(prefix, start, end))
         return [key for key, _ in found]
 
@@ -177,7 +174,7 @@ class CounterView(View):
     kind = "counter"
 
     def get(self) -> int:
-        """Return its value; 0 before it was first changed."""
+        """Return the value, at first 0."""
 
         def value(state: CounterState | None) -> int:
             return 0 if state is None else state.value
@@ -199,7 +196,7 @@ class RegisterView(View):
         return self._source.look(self.name, self.kind, value)
 
     def version(self) -> int:
-        """Return the position of the entry that set it; -1: none has."""
+        """Return the position of the entry that set it, or -1."""
 
         def version(state: State | None) -> int:
             return NEVER if state is None else state.version
@@ -213,7 +210,7 @@ class QueueView(View):
     kind = "queue"
 
     def peek(self, default: Any = None) -> Any:
-        """Return the value that is next, without taking it."""
+        """Return the first value without removing it."""
 
         def first(state: QueueState | None) -> Any:
             return default if state is None or not state.items else given(state.items[0])
@@ -221,7 +218,7 @@ class QueueView(View):
         return self._source.look(self.name, self.kind, first)
 
     def items(self) -> list[Any]:
-        """Return all values, the next one first."""
+        """Return all values in order."""
 
         def values(state: QueueState | None) -> list[Any]:
             return [] if state is None else [given(each) for each in state.items]
@@ -242,7 +239,7 @@ class LockView(View):
     kind = "lock"
 
     def holder(self) -> Holder | None:
-        """Return who holds it."""
+        """Return the holder."""
 
         def holder(state: LockState | None) -> Holder | None:
             return None if state is None else state.holder
@@ -250,7 +247,7 @@ class LockView(View):
         return self._source.look(self.name, self.kind, holder)
 
     def waiting(self) -> list[Holder]:
-        """Return who waits for it, the next one first."""
+        """Return the waiting clients in order."""
 
         def waiting(state: LockState | None) -> list[Holder]:
             return [] if state is None else list(state.waiting.values())
@@ -259,7 +256,7 @@ class LockView(View):
 
 
 class ObjectView(View, Generic[R]):
-    """An object of one's own, as it is read without waiting."""
+    """A user-defined object, read without waiting."""
 
     def __init__(self, source: Source, name: str, cls: type[R], kind: str) -> None:
         """Wrap a source; programs get views from a space or a transaction."""
@@ -268,9 +265,9 @@ class ObjectView(View, Generic[R]):
         self.kind = kind
 
     def read(self, look: Callable[[R], T]) -> T:
-        """Return what ``look`` returns of the object, which it leaves as it is.
+        """Return the result of ``look``, which must not change the object.
 
-        What it returns must not be a part of the object that changes later: a copy.
+        The result must be a copy, not a part of the object that may change later.
         """
 
         def at(state: UserState | None) -> T:
@@ -280,7 +277,7 @@ class ObjectView(View, Generic[R]):
 
 
 class ReplicaSource(ProcessBound):
-    """Reads a replica as far as it has come."""
+    """Reads a replica's present state."""
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
@@ -312,17 +309,13 @@ class ReplicaSource(ProcessBound):
         replica = self._replica
         if replica.failed is not None:
             raise replica.failed
-        if replica.torn:  # by a call of this thread, which has the lock: this is a signal handler
+        if replica.torn:  # a signal handler in a call of this thread, which has the lock
             raise reentrant_call()
         return typed(replica.machine.objects, name, kind)
 
 
 class Views(ProcessBound):
-    """A space as a replica has it: reads that wait for nothing.
-
-    Attributes:
-        position: all entries below it are in what is read.
-    """
+    """Reads of a replica's state without waiting."""
 
     def __init__(self, replica: Replica) -> None:
         """Wrap a replica; programs get it from a space."""
@@ -331,7 +324,7 @@ class Views(ProcessBound):
 
     @property
     def position(self) -> int:
-        """All entries below this position are in what is read."""
+        """The state has all entries below this position."""
         return self._replica.machine.position
 
     def objects(self) -> dict[str, str]:
@@ -365,5 +358,5 @@ class Views(ProcessBound):
         return LockView(self._source, name)
 
     def object(self, cls: type[R], name: str) -> ObjectView[R]:
-        """Return an object of one's own."""
+        """Return a user-defined object."""
         return ObjectView(self._source, name, cls, type_name(cls))

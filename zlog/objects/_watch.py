@@ -50,7 +50,7 @@ class Watching:
     events is kept: then it reads the log by itself, from where it is, until it has caught up.
 
     Attributes:
-        position: where another watch would go on after the last event that was returned.
+        position: where another watch would continue after the last event.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Watching:
         replica.closing.append(self.close)
 
     def _join(self) -> None:
-        """Hear of what the space's replica applies from now on."""
+        """Receive the changes that the space's replica applies from now on."""
         self._live = True
         self._overtaken = self._replica.overtaken
         self._replica.listeners.append(self._hear)
@@ -90,7 +90,7 @@ class Watching:
     def _hear(self, position: int, changes: Sequence[Change]) -> None:
         source = self._replica if self._own is None else self._own
         if source.overtaken != self._overtaken:
-            self._leave()  # what was trimmed is missing
+            self._leave()  # trimmed entries are missing
             return
         if position < self._next:
             return
@@ -108,7 +108,7 @@ class Watching:
 
         Raises:
             PastLost: the log was trimmed beyond it; ``resume`` says from where changes are known.
-            Stopped: the replica can't go on.
+            Stopped: the replica can't continue.
         """
         try:
             return await self._next_event()

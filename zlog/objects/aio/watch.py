@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Watch(ProcessBound):
-    """The changes that were asked for; iterating waits for more for ever."""
+    """The requested changes. The iteration waits for more without end."""
 
     def __init__(self, inner: Watching) -> None:
         """Wrap the logic; programs call ``watch``."""
@@ -23,7 +23,7 @@ class Watch(ProcessBound):
 
     @property
     def position(self) -> int:
-        """Where another watch would go on after the last event that was returned."""
+        """Where another watch would continue after the last event."""
         return self._inner.position
 
     def __aiter__(self) -> Self:
