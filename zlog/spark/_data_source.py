@@ -1,4 +1,4 @@
-"""The data source itself: what stands behind ``format("zlog")``."""
+"""The data source of ``format("zlog")``."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class ZlogDataSource(DataSource):
         return StreamWriter(SinkOptions.parse(self.options, streaming=True), schema)
 
     def _read_options(self, schema: StructType, *, streaming: bool) -> SourceOptions:
-        """Return the options of a table, if it is one, and those of this use of it."""
+        """Return the options of a table, if any, and of this use."""
         kept = schema.fields[0].metadata.get(_KEPT, {}) if schema.fields else {}
         batch, stream = {*BATCH_OPTIONS}, {*STREAM_OPTIONS}
         unused = {name.lower() for name in (batch - stream if streaming else stream - batch)}

@@ -1,4 +1,4 @@
-"""What Spark's driver asks: where a read begins and ends, and what each task reads."""
+"""Calls of Spark's driver: the range of a read, and the part of each task."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Planner:
             raise BeyondTail(
                 f"startingPosition={position} is beyond the tail of log {self.log.name!r}, which is"
                 f" {tail}",
-                hint="Set startingPosition to latest to read what is appended from now on.",
+                hint="Set startingPosition to latest to read entries appended from now on.",
             )
         return position
 
@@ -199,7 +199,7 @@ class StreamPlanner:
         end = self._end(start.position)
         if entries_max is not None:
             first = start.position
-            if not self.options.include_gaps:  # what is trimmed is no row, and does not count
+            if not self.options.include_gaps:  # trimmed positions are not rows, and do not count
                 first = max(first, self.log.open().view.trim_point)
             end = min(end, first + entries_max)
         if end <= start.position:
@@ -277,4 +277,4 @@ def commit_cursor(log: zlog.Log, name: str, position: int) -> None:
     try:
         log.cursor(name, create=position).commit(position)
     except CursorNotFound:
-        _logger.warning("cursor %r of log %r was removed meanwhile", name, log.name)
+        _logger.warning("cursor %r of log %r was removed", name, log.name)

@@ -43,7 +43,7 @@ _HINT = "--debug shows all that Spark says of it."
 
 
 def cause(error: BaseException) -> BaseException:
-    """Return the error of this library that made Spark fail, else one that says it in a line."""
+    """Return the error of this library that made Spark fail, or a one-line error."""
     raised = _RAISED.findall(str(error))
     if raised:
         return _of_this_library(*raised[-1])
@@ -65,7 +65,7 @@ def _of_this_library(name: str, message: str, hint: str) -> ZlogError:
 
 
 def _line(error: BaseException) -> str:
-    """Return what was wrong first, as far as Spark tells."""
+    """Return the first cause that Spark reports."""
     text = f"{error}\n{getattr(error, '_stackTrace', None) or ''}"
     found = _PYTHON.findall(text) or _CAUSED.findall(text) or _CALLED.findall(text)
     line: str = found[-1] if found else text.strip().partition("\n")[0]

@@ -43,7 +43,7 @@ class LogRef:
     Attributes:
         store: the store's URL.
         name: the log's name.
-        log_id: tells it from others that had its name; None: the one that has it now.
+        log_id: of the log; None means the present one of this name.
         mac_key_file: has the key of its MACs. Only its path travels.
     """
 
@@ -77,7 +77,7 @@ class LogRef:
         return log
 
     def forget(self) -> None:
-        """Have the log opened anew the next time."""
+        """Have the log opened again the next time."""
         with _lock:
             _logs.pop(self._key, None)
 
@@ -86,7 +86,7 @@ class LogRef:
         return os.getpid(), self.store, self.name, self.mac_key_file
 
     def call(self, action: Callable[[zlog.Log], T]) -> T:
-        """Return what the action does with the log; again while the store is out of reach.
+        """Return the result of an action with the log; retry while the store is unreachable.
 
         Only for actions that do no harm when repeated.
         """
@@ -99,19 +99,19 @@ class LogRef:
 
 
 class Patience:
-    """How often one thing is tried."""
+    """Maximum number of attempts."""
 
     def __init__(self, log: LogRef) -> None:
         self._log = log
         self.renew()
 
     def renew(self) -> None:
-        """Begin anew: something has worked."""
+        """Start again after a success."""
         self._end = time.monotonic() + PATIENCE_SECONDS
         self._tries = 0
 
     def after(self, error: ZlogError) -> None:
-        """Wait after a failure, or raise it when there is no sense in trying again."""
+        """Wait after a failure, or raise it if a retry is useless."""
         self._log.forget()
         self._tries += 1
         # The handle of a worker may be older than the log that has the name now.

@@ -98,7 +98,7 @@ class Offset:
         """Read what Spark has kept.
 
         Raises:
-            WrongCheckpoint: this is no offset of a zlog source.
+            WrongCheckpoint: this is not an offset of a zlog source.
         """
         position, since, log, log_id = (content.get(k) for k in ("position", "from", "log", "id"))
         plan = cast("Mapping[str, object] | None", content.get("plan"))
@@ -111,7 +111,7 @@ class Offset:
         raise WrongCheckpoint(f"the checkpoint is not of a log of zlog: it holds {dict(content)}")
 
     def check(self, log: str, log_id: int | None, selection: Selection) -> None:
-        """Raise WrongCheckpoint unless the offset is of this log, and of a query of these rows."""
+        """Raise WrongCheckpoint unless the offset is of this log and a query of these rows."""
         if self.log != log:
             raise WrongCheckpoint(f"the checkpoint is of log {self.log!r}, and not of {log!r}")
         if self.log_id != log_id:

@@ -1,6 +1,6 @@
 """What may be set with ``.option(name, value)``: Spark hands over names in lower case, and text.
 
-Names are those of Spark's connector for Kafka where they mean the same (docs/spark.md).
+Names are as in Spark's connector for Kafka if they mean the same (docs/spark.md).
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class SinkOptions:
         exactly_once: whether a streaming query appends each row once; or at least once.
         mac_key_file: path of the key of the log's MACs, which every worker has under it.
         producer: who appends each row of a batch write once, by a name of its own; or None.
-        sequence: the number of that write among those of its producer.
+        sequence: the number of that write of its producer.
     """
 
     store: str
@@ -243,7 +243,7 @@ class _Given:
             raise ValueError(f"option {name}={value!r}: {error}") from None
 
     def get(self, name: str, parse: Callable[[str], T], default: str) -> T:
-        """Return an option's value, or what the default stands for when it is not given."""
+        """Return an option's value, or its default."""
         value = self.maybe(name, parse)
         return parse(default) if value is None else value
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 JOINED_BYTES_MAX = STRIPE_BYTES_DEFAULT
 JOINED_POSITIONS_MAX = STRIPE_RECORDS_DEFAULT
-"""Up to which small stripes are joined: a task then has what an object of a full stripe has."""
+"""Small stripes are joined up to this size, which is that of an object of a full stripe."""
 
 
 class IncompletePlan(ZlogError):
@@ -31,7 +31,7 @@ class Share:
         start: the first position of the range.
         end: one past its last.
         spacing: the stripe's.
-        indexes: of which of its objects; ascending.
+        indexes: of its objects, ascending.
         trimmed: nothing is left to read, nor known of the stripe: rows of gaps, and no more.
     """
 
@@ -83,7 +83,7 @@ def split(
     *,
     trimmed: int = 0,
 ) -> list[Shares]:
-    """Return what each task reads, so that all together read ``[start, end)`` once.
+    """Return the part of each task, so that all tasks together read ``[start, end)`` once.
 
     A task reads one stripe object. Of neighbouring stripes that are small it reads one object of
     each, so that there are as many tasks as the widest of them has objects. With fewer tasks than
@@ -96,7 +96,7 @@ def split(
         start: the first position.
         end: one past the last.
         sizes: how many tasks.
-        trimmed: positions of the range below it are trimmed: one task tells of them.
+        trimmed: positions of the range below it are trimmed; one task reports them.
 
     Raises:
         IncompletePlan: the stripes do not hold all of the range.
@@ -164,7 +164,7 @@ def _cut(shares: Sequence[Share], count: int) -> list[Shares]:
 
 
 def _part(share: Share, first: int, last: int) -> Share:
-    """Return those of the positions of a share of one object that have these numbers in it."""
+    """Return the positions of a share of one object with these numbers."""
     (positions,) = share.positions(share.start, share.end)
     part = positions[first:last]
     return replace(share, start=part[0], end=part[-1] + 1)

@@ -81,7 +81,7 @@ def read_task(task: Task) -> Iterator[pa.RecordBatch]:
 
 @cache
 def _spare_collector() -> None:
-    """Keep what was imported out of garbage collection, which Spark's daemon runs for each task."""
+    """Exclude imported modules from garbage collection, which Spark's daemon runs for each task."""
     gc.freeze()
 
 
@@ -132,7 +132,7 @@ def _batches(task: Task, share: Share, columns: Columns) -> Iterator[pa.RecordBa
 
 
 def _check_gap(task: Task, gap: Gap) -> None:
-    """Raise where a gap is no news of the log's writers, but a loss."""
+    """Raise if a gap is a loss of entries."""
     if gap.kind is GapKind.UNWRITTEN:
         raise ZlogError(f"positions from {gap.position} on could not be settled")
     if not task.fail_on_data_loss:

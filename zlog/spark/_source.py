@@ -71,7 +71,7 @@ class BatchReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return what each task reads."""
+        """Return the part of each task."""
         planner = Planner(self._options)
         plan = planner.plan_batch() or [()]  # of no partition Spark makes one that is not ours
         return _partitions(planner.log, self._options, plan)
@@ -110,7 +110,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._planner.latest(Offset.from_json(start), entries_max).to_json()
 
     def reportLatestOffset(self) -> dict[str, object]:  # noqa: N802
-        """Return where the log ends: how far the query lags behind shows in its progress."""
+        """Return the log's end. The query's progress shows its lag."""
         return self._planner.tail().to_json()
 
     def partitions(
@@ -118,7 +118,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         start: Mapping[str, object],  # noqa: ARG002  # the end says where its batch began
         end: Mapping[str, object],
     ) -> Sequence[InputPartition]:
-        """Return what each task of a batch reads."""
+        """Return the part of each task of a batch."""
         plan = self._planner.plan(Offset.from_json(end))
         return _partitions(self._planner.log, self._options, plan)
 

@@ -74,7 +74,7 @@ class ExactTask:
         """Return the task of a streaming query that this worker is running.
 
         Raises:
-            RuntimeError: Spark does not tell of which query it is.
+            RuntimeError: Spark does not report the query.
         """
         context = TaskContext.get()
         query = context and context.getLocalProperty("sql.streaming.queryId")
@@ -98,7 +98,7 @@ class Appender:
         """Take the table's columns.
 
         Raises:
-            ValueError: they are not one column of text or bytes, beside one of tags at most.
+            ValueError: there is not one column of text or bytes, and at most one of tags.
         """
         types = {field.name: field.dataType for field in schema.fields}
         tags = types.pop(_TAGS, None) if len(schema.fields) == 2 else None
@@ -291,4 +291,4 @@ class StreamWriter(DataSourceStreamArrowWriter):
         messages: list[WriterCommitMessage | None],
         batchId: int,  # noqa: N803
     ) -> None:
-        """Do nothing: what was appended counts, and the batch goes on from there."""
+        """Do nothing: the appended entries count, and the batch continues after them."""

@@ -35,7 +35,7 @@ class Parser(Protocol):
         ...
 
     def apply(self, entries: DataFrame) -> DataFrame:
-        """Return the table with the columns. It has all rows, also those that do not match."""
+        """Return the table with the columns. It has all rows, even if they do not match."""
         ...
 
 
@@ -84,7 +84,7 @@ def check_new(names: Iterable[str], taken: Iterable[str] = ENTRY_COLUMNS) -> Non
 
 
 def text_of(data: str = "data") -> Column:
-    """Return entries as text; bytes that are no UTF-8 become U+FFFD, and end no query."""
+    """Return entries as text; bytes that are not UTF-8 become U+FFFD, and end no query."""
     return f.make_valid_utf8(f.col(data).cast("string"))
 
 
@@ -211,10 +211,10 @@ class FileParser:
         return cls(path, parse)
 
     def prepare(self, spark: SparkSession) -> None:
-        """Do nothing: the function says what is wrong when it is called."""
+        """Do nothing: the function raises its errors when it is called."""
 
     def apply(self, entries: DataFrame) -> DataFrame:
-        """Return what the function makes of the table."""
+        """Return the result of the function for the table."""
         table = self.parse(entries)
         if not isinstance(table, type(entries)):
             raise ValueError(f"parse() of {self.path} returned no DataFrame, but {table!r}")

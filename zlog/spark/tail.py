@@ -47,7 +47,7 @@ class Tail:
     Attributes:
         store, log: which log.
         table: path or URL of the table.
-        checkpoint: path or URL of what the query remembers.
+        checkpoint: path or URL of the query's state.
         format: ``parquet``, ``json`` or ``delta``.
         parser: makes columns of entries.
         partition_by: columns; None: by the day of the append.
@@ -157,7 +157,7 @@ class Progress:
 
     @classmethod
     def of(cls, told: StreamingQueryProgress) -> Progress | None:
-        """Read what Spark tells; None if it is of no use, as before the first batch is planned."""
+        """Read a progress report; None if it is empty, such as before the first batch."""
         source = told.sources[0]
         end = _offset(source.endOffset)
         if end is None:
@@ -224,7 +224,7 @@ class Run:
                 yield event
 
     def _until_the_end(self) -> Iterator[Progress]:
-        """Yield what is reported until the query has ended, or is to be stopped now."""
+        """Yield reports until the query has ended or is to be stopped."""
         deadline: float | None = None
         while True:
             try:
@@ -256,7 +256,7 @@ class Run:
             self._events.put(error)
 
     def _news(self) -> Iterator[Progress]:
-        """Yield what was told since the last look."""
+        """Yield reports since the last call."""
         last = self._query.lastProgress
         if last is None or _identity(last) == self._seen:
             return
@@ -269,7 +269,7 @@ class Run:
                 yield progress
 
     def _commit(self, progress: Progress) -> None:
-        """Have the cursor follow at once; Spark tells its source only with the next batch."""
+        """Move the cursor at once; Spark informs its source only with the next batch."""
         if self._cursor is None or progress.position <= self._committed:
             return
         try:

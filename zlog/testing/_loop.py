@@ -66,7 +66,7 @@ class VirtualWorld(World):
         return SteadyTime("virtual", round(self.clock() * 1e6))
 
     def local(self, loop: asyncio.AbstractEventLoop) -> dict[str, Any]:
-        """Return what the simulated process that runs has for itself."""
+        """Return the data of the running simulated process."""
         process = PROCESS.get()
         return super().local(loop) if process is None else process.local
 
@@ -147,7 +147,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         super().close()
 
     def carry_on(self, handles: Iterable[asyncio.Handle]) -> None:
-        """Run what a process would have done while it was paused."""
+        """Run the callbacks of a process that was paused."""
         self._ready.extend(handles)  # type: ignore[attr-defined]
 
     def end(self, process: Process) -> None:

@@ -55,7 +55,7 @@ class Network:
 
     Args:
         loop: a virtual one.
-        seed: decides what each chunk meets.
+        seed: decides the fate of each chunk.
 
     Attributes:
         faults: see :class:`NetworkFaults`.
@@ -107,7 +107,7 @@ class Network:
         self._cut.add(frozenset((one, other)))
 
     def mend(self) -> None:
-        """Let everything pass again: what was on its way arrives after all."""
+        """Restore the network: data in flight arrives."""
         self._cut.clear()
         for end in list(self._ends):
             end.catch_up()
@@ -227,14 +227,14 @@ class _End(asyncio.Transport):
             self._send(bytes(data))
 
     def close(self) -> None:
-        """End the connection after what was written; the peer hears of it when it gets there."""
+        """End the connection after written data; the peer notices when this arrives."""
         if not self._closing and not self._over:
             self._closing = True
             self._send(_END)
             self._network._call_later(self, 0, lambda: self._lose(None))
 
     def abort(self) -> None:
-        """End the connection, and perhaps with it what was on its way."""
+        """End the connection, and perhaps lose data in flight."""
         if not self._over:
             self._coming.clear()
             self.break_()
@@ -248,19 +248,19 @@ class _End(asyncio.Transport):
         self._reading = False
 
     def resume_reading(self) -> None:
-        """Take in what has come."""
+        """Receive data that has arrived."""
         self._reading = True
         self.catch_up()
 
     def is_reading(self) -> bool:
-        """Whether it takes in what comes."""
+        """Whether it receives data."""
         return self._reading
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Nothing is kept back here."""
 
     def get_write_buffer_size(self) -> int:
-        """Return 0: what was written is on its way."""
+        """Return 0: written data is already in flight."""
         return 0
 
     def can_write_eof(self) -> bool:
@@ -268,17 +268,17 @@ class _End(asyncio.Transport):
         return False
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        """Give what comes to another protocol."""
+        """Give received data to another protocol."""
         self.protocol = protocol
 
     def get_protocol(self) -> asyncio.BaseProtocol:
-        """Return who is given what comes."""
+        """Return the protocol."""
         return self.protocol
 
     # What the network does with it.
 
     def made(self) -> None:
-        """Tell the protocol of the connection, and of what has come since."""
+        """Give the protocol the connection, and data that has arrived since."""
         if not self._over:
             self._made = True
             self.protocol.connection_made(self)
@@ -298,7 +298,7 @@ class _End(asyncio.Transport):
             self.expect()
 
     def expect(self) -> None:
-        """Have one chunk of what has come given to the protocol soon."""
+        """Schedule one received chunk for the protocol."""
         if not self._over:
             self._network._call_later(self, self._network._delay(), self._take)
 
@@ -310,7 +310,7 @@ class _End(asyncio.Transport):
             peer.expect()
 
     def _take(self) -> None:
-        """Give the protocol what was sent first; any chunk's timer will do."""
+        """Give the protocol the chunk that was sent first."""
         if self._over or not (self._made and self._reading and self._network._passes(self)):
             return
         if self._coming:

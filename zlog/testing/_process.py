@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar, cast
 T = TypeVar("T")
 
 _TASKS_MAX = 256
-"""Tasks that a process keeps before it forgets those that are done."""
+"""Tasks that a process keeps before it forgets finished ones."""
 
 
 class _Loop(Protocol):
@@ -21,7 +21,7 @@ class _Loop(Protocol):
 
 
 class Process:
-    """Tasks, timers and connections that stop and die together, as those of one process do.
+    """Tasks, timers and connections that stop and die together, as in one process.
 
     What was handed to a store or to the network before is out of its hands: it takes effect all
     the same.
@@ -56,11 +56,11 @@ class Process:
         return context.run(loop.create_task, coroutine)
 
     def pause(self) -> None:
-        """Stop it where it is, as SIGSTOP does. Time goes on."""
+        """Stop the process, as SIGSTOP does. Time continues."""
         self.running = False
 
     def resume(self) -> None:
-        """Let it go on, as SIGCONT does: all that came meanwhile is there at once."""
+        """Continue the process, as SIGCONT does. All that has arrived is delivered at once."""
         if self.dead or self.running:
             return
         self.running = True
@@ -84,7 +84,7 @@ class Process:
             self._tasks = [each for each in self._tasks if not each.done()]
 
     def hold(self, handle: asyncio.Handle) -> None:
-        """Keep what a process that does not run would have done by now."""
+        """Keep callbacks of a stopped process."""
         if not self.dead:
             self._held[id(handle)] = handle
 

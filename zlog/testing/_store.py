@@ -47,7 +47,7 @@ class Fate(NamedTuple):
 
     @property
     def instead(self) -> tuple[int, bytes] | None:
-        """What is answered instead of what the operation answered."""
+        """Replaces the reply of the operation."""
         return (-self.error, b"") if self.error else self.answer
 
 
@@ -68,7 +68,7 @@ class FaultyStore:
     Attributes:
         inner: the store.
         plan: may be changed while it is used.
-        operations: how many came so far.
+        operations: the number of operations.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class FaultyStore:
     def submit(
         self, queue: CompletionQueue, token: int, calls: Sequence[tuple[str, str, RequestPayload]]
     ) -> None:
-        """Start methods; the queue gets what the plan lets come back."""
+        """Start methods; the queue gets the replies that the plan lets through."""
         for number, call in enumerate(calls, token):
             fate = self.judge(call[0], call[1])
             if fate == AT_ONCE:
@@ -157,7 +157,7 @@ class FaultyStore:
         return self.inner.watch(queue, token, object, seen)
 
     def remove_watched(self, queue: CompletionQueue, token: int, object: str) -> None:
-        """Remove what a watch has made; to a plan, a method ``remove_watched`` of the object."""
+        """Remove the object of a watch; in a plan this is the method ``remove_watched``."""
         start = functools.partial(self.inner.remove_watched, object=object)
         self.pass_on(queue, token, self.judge(object, "remove_watched"), start)
 
@@ -174,7 +174,7 @@ class FaultyStore:
         return self.plan(StoreCall(number, object, method))
 
     def carry_out(self, object: str, method: str, payload: RequestPayload) -> tuple[int, bytes]:
-        """Do it now. Simulations that watch or break what a store does override this."""
+        """Run the operation now. Simulations override this to observe or break a store."""
         return self.inner.execute(object, method, payload)
 
     def sequencer(self) -> SharedSequencer | None:
