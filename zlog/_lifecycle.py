@@ -247,7 +247,7 @@ async def remove_log(io: Io, name: str, deadline: Deadline) -> None:
 
     The first step is a view that marks it as removed, whose seals stop writers. The objects, the
     object at which readers wait, the directory's entry and the head follow. A client that may not
-    take all of these steps takes none. No client can bring any of it back, since the names of
+    take all steps takes none. No client can bring the log back, since the names of
     stripe objects contain the log's id and a fresh epoch. Only a reader that begins to wait at that
     moment may create its empty object again.
 

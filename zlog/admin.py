@@ -99,7 +99,7 @@ class ClassRefusal(NamedTuple):
 
 
 def check_class(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> ClassRefusal | None:
-    """Call a method that reads and, in a writable store, one that would write but finds nothing.
+    """Call a method that reads and, in a writable store, a write without an effect.
 
     Returns the first refusal, or None.
     """
@@ -239,7 +239,7 @@ def sequencer_status(
     client = BlockingSequencer(check_sequencer_address(address), Credentials.of(url))
     try:
         return drive(client.status(Deadline(timeout)))
-    except (SequencerRefused, LinkLost, OtherProtocol):  # it runs; the error says what is wrong
+    except (SequencerRefused, LinkLost, OtherProtocol):  # it runs; the error has the reason
         raise
     except SequencerUnavailable as error:
         where = address.rpartition("://")[2]

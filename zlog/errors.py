@@ -333,7 +333,7 @@ class StoreTimeout(StoreUnavailable, TimeoutError):
     """The time budget ended before the store answered.
 
     The entry of an append may or may not be in the log, at one position at most. So an append also
-    raises it if the store can't tell, because a newer version of zlog wrote the entry's position.
+    raises it if the position was written by a newer version of zlog, perhaps with this entry.
     """
 
     hint = (

@@ -110,7 +110,7 @@ class LogPort(abc.ABC):
     Attributes:
         lock: held while state is changed or read.
         caller: returns the identity of the calling thread.
-        wait_seconds: how long one caller waits for another that makes no progress; None for ever.
+        wait_seconds: limit of waiting for a caller that makes no progress; None means no limit.
     """
 
     lock: AbstractContextManager[Any]

@@ -175,7 +175,7 @@ async def see_store(
     content: bool = False,
     timeout: float | None = TIMEOUT_SECONDS,
 ) -> StoreOverview:
-    """Return the state of a store's logs, many of which are read at the same time.
+    """Return the state of a store's logs, reading many at the same time.
 
     A log that can't be read has an ``error``. Logs that do not exist are left out.
 

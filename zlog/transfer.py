@@ -56,7 +56,7 @@ def export_log(
         start: the first position; None means the first that is not trimmed.
         end: one past the last; None, or a position above the tail, means the tail.
         cursors: whether to write the log's cursors.
-        progress: called with the number of positions written so far, and their total number.
+        progress: called with the number of written positions, and their total number.
 
     Raises:
         CorruptEntry: a position is lost.
@@ -107,7 +107,7 @@ def import_log(
         store: the store of the new log.
         name: of a new log, or of a mirror whose tail is a position of the file.
         file: a file or pipe of bytes. Every part is checked before it is written.
-        width: of a new log; None means that of the exported log.
+        width: of a new log; None means the exported log's.
         promote: make the log one of its own at the end, so that it takes appends. Otherwise it
             stays a mirror, and a later export can continue it.
         timeout: for each step, in seconds; None means no limit.
@@ -177,7 +177,7 @@ def mirror_log(
         log: the source; its holes are waited for and filled, as readers do.
         store: the store of the mirror.
         name: of a new log or of a mirror of this log; None means the log's name.
-        width: of a new mirror; None means that of the log.
+        width: of a new mirror; None means the log's.
         follow: wait for new entries at the tail, without end. Otherwise stop at the present tail.
         cursors: also copy the log's cursors at each step, up to the mirror's tail. Those of the
             mirror only move forward: its own readers may be ahead.

@@ -34,7 +34,7 @@ _OBJECT_UNREADABLE = (
 )
 
 Progress = Callable[[int, int], object]
-"""Takes the number of positions checked so far, and their total number."""
+"""Takes the number of checked positions, and their total number."""
 
 
 class Checker:
@@ -87,7 +87,7 @@ class Checker:
 
     @property
     def summary(self) -> CheckSummary:
-        """The totals so far."""
+        """The present totals."""
         counts = self._audit.counts
         return CheckSummary(
             positions=sum(counts) - counts.bytes,

@@ -79,7 +79,7 @@ class Finding(NamedTuple):
 
     Attributes:
         kind: its kind.
-        object: name of the object; if positions are in several objects, that of the first.
+        object: name of the object; if positions are in several objects, the first one.
         position: the first position; None if the finding is about the whole object.
         end: one past the last position.
         detail: a sentence for people.
@@ -144,5 +144,5 @@ def about(kind: FindingKind, name: str, detail: str) -> Finding:
 
 
 def at(kind: FindingKind, ref: ObjectRef, positions: range, detail: str) -> Finding:
-    """Return a finding about positions, the first of which is in ``ref``."""
+    """Return a finding about positions that begin in ``ref``."""
     return Finding(kind, ref.name, positions[0], positions[-1] + 1, detail, positions.step)

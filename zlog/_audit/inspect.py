@@ -106,7 +106,7 @@ class Inspector:
 
         A view or a trim point is recorded before objects are trimmed or removed, and after they
         were made and sealed. So the head before the look says what objects must have done, and the
-        head after it what they may have done.
+        head after it the changes that they may have.
         """
         before = await self._layout.refresh(self._deadline())
         if self._freed is None:

@@ -1,4 +1,4 @@
-"""Summaries of what the positions of a log hold."""
+"""Summaries of the positions of a log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOOKED_MAX = 256
 
 @dataclass(frozen=True, slots=True)
 class PositionCell:
-    """Consecutive positions, and the states of those that were checked.
+    """Consecutive positions, and the states of the checked ones.
 
     If there are more than 256 positions, only 256 in the middle were checked.
 

@@ -33,7 +33,7 @@ class _Look(NamedTuple):
     """The reply of one operation about positions of one object.
 
     Attributes:
-        seen: the positions that it covers, the first of those in the request.
+        seen: the positions that it covers, which are the first in the request.
         lost: the damaged ones.
         empty: the unwritten ones.
         bytes: the size of the checked data.

@@ -135,7 +135,7 @@ class Joiner:
         self._bytes = 0
 
     def add(self, piece: Piece) -> Iterator[Piece]:
-        """Add the next piece, and return those that are complete."""
+        """Add the next piece, and return the complete ones."""
         if isinstance(piece, Batch):
             yield from self._add_batch(piece)
             return

@@ -33,9 +33,9 @@ async def promote(reader: Reader, deadline: Deadline) -> None:
        log is a copy of its source up to one position.
     3. A view without the mark: appends begin above these positions.
 
-    A repeated call continues an unfinished one. Of two calls at once each does the second step only
-    in views with the mark, and in their epochs, so it can't trim entries that are appended after
-    the third step of the other one.
+    A repeated call continues an unfinished one. Each of two concurrent calls does the second step
+    only in views with the mark, and in their epochs, so it can't trim entries that are appended
+    after the third step of the other one.
     """
     layout = reader.layout
     await check_change(layout.io, layout.view, deadline, trims=True)

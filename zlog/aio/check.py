@@ -21,7 +21,7 @@ class Check(ProcessBound, AsyncIterator[Finding]):
 
     @property
     def summary(self) -> CheckSummary:
-        """The totals so far; of the whole log once the iteration has ended."""
+        """The present totals; of the whole log once the iteration has ended."""
         return self._checker.summary
 
     async def __anext__(self) -> Finding:

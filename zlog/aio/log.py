@@ -135,9 +135,9 @@ class Log(Tagged):
             entry_bytes_max: maximum size of an entry to append, in bytes, up to 16 MiB.
             mac_key: the key that the log was created with, 16 to 4,096 bytes: as bytes, as the
                 path of a file with nothing else in it, or as a function that returns them and is
-                called once. Appended entries get a MAC. Entries that are read are checked: one that
-                the store's owner has changed, moved or forged is a gap of kind FORGED. Without its
-                key such a log can be trimmed and administered, but not read or appended to
+                called once. Appended entries get a MAC, and every entry read is checked: if the
+                store's owner has changed, moved or forged it, it is a gap of kind FORGED. Without
+                the key the log can be trimmed and administered, but not read or appended to
                 (KeyNeeded).
 
         Raises:
@@ -395,8 +395,8 @@ class Log(Tagged):
             copies: also check this many times copies that are chosen at random, and report damage
                 that another copy can repair; with ``heal`` repair it.
             rebuild_index: rebuild wrong indexes of tags.
-            progress: called from time to time with the number of positions checked so far, and
-                their total number.
+            progress: called from time to time with the number of checked positions, and their
+                total number.
         """
         checker = Checker(
             self._client.reader,

@@ -38,7 +38,7 @@ class Writer(ProcessBound):
     The log belongs to this writer, even after the program ends or dies, until another writer takes
     it or :meth:`release` is called. After that every call that writes raises Fenced.
 
-    If an append fails with another error, all unconfirmed entries have failed. Of these a prefix
+    If an append fails with another error, all unconfirmed entries have failed. A prefix of them
     may be in the log. The writer can continue. If futures of :meth:`submit` have failed, the next
     call of any kind raises their error first, so that no entry follows a missing one unnoticed.
     """
@@ -199,7 +199,7 @@ class Writer(ProcessBound):
         """Trim every position below ``position``; see :meth:`zlog.aio.Log.trim_to`.
 
         Raises:
-            BeyondTail: some of these positions are not confirmed.
+            BeyondTail: some positions are not confirmed.
             HeldByCursor: a reader with a cursor has not read some of them.
         """
         deadline = self._deadline(timeout)
