@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LISTEN_DEFAULT = "127.0.0.1:7461"
 
 _CURSORS_MAX = 16
-"""Of one log, those that are furthest behind."""
+"""Cursors of one log that are reported, with the largest lag first."""
 
 
 @click.command(
@@ -67,7 +67,7 @@ def exporter(
 
 
 class Exporter:
-    """Prometheus' collector of what a watch has seen last."""
+    """Prometheus' collector of the newest state of a watch."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch

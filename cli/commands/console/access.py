@@ -41,13 +41,13 @@ _PAGE_HEADERS = {
 
 @dataclass(frozen=True)
 class Access:
-    """Where the console is served, to whom, and what they may do.
+    """The address of the console, and the rights of its users.
 
     Attributes:
         host: to listen on.
         port: to listen on; 0 takes a free one.
         token: that browsers have to know; empty: none.
-        printed: whether the token was made up, and has to be told.
+        printed: whether the token was generated, and must be printed.
         certificate: of TLS (PEM); None: no TLS.
         key: of the certificate; None: in its file.
         changes: whether logs may be changed.
@@ -96,7 +96,7 @@ class Access:
 
     @property
     def cookie(self) -> str:
-        """What a browser that knew the token shows from then on; it does not tell the token."""
+        """The cookie of a browser that knew the token, from which the token can't be derived."""
         return hashlib.sha256(f"{COOKIE} {self.token}".encode()).hexdigest()
 
     def knows_token(self, given: str) -> bool:
@@ -114,7 +114,7 @@ class Access:
 
 
 async def given_fields(request: Request) -> dict[str, Any]:
-    """Return what a request gives, an object of JSON.
+    """Return the JSON object of a request.
 
     Raises:
         HTTPException: it is too long.
@@ -144,7 +144,7 @@ def is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """Lets through what may come, and has browsers keep the page to itself.
+    """Checks requests, and sets headers that isolate the page in browsers.
 
     Without a token only loopback addresses and `localhost` are answered: else a page of another
     site, whose name is made to point here, could read everything. Requests that pages of other

@@ -1,4 +1,4 @@
-"""What the console answers: its page, and what the page asks for."""
+"""The console's routes: its page, and the requests of the page."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _OPEN_MAX = 64
 
 
 class Handles:
-    """Keeps logs open that were looked at lately; up to 64, and those that are in use.
+    """Keeps recently used logs open: up to 64, and all that are in use.
 
     Args:
         store: that holds the logs.
@@ -33,12 +33,12 @@ class Handles:
 
     @asynccontextmanager
     async def use(self, name: str) -> AsyncIterator[zlog.aio.Log]:
-        """Open a log, or take the handle that is there.
+        """Open a log, or return its open handle.
 
         One whose log was removed is forgotten, so that a new log of its name is found.
 
         Raises:
-            LogNotFound: there is no such log.
+            LogNotFound: the log does not exist.
         """
         opening = self._opening.setdefault(name, asyncio.Lock())
         async with opening:

@@ -1,4 +1,4 @@
-"""What the console tells of one log: its state, a map of its positions, entries, layouts."""
+"""The console's data of one log: its state, a map of its positions, entries, layouts."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def _map(request: Request) -> Response:
 
 
 async def _entries(request: Request) -> Response:
-    """Entries and gaps from a position on, as they are now; `next` is where to go on."""
+    """The present entries and gaps from a position on; continue at `next`."""
     start, count = _number(request, "start", 0), _number(request, "count", 100)
     assert start is not None
     assert count is not None

@@ -26,7 +26,7 @@ class Logs:
 
     Args:
         watch: looks.
-        interval: seconds between looks, unless they take so long that this is too often.
+        interval: seconds between polls, or longer if they take long.
     """
 
     def __init__(self, watch: Watch, interval: float) -> None:
@@ -67,7 +67,7 @@ class Logs:
             self._events.append(_event(name, "removed", "", ""))
 
     async def watch(self) -> AsyncIterator[dict[str, object]]:
-        """Iterate over what has changed: first everything, then what is new in each look."""
+        """Iterate over changes: first the whole state, then the changes of each poll."""
         self._watchers += 1
         self._wanted.set()
         sent: dict[str, Row] = {}

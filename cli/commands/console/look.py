@@ -14,12 +14,12 @@ class Look(NamedTuple):
 
     Attributes:
         background: of the page.
-        surface: of what lies on it.
+        surface: of boxes on the page.
         line: of frames and grids.
         text: of words.
         faint: of words that matter less.
-        accent: of what can be clicked.
-        states: of positions, by what they hold.
+        accent: of clickable elements.
+        states: of positions, by state.
     """
 
     background: str

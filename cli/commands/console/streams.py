@@ -1,4 +1,4 @@
-"""What the console goes on telling: all logs, a live tail, an audit and the doctor as they run."""
+"""The console's event streams: all logs, a live tail, an audit and the doctor."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Event = dict[str, Any]
 
 _BATCH_SECONDS = 0.25
 _BATCH_MAX = 200
-"""Items that a tail sends at once; of others it tells how many there were."""
+"""Items that a tail sends at once; of the others it sends the number."""
 
 _TAIL_MAX = 1000
 """Positions below the tail at which a live tail may begin."""
@@ -111,7 +111,7 @@ async def _tail(request: Request) -> AsyncIterator[Event]:
     tags = request.query_params.getlist("tag") or None
     back = min(int(request.query_params.get("back", "50")), _TAIL_MAX)
     items: list[Event] = []
-    passed = [0, 0]  # items that did not match, and those that did and are too many
+    passed = [0, 0]  # items that did not match, and matches above the limit
     async with request.app.state.handles.use(request.path_params["name"]) as log:
         start = max(await log.earliest(), await log.tail() - back)
 
@@ -140,7 +140,7 @@ async def _tail(request: Request) -> AsyncIterator[Event]:
 
 
 async def _check(request: Request) -> AsyncIterator[Event]:
-    """An audit of a log, as it goes on."""
+    """A running audit of a log."""
     found: list[Event] = []
     reached = [0, 0]
 

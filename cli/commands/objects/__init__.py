@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from zlog.objects import Transaction, Views
 
 _ABSENT = -1
-"""The version of a key that is not there."""
+"""The version of a missing key."""
 
 
 @click.group(
@@ -180,7 +180,7 @@ def _values(views: Views, kind: str, name: str) -> list[Any]:
 
 
 def _json(_ctx: click.Context, _param: click.Parameter, word: str | None) -> Any:
-    """Return the value that a word of JSON says, in a list; None: there is no word."""
+    """Return the value of a JSON word in a list, or None without a word."""
     if word is None:
         return None
     try:

@@ -155,7 +155,7 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _send(process: subprocess.Popen[bytes], number: int, *, own_group: bool) -> None:
-    """Send a signal to the command, and to what it has started where that is known."""
+    """Send a signal to the command, and to its known child processes."""
     with suppress(ProcessLookupError):
         if own_group:
             os.killpg(process.pid, number)
@@ -165,7 +165,7 @@ def _send(process: subprocess.Popen[bytes], number: int, *, own_group: bool) -> 
 
 @contextmanager
 def _noted() -> Iterator[list[int]]:
-    """Note signals for the length of a ``with`` block; those that are ignored stay so."""
+    """Record signals during a ``with`` block; ignored signals stay ignored."""
     received: list[int] = []
     known = {number: signal.getsignal(number) for number in _PASSED_ON}
     for number, handler in known.items():

@@ -30,7 +30,7 @@ space_option = click.option(
 
 @contextmanager
 def open_space(session: Session, log: str, name: str, *, create: bool = False) -> Iterator[Space]:
-    """Open a space for the length of a ``with`` block, up to date with what was acknowledged.
+    """Open a space for a ``with`` block, with all acknowledged entries applied.
 
     Args:
         session: of the command.
@@ -41,7 +41,7 @@ def open_space(session: Session, log: str, name: str, *, create: bool = False) -
     Raises, also for the block: Failure for errors of spaces; UsageError for invalid names.
     """
     try:
-        from zlog import objects  # not every installation has what it needs
+        from zlog import objects  # not every installation has its requirements
     except ImportError as error:
         raise click.ClickException(str(error)) from error
     try:

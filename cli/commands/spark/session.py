@@ -1,4 +1,4 @@
-"""Starting Spark: with what is missing said in words, and quietly."""
+"""Starts Spark quietly, with clear errors about missing parts."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def master_options(command: F) -> F:
 
 
 def check_spark() -> None:
-    """Complain about parts of Spark that are not there.
+    """Raise an error about missing parts of Spark.
 
     Raises:
         click.ClickException: one is not.
@@ -82,7 +82,7 @@ def check_delta() -> None:
     """Refuse Delta tables if they are not writable here.
 
     Raises:
-        click.ClickException: its package is not there, or is for an older PySpark.
+        click.ClickException: its package is missing, or is for an older PySpark.
     """
     if importlib.util.find_spec("delta") is None:
         raise click.ClickException(
@@ -128,7 +128,7 @@ def spark_session(
         master: where it runs; None: where spark-submit says, else in this machine's cores.
         settings: Spark's own, which overrule this command's.
         delta: whether Delta tables are written.
-        quiet: whether to keep back what the JVM says while it starts, unless it fails to.
+        quiet: whether to hide the JVM's output during its start, unless the start fails.
 
     Raises:
         click.ClickException: it did not start.

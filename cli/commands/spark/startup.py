@@ -14,7 +14,7 @@ _CHUNK_BYTES = 1 << 16
 
 
 class _Keeper:
-    """Holds what is written into a pipe while the JVM starts, and passes on what comes later.
+    """Holds output of a pipe while the JVM starts, and passes on later output.
 
     The JVM and its Python workers keep the pipe for their stderr.
     """
@@ -39,7 +39,7 @@ class _Keeper:
                 self._started.set()
 
     def end(self, pipe: int) -> None:
-        """Decide on what was written up to now, and wait until that is done."""
+        """Show or drop the output up to now, and wait until that is done."""
         os.write(pipe, _STARTED)
         self._started.wait()
 
@@ -51,7 +51,7 @@ class _Keeper:
 
 @contextlib.contextmanager
 def quiet_startup() -> Iterator[None]:
-    """Start a JVM in this block: what it writes to stderr meanwhile shows only if that fails.
+    """Start a JVM in this block: its stderr is shown only if the start fails.
 
     What this process writes there in the block is taken for the JVM's.
     """

@@ -173,7 +173,7 @@ def tail(
         if session.mac_key_path is not None:
             options["macKeyFile"] = str(Path(session.mac_key_path).absolute())
         job = _job(opened, options, **given)
-        quiet = not session.debug  # the error that ends the query is told in a line
+        quiet = not session.debug  # the error that ends the query is reported in one line
         if quiet:
             settings = {"spark.log.level": "FATAL", **settings}
         delta = job.format == "delta"
@@ -218,7 +218,7 @@ def _job(
     trigger: str,
     **_others: Any,
 ) -> Tail:
-    """Put together what is to be done.
+    """Build the query.
 
     Raises:
         click.UsageError: an option is invalid.

@@ -18,7 +18,7 @@ from zlog.cli.tables import table
 from zlog.overview import StoreOverview
 
 _ONCE_SECONDS = 1.0
-"""Between the two looks that tell of rates."""
+"""Seconds between the two polls that give rates."""
 
 
 @click.command(

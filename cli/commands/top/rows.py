@@ -10,7 +10,7 @@ from zlog.cli.units import human_bytes
 from zlog.overview import LogOverview, StoreOverview, log_names, rates, see_store
 
 CONTENTS_MAX = 256
-"""With more logs than these, their objects are not asked what they hold."""
+"""With more logs than this, the content of objects is not requested."""
 
 
 class Row(NamedTuple):
@@ -27,7 +27,7 @@ class Row(NamedTuple):
     bytes_rate: float = 0.0
 
     def cells(self) -> tuple[str, ...]:
-        """Return what the columns show."""
+        """Return the values of the columns."""
         log = self.log
         if log.error:
             return (log.name, "", "", "", "", "", "", "", "can't be read")
@@ -50,7 +50,7 @@ SORTS = ("name", "rate", "bytes", "tail", "lag", "full")
 
 
 def state_of(log: LogOverview) -> str:
-    """Say in a word what is special of a log."""
+    """Return a log's special state in a word."""
     if log.mirror:
         return "mirror"
     if log.read_only:
@@ -103,7 +103,7 @@ def sequencer_line(seen: StoreOverview) -> str:
 async def look(
     store: zlog.Store, pattern: str, timeout: float | None, *, content: bool | None = None
 ) -> StoreOverview:
-    """Look at all logs whose names match; at their objects, too, if there are not too many."""
+    """Read all logs whose names match, and the content of their objects unless they are many."""
     names = [
         name
         for name in await log_names(store, timeout=timeout)

@@ -89,7 +89,7 @@ class TopView(App[None]):
         self._looking = False
 
     def compose(self) -> ComposeResult:
-        """Make what the screen consists of."""
+        """Return the parts of the screen."""
         yield Static("looking …", id="summary", markup=False)
         yield DataTable[str](cursor_type="row", id="logs")
         with VerticalScroll(id="one"):
@@ -222,7 +222,7 @@ class TopView(App[None]):
         field.focus()
 
     def action_pause(self) -> None:
-        """Stop looking, or go on."""
+        """Pause or continue."""
         self._paused = not self._paused
         self._show()
 
