@@ -1,5 +1,5 @@
-"""The sequencer: a network service that hands out the tail of any number of logs.
+"""The sequencer: a network service that grants the positions of any number of logs.
 
-``machine`` decides, ``server`` moves bytes, ``activation`` takes logs over, ``service`` puts them
-together for ``zlog seqr``.
+``machine`` has the logic, ``server`` the connections, and ``election`` decides who leads and takes
+logs over. ``service`` combines them for ``zlog seqr``.
 """

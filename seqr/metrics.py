@@ -1,7 +1,7 @@
-"""What a sequencer counts, for Prometheus: ``zlog seqr --metrics HOST:PORT``.
+"""A sequencer's metrics for Prometheus: ``zlog seqr --metrics HOST:PORT``.
 
-Each scrape asks the event loop once for what STATUS tells; nothing is counted twice, and the hot
-path knows nothing of it.
+Each scrape reads STATUS once, in the event loop. Nothing is counted for metrics alone, except the
+lag of the loop.
 """
 
 from __future__ import annotations
@@ -28,15 +28,69 @@ _PULSE_SECONDS = 0.25
 _LAGS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 
 Status = Mapping[str, Any]
+_Rows = Sequence[tuple[str, str, str]]
+"""Names of metrics (a counter ends in ``_total``), their help, and the fields that they show."""
+
+_LOG_LABELS = ("pool", "namespace", "log")
+
+_SEQUENCER: _Rows = (
+    ("uptime_seconds", "Seconds since the sequencer started.", "uptime_s"),
+    ("connections", "Open connections of clients.", "connections"),
+    (
+        "outstanding_requests",
+        "Requests that wait for an answer, mostly of readers that follow.",
+        "outstanding",
+    ),
+    ("requests_total", "Requests received.", "requests"),
+    ("grants_total", "Answers that granted positions.", "grants"),
+    ("positions_total", "Positions granted, in all logs.", "positions"),
+    ("take_overs_total", "Logs that the sequencer took over.", "take_overs"),
+    (
+        "take_over_failures_total",
+        "Logs that the sequencer failed to take over.",
+        "take_over_failures",
+    ),
+)
+_NAMESPACES: _Rows = (
+    ("leader", "1 if the sequencer leads, 0 if it stands by.", "leads"),
+    ("lease_seconds", "Seconds until the sequencer's lease ends.", "lease_left_s"),
+    ("standbys", "Other sequencers that would take over.", "standbys"),
+    (
+        "maintenance_age_seconds",
+        "Seconds since the last round of maintenance ended, or since it began to lead.",
+        "duties_age_s",
+    ),
+    (
+        "maintenance_rounds_total",
+        "Rounds of maintenance, which trim logs and free space.",
+        "duties_rounds",
+    ),
+    (
+        "maintenance_failures_total",
+        "Logs on which a round of maintenance failed.",
+        "duties_failures",
+    ),
+    ("trimmed_positions_total", "Positions that retention trimmed.", "duties_trimmed"),
+    ("reclaimed_stripes_total", "Stripes whose objects were removed.", "duties_reclaimed"),
+    ("scrub_rounds_total", "Audits of all logs that the leader completed.", "scrub_rounds"),
+    ("scrub_bytes_total", "Bytes of data that the leader audited.", "scrub_bytes"),
+    ("scrub_healed_total", "Findings of the audit that were repaired.", "scrub_healed"),
+    ("scrub_damaged_total", "Findings of the audit that were not repaired.", "scrub_damaged"),
+)
+_LOGS: _Rows = (
+    ("log_positions_total", "Positions of the log granted in this epoch.", "granted"),
+    ("log_epoch", "Epoch in which the sequencer grants positions of the log.", "epoch"),
+    ("log_tail", "Next position of the log that the sequencer grants.", "tail"),
+)
 
 
 @contextmanager
 def served(listen: str | None, status: Callable[[], Status]) -> Iterator[None]:
-    """Serve metrics for the length of a ``with`` block of the event loop's thread.
+    """Serve metrics during a ``with`` block of the event loop's thread.
 
     Args:
-        listen: ``HOST:PORT``; None: do nothing.
-        status: returns what STATUS tells; it is called in the event loop.
+        listen: ``HOST:PORT``; None does nothing.
+        status: returns the answer to STATUS; it is called in the event loop.
 
     Raises:
         ValueError, ZlogError: as :func:`zlog.metrics.serve` does.
@@ -54,14 +108,14 @@ def served(listen: str | None, status: Callable[[], Status]) -> Iterator[None]:
 
 
 class Lag:
-    """Measures how much later than it is due the event loop calls what waits for its time."""
+    """Measures how late the event loop runs timers."""
 
     def __init__(self) -> None:
         self._counts = [0] * (len(_LAGS) + 1)
         self._sum = 0.0
 
     async def measure(self) -> None:
-        """Measure on."""
+        """Measure until cancelled."""
         while True:
             due = time.monotonic() + _PULSE_SECONDS
             await asyncio.sleep(_PULSE_SECONDS)
@@ -70,11 +124,11 @@ class Lag:
             self._sum += late
 
     def describe(self) -> Sequence[Metric]:
-        """Say nothing beforehand, as no other collector has these names."""
+        """Return nothing: no other collector has this name."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """Make the metric of one scrape."""
+        """Return the metric for a scrape."""
         from prometheus_client.core import HistogramMetricFamily as Histogram
 
         counts = [*accumulate(self._counts)]
@@ -85,23 +139,18 @@ class Lag:
 
 
 class Collector:
-    """Asks the event loop, from the thread that answers a scrape.
-
-    Args:
-        status: see :func:`served`.
-        loop: that the sequencer runs on.
-    """
+    """Reads STATUS in the event loop, for the thread that answers a scrape."""
 
     def __init__(self, status: Callable[[], Status], loop: asyncio.AbstractEventLoop) -> None:
         self._status = status
         self._loop = loop
 
     def describe(self) -> Sequence[Metric]:
-        """Say nothing yet: the sequencer is not asked before it listens."""
+        """Return nothing: before the sequencer listens, it has no STATUS."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """Make the metrics of one scrape. A loop that does not answer has none but ``up``."""
+        """Return the metrics for a scrape: only ``up`` if the loop does not answer."""
 
         async def ask() -> Status:
             return self._status()
@@ -116,118 +165,48 @@ class Collector:
 
 
 def metrics_of(status: Status | None) -> Iterator[Metric]:
-    """Return what STATUS tells as metrics."""
-    from prometheus_client.core import CounterMetricFamily as Counter
-    from prometheus_client.core import GaugeMetricFamily as Gauge
+    """Return the metrics for an answer to STATUS; None if there was no answer."""
     from prometheus_client.core import InfoMetricFamily as Info
 
     what = "1 if the event loop answered within 5 s, else 0, and the other metrics are missing."
-    yield Gauge("zlog_seqr_up", what, value=float(status is not None))
+    yield from _families([("up", what, "up")], (), [((), {"up": status is not None})])
     if status is None:
         return
     build = {"version": status["version"], "address": status["address"]}
     what = "1; the program's version and the address that clients find in views are labels."
     yield Info("zlog_seqr", what, value=build)
-    for name, what, key in (
-        ("uptime_seconds", "Seconds since the sequencer started.", "uptime_s"),
-        ("connections", "Open connections of clients.", "connections"),
-        (
-            "outstanding_requests",
-            "Requests that wait for an answer, mostly of readers that follow.",
-            "outstanding",
-        ),
-    ):
-        yield Gauge(f"zlog_seqr_{name}", what, value=status[key])
-    for name, what, key in (
-        ("requests", "Requests received.", "requests"),
-        ("grants", "Answers that granted positions.", "grants"),
-        ("positions", "Positions granted, in all logs.", "positions"),
-        ("take_overs", "Logs that the sequencer took over.", "take_overs"),
-        (
-            "take_over_failures",
-            "Logs that the sequencer failed to take over.",
-            "take_over_failures",
-        ),
-    ):
-        yield Counter(f"zlog_seqr_{name}", what, value=status[key])
+    yield from _families(_SEQUENCER, (), [((), status)])
+    closed = [([reason], {"count": count}) for reason, count in status["closed"].items()]
     what = (
         "Connections refused or closed, by reason: limit, tls, certificate, token, malformed,"
         " silent, stalled or idle."
     )
-    closed = Counter("zlog_seqr_closed_connections", what, labels=["reason"])
-    for reason, count in status["closed"].items():
-        closed.add_metric([reason], count)
-    yield closed
-    yield from _of_namespaces(status["namespaces"])
-    yield from _of_logs(status["logs"])
+    yield from _families([("closed_connections_total", what, "count")], ("reason",), closed)
+    namespaces = [_labelled(_namespace_fields(each), 2) for each in status["namespaces"]]
+    yield from _families(_NAMESPACES, _LOG_LABELS[:2], namespaces)
+    yield from _families(_LOGS, _LOG_LABELS, [_labelled(each, 3) for each in status["logs"]])
 
 
-_NAMESPACE = ("pool", "namespace")
-
-_DUTIES = (
-    ("maintenance_rounds", "Rounds of maintenance, which trim logs and free space.", "rounds"),
-    ("maintenance_failures", "Logs on which a round of maintenance failed.", "failures"),
-    ("trimmed_positions", "Positions that retention trimmed.", "trimmed"),
-    ("reclaimed_stripes", "Stripes whose objects were removed.", "reclaimed"),
-)
-
-_SCRUB = (
-    ("scrub_rounds", "Audits of all logs that the leader completed.", "rounds"),
-    ("scrub_bytes", "Bytes of data that the leader audited.", "bytes"),
-    ("scrub_healed", "Findings of the audit that were repaired.", "healed"),
-    ("scrub_damaged", "Findings of the audit that were not repaired.", "damaged"),
-)
+def _namespace_fields(each: Status) -> Status:
+    fields = {**each, "leads": each["role"] == "leader", "standbys": len(each["others"])}
+    for group in ("duties", "scrub"):
+        fields.update((f"{group}_{key}", value) for key, value in each[group].items())
+    return fields
 
 
-def _of_namespaces(namespaces: Sequence[Status]) -> Iterator[Metric]:
-    from prometheus_client.core import CounterMetricFamily as Counter
-    from prometheus_client.core import GaugeMetricFamily as Gauge
-
-    gauges: tuple[tuple[str, str, Callable[[Status], float]], ...] = (
-        (
-            "leader",
-            "1 if the sequencer leads, 0 if it stands by.",
-            lambda each: each["role"] == "leader",
-        ),
-        (
-            "lease_seconds",
-            "Seconds until the sequencer's lease ends.",
-            lambda each: each["lease_left_s"],
-        ),
-        ("standbys", "Other sequencers that would take over.", lambda each: len(each["others"])),
-        (
-            "maintenance_age_seconds",
-            "Seconds since the last round of maintenance ended, or since it began to lead.",
-            lambda each: each["duties"]["age_s"],
-        ),
-    )
-    for name, what, value in gauges:
-        gauge = Gauge(f"zlog_seqr_{name}", what, labels=_NAMESPACE)
-        for each in namespaces:
-            gauge.add_metric([each["pool"], each["namespace"]], float(value(each)))
-        yield gauge
-    for kind, rows in (("duties", _DUTIES), ("scrub", _SCRUB)):
-        for name, what, key in rows:
-            counter = Counter(f"zlog_seqr_{name}", what, labels=_NAMESPACE)
-            for each in namespaces:
-                counter.add_metric([each["pool"], each["namespace"]], each[kind][key])
-            yield counter
+def _labelled(fields: Status, count: int) -> tuple[Sequence[str], Status]:
+    return [fields[label] for label in _LOG_LABELS[:count]], fields
 
 
-def _of_logs(logs: Sequence[Status]) -> Iterator[Metric]:
-    from prometheus_client.core import CounterMetricFamily as Counter
-    from prometheus_client.core import GaugeMetricFamily as Gauge
+def _families(
+    rows: _Rows, labels: Sequence[str], samples: Sequence[tuple[Sequence[str], Status]]
+) -> Iterator[Metric]:
+    """Return a metric for each row, with a value from the fields of each sample."""
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-    labels = (*_NAMESPACE, "log")
-    what = "Positions of the log granted in this epoch."
-    granted = Counter("zlog_seqr_log_positions", what, labels=labels)
-    what = "Epoch in which the sequencer grants positions of the log."
-    epoch = Gauge("zlog_seqr_log_epoch", what, labels=labels)
-    what = "Next position of the log that the sequencer grants."
-    tail = Gauge("zlog_seqr_log_tail", what, labels=labels)
-    for each in logs:
-        own = [each["pool"], each["namespace"], each["log"]]
-        granted.add_metric(own, each["granted"])
-        epoch.add_metric(own, each["epoch"])
-        tail.add_metric(own, each["tail"])
-    yield from (granted, epoch, tail)
+    for name, what, key in rows:
+        kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+        family = kind(f"zlog_seqr_{name}", what, labels=labels)
+        for values, fields in samples:
+            family.add_metric(values, float(fields[key]))
+        yield family

@@ -1,4 +1,4 @@
-"""Where a sequencer's logs are: namespaces of pools of one cluster, and their open stores."""
+"""The namespaces that a sequencer serves, in pools of one cluster, and their open stores."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit, urlunsplit
 
+from zlog._base.sequencer import LogAddress
 from zlog._io import AsyncioIo
 from zlog.errors import LogNotFound, StoreUnavailable
 from zlog.seqr.limits import Limits
@@ -14,18 +15,19 @@ from zlog.store import Store
 
 
 class Namespace(NamedTuple):
-    """A pool of the cluster, and the name of a namespace in it; both are empty without Ceph."""
+    """A pool of the cluster, and a namespace in it. Both are empty without Ceph."""
 
     pool: str
     name: str
 
     @classmethod
-    def parse(cls, text: str) -> Namespace:
-        """Read ``POOL`` or ``POOL/NAMESPACE``.
+    def of(cls, log: LogAddress) -> Namespace:
+        """Return the namespace of a log."""
+        return cls(log.pool, log.namespace)
 
-        Raises:
-            ValueError: it is neither.
-        """
+    @classmethod
+    def parse(cls, text: str) -> Namespace:
+        """Parse ``POOL`` or ``POOL/NAMESPACE``. Raises ValueError if it is neither."""
         pool, _, name = text.partition("/")
         if not pool or "/" in name:
             raise ValueError(f"{text!r} is not POOL or POOL/NAMESPACE")
@@ -36,27 +38,22 @@ class Namespace(NamedTuple):
 
 
 class Stores:
-    """The stores of one cluster that the sequencer has open, by pool and namespace.
+    """The open stores of one cluster, by namespace.
 
     Args:
-        first: the store that the sequencer was started with; it stays the caller's.
-        connect: opens another one from its URL, and blocks meanwhile.
-        limits: see there.
+        first: the store that the sequencer was started with; its caller closes it.
+        connect: opens another one from its URL, blocking.
     """
 
     def __init__(self, first: Store, connect: Callable[[str], Store], limits: Limits) -> None:
         self.first = AsyncioIo(first)
+        self.home = Namespace(first.pool, first.namespace)
         self._connect = connect
         self._limits = limits
         self._others: dict[Namespace, asyncio.Future[AsyncioIo]] = {}
 
-    @property
-    def home(self) -> Namespace:
-        """The namespace of the first store."""
-        return Namespace(self.first.store.pool, self.first.store.namespace)
-
     async def of(self, namespace: Namespace) -> AsyncioIo:
-        """Return the Io of the store that is this pool and namespace.
+        """Return an Io over the store of a namespace, which is opened if necessary.
 
         Raises:
             LogNotFound: it names a pool, and this store has none.
@@ -76,8 +73,8 @@ class Stores:
         return await asyncio.shield(opening)
 
     async def close(self) -> None:
-        """Close everything but the first store itself."""
-        for opening in list(self._others.values()):
+        """Close all stores except the first, whose Io is closed."""
+        for opening in [*self._others.values()]:
             if opening.done():
                 io = opening.result()
                 await io.close()
@@ -90,8 +87,7 @@ class Stores:
         url = urlsplit(self.first.store.url)
         path = f"/{quote(namespace.name, safe='')}" if namespace.name else ""
         target = urlunsplit((url.scheme, quote(namespace.pool, safe=""), path, url.query, ""))
-        loop = asyncio.get_running_loop()
-        return AsyncioIo(await loop.run_in_executor(None, self._connect, target))
+        return AsyncioIo(await asyncio.to_thread(self._connect, target))
 
     def _forget_failed(self, namespace: Namespace, opening: asyncio.Future[AsyncioIo]) -> None:
         if opening.cancelled() or opening.exception() is not None:

@@ -1,4 +1,4 @@
-"""One connection of the server: TLS, time-outs, and pressure back to a peer that does not read."""
+"""A connection of the server: TLS, timeouts, and flow control."""
 
 from __future__ import annotations
 
@@ -13,62 +13,58 @@ from zlog.seqr.machine.admission import Greeting, Reason
 from zlog.seqr.machine.state import Connection
 
 
-class PeerOwner(Protocol):
-    """What a peer needs of its server."""
+class _Owner(Protocol):
+    """The methods of the server that a peer calls."""
 
     limits: Limits
     tls: ssl.SSLContext | None
 
-    def connect(self, peer: Peer) -> tuple[Connection | None, bytes]:
-        """Introduce a new connection to the machine."""
+    def connect(self, peer: Peer) -> tuple[Connection | None, bytes]: ...
 
-    def disconnect(self, connection: Connection) -> None:
-        """Tell the machine that a connection is gone."""
+    def disconnect(self, connection: Connection) -> None: ...
 
-    def receive(self, connection: Connection, data: bytes) -> None:
-        """Give the machine a chunk and carry out what follows."""
+    def receive(self, connection: Connection, data: bytes) -> None: ...
 
-    def complain(self, reason: Reason, peer: Peer, detail: str) -> None:
-        """Count and log that a connection is closed."""
+    def complain(self, reason: Reason, peer: Peer, detail: str) -> None: ...
 
 
 class Peer(asyncio.Protocol):
-    """One connection: bytes to the server, and pressure back to the peer.
+    """A connection: passes bytes to the server, and reads no more while the peer does not.
 
-    Life: accepted and counted → TLS, where it is spoken → greeting → served → ended.
+    States: accepted and counted → TLS handshake, if TLS is used → greeting → served → ended.
 
     Attributes:
-        ip: where it comes from; empty if that is not known.
-        heard: when it last sent anything, on the event loop's clock.
-        ended: done when the connection is.
+        ip: the peer's address; empty if it is unknown.
+        heard: when the peer last sent anything, on the event loop's clock.
+        ended: done when the connection has ended.
     """
 
-    def __init__(self, server: PeerOwner) -> None:
+    def __init__(self, server: _Owner) -> None:
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._plain: asyncio.Transport | None = None
-        """Below TLS; the same without."""
+        """The transport below TLS, or the same one."""
         self._connection: Connection | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._securing: asyncio.Task[None] | None = None
         self._early = b""
-        """What came through TLS before this side had heard that the handshake is over."""
+        """Bytes decrypted before the end of the handshake was reported."""
         self.ip = ""
         self.heard = self._loop.time()
         self.ended: asyncio.Future[None] = self._loop.create_future()
 
     @property
     def idle(self) -> bool:
-        """Whether it is served and waits for nothing."""
+        """Whether it is greeted and has no request outstanding."""
         connection = self._connection
         if connection is None or connection.closed:
             return False
         return connection.greeted and not connection.outstanding
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Let the peer in, or send it away."""
-        transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
+        """Accept the connection, or refuse it."""
+        transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
         self._transport = self._plain = transport
         address = transport.get_extra_info("peername")
         self.ip = str(address[0]) if address else ""
@@ -78,25 +74,25 @@ class Peer(asyncio.Protocol):
             if self._server.tls is None:
                 transport.write(refusal)
                 transport.close()
-            else:  # to whom it would have to be said in TLS
+            else:  # the refusal would need a handshake
                 transport.abort()
             return
         self._set_timer(self._server.limits.hello_s_max, self._no_greeting)
         if self._server.tls is None:
             self._limit_buffer()
         else:
-            # Its first step comes before the loop reads anything, and pauses the reading.
+            # The task's first step runs before the loop reads anything, and pauses reading.
             self._securing = self._loop.create_task(self._secure(transport, self._server.tls))
 
     async def _secure(self, plain: asyncio.Transport, context: ssl.SSLContext) -> None:
-        """Shake hands: only now, when the connection is counted and its time is running."""
+        """Do the TLS handshake, after the connection was counted and its timer started."""
         try:
             secured = await self._loop.start_tls(
                 plain,
                 self,
                 context,
                 server_side=True,
-                ssl_handshake_timeout=2 * self._server.limits.hello_s_max,  # the timer is first
+                ssl_handshake_timeout=2 * self._server.limits.hello_s_max,  # after the timer
             )
         except (OSError, asyncio.TimeoutError) as error:
             if self._connection is not None:
@@ -116,7 +112,7 @@ class Peer(asyncio.Protocol):
         self.data_received(early)
 
     def data_received(self, data: bytes) -> None:
-        """Answer a chunk, at once where nothing but answers comes of it."""
+        """Answer a chunk. Only effects other than answers need the server."""
         connection, transport = self._connection, self._transport
         if connection is None or transport is None:
             return
@@ -131,25 +127,22 @@ class Peer(asyncio.Protocol):
             self._server.receive(connection, b"")
 
     def pause_writing(self) -> None:
-        """Read nothing more from a peer that does not read, and cut it off after a while."""
+        """Stop reading from a peer that does not read, and disconnect it after a while."""
         if self._transport is None or self._transport.is_closing():
-            return  # it has to read what is left in the time that began with that
+            return  # the timer of the close is running
         self._transport.pause_reading()
         self._set_timer(self._server.limits.stall_s_max, self._no_reader)
 
     def resume_writing(self) -> None:
-        """Go on: the peer has caught up."""
+        """Continue: the peer has caught up."""
         if self._transport is not None and self._transport.is_closing():
-            return  # only when it has read all is this over, and its time goes on
+            return  # the timer of the close is running
         self._set_timer(None, self.abort)
         if self._transport is not None:
             self._transport.resume_reading()
 
     def eof_received(self) -> None:
-        """Let the transport close, as it does for a peer that asks nothing more; but not for ever.
-
-        It waits until everything written is out.
-        """
+        """Let the transport close after it has sent everything, or after a while in any case."""
         self._set_timer(self._server.limits.stall_s_max, self._no_reader)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
@@ -162,7 +155,7 @@ class Peer(asyncio.Protocol):
             self._transport.write(data)
 
     def close(self) -> None:
-        """End the connection when everything written is out, or after a while in any case."""
+        """End the connection after everything was sent, or after a while in any case."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.close()
             self._set_timer(self._server.limits.stall_s_max, self.abort)
@@ -170,11 +163,11 @@ class Peer(asyncio.Protocol):
     def abort(self) -> None:
         """End the connection now."""
         if self._plain is not None:
-            # Not TLS's own: asyncio's cannot be aborted once it was closed.
+            # Not the TLS transport: asyncio's cannot be aborted after it was closed.
             self._plain.abort()
 
     def _forget(self) -> None:
-        """Leave the machine, once; an event loop may tell of the end of a handshake, or not."""
+        """Leave the machine, once: event loops differ in reporting a failed handshake."""
         self._set_timer(None, self.abort)
         if self._connection is not None:
             self._server.disconnect(self._connection)
@@ -203,7 +196,7 @@ class Peer(asyncio.Protocol):
 
 
 def _why(error: Exception) -> str:
-    """Say what went wrong in a handshake, in OpenSSL's words and none of the peer's."""
+    """Return why a handshake failed, in OpenSSL's words, without text from the peer."""
     if isinstance(error, ssl.SSLError) and error.reason:
         return error.reason.replace("_", " ").lower()
     return type(error).__name__

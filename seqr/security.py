@@ -1,4 +1,4 @@
-"""What a sequencer shows and demands: its certificate, its clients' ones, and tokens."""
+"""A sequencer's certificate, and the certificates and tokens that it requires."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from zlog.seqr.machine.admission import Admission
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """Paths of files, each empty where there is none. They are read when the sequencer starts.
+    """Paths of files, which are read when the sequencer starts. An empty path means no file.
 
     Attributes:
-        certificate: the sequencer's own (PEM), with which it speaks TLS and nothing else.
-        key: the private key (PEM) of it; empty where it is in the same file.
-        client_ca: certificates (PEM) of those who may sign a client's, which is then demanded.
-        token_file: the tokens, of which a client must know one.
-        token_optional: also serve clients that have no token.
+        certificate: of the sequencer (PEM). With it, the sequencer only accepts TLS.
+        key: the private key of the certificate (PEM), unless the same file has it.
+        client_ca: authorities (PEM), one of which must have signed a client's certificate.
+        token_file: tokens, of which a client must have one.
+        token_optional: whether clients without a token are accepted too.
     """
 
     certificate: str = ""
@@ -36,11 +36,7 @@ class Security:
             raise ValueError("an optional token needs a file of tokens")
 
     def context(self) -> ssl.SSLContext | None:
-        """Return how to speak TLS; None for not at all.
-
-        Raises:
-            ValueError: a file is missing or invalid.
-        """
+        """Return the settings of TLS, if it is used. Raises ValueError if a file is invalid."""
         if not self.certificate:
             return None
         try:
@@ -50,7 +46,7 @@ class Security:
             context.load_cert_chain(self.certificate, self.key or None, no_password)
             if self.client_ca:
                 context.load_verify_locations(self.client_ca)
-                # A client without one hears so after the handshake: a failed one says nothing.
+                # A failed handshake could not say that a certificate is missing.
                 context.verify_mode = ssl.CERT_OPTIONAL
         except (OSError, ValueError) as error:
             files = ", ".join(filter(None, (self.certificate, self.key, self.client_ca)))
@@ -58,11 +54,7 @@ class Security:
         return context
 
     def admission(self) -> Admission:
-        """Return whom to let in.
-
-        Raises:
-            ValueError: the file of tokens is missing or invalid.
-        """
+        """Return the rules of admission. Raises ValueError if the file of tokens is invalid."""
         try:
             tokens = read_tokens(self.token_file) if self.token_file else ()
         except OSError as error:
@@ -70,10 +62,10 @@ class Security:
         return Admission(tokens, optional=self.token_optional)
 
     def as_client(self, given: Credentials) -> Credentials:
-        """Return what to show to the namespace's other sequencers, which are set up like this one.
+        """Return the credentials for the other sequencers, which are set up like this one.
 
         Args:
-            given: what the store's URL and the environment name; who is trusted comes from there.
+            given: by the store's URL and the environment. They name the trusted authorities.
         """
         return Credentials(
             given.ca,

@@ -1,4 +1,4 @@
-"""The sequencer as a process: what ``zlog seqr`` runs."""
+"""The sequencer as a process, which ``zlog seqr`` runs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from zlog import store as stores
 from zlog._base.sequencer import format_address, parse_host_port
@@ -21,10 +22,11 @@ from zlog.seqr.election.activation import Activation
 from zlog.seqr.election.candidate import Role
 from zlog.seqr.election.election import Election
 from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT, LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
+from zlog.seqr.failures import FailuresLogged
 from zlog.seqr.limits import Limits
+from zlog.seqr.machine.machine import Machine
 from zlog.seqr.metrics import served
 from zlog.seqr.namespaces import Namespace, Stores
-from zlog.seqr.registration import Registration
 from zlog.seqr.security import OPEN_TO_ALL, Security
 from zlog.seqr.server import Server, bind
 from zlog.store import Store
@@ -34,7 +36,7 @@ _logger = logging.getLogger(__name__)
 LISTEN_DEFAULT = "127.0.0.1:7460"
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _NOT_OURS = (errno.EADDRNOTAVAIL, errno.EACCES)
-"""What the system answers to a wish to listen where this process may not."""
+"""Errors of binding an address that this process may not have."""
 _WILDCARDS = ("0.0.0.0", "::")  # noqa: S104  # refused as an address for clients, not bound
 
 
@@ -50,43 +52,59 @@ def run(
 ) -> None:
     """Serve until SIGTERM or SIGINT, then hand the logs over and return.
 
-    Of the sequencers of one namespace one leads, and the others stand by.
+    One of the sequencers of a namespace leads, and the others stand by.
 
     Args:
-        listen: ``HOST:PORT`` to listen on; port 0 takes any that is free.
-        advertise: ``HOST:PORT`` at which clients reach it; by default what it listens on.
-        store: URL of the store whose logs it serves; None for the default store. It offers itself
-            there, and serves the logs of the cluster's other pools to clients that ask for them.
-        limits: see there.
-        also: ``POOL[/NAMESPACE]`` of the same cluster in which it offers itself too.
+        listen: ``HOST:PORT`` to listen on. Port 0 selects a free port.
+        advertise: ``HOST:PORT`` that clients connect to; by default the address of ``listen``.
+        store: URL of the store whose logs it serves; None for the default store. It announces
+            itself there, and serves logs in other pools of the cluster to clients that ask.
+        also: ``POOL[/NAMESPACE]`` of the same cluster in which it announces itself too.
         lease_seconds: how long a leader that does not answer remains the leader.
-        security: what it shows and demands.
-        metrics: ``HOST:PORT`` at which Prometheus finds what it counts; None for nowhere.
+        metrics: ``HOST:PORT`` at which it serves metrics for Prometheus, if any.
 
     Raises:
-        ValueError: an address or URL is invalid, or clients could not reach it; the lease
-            is shorter or longer than is of use; or a file of ``security`` is invalid.
-        ZlogError: the address is in use or another machine's, or the store is not usable.
+        ValueError: an address, a URL, the lease or a file of ``security`` is invalid, or clients
+            cannot connect to the address.
+        ZlogError: the address is in use or not of this machine, or the store is not usable.
     """
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )
+
+    async def main() -> None:
+        namespaces = [Namespace.parse(each) for each in also]
+        if not LEASE_SECONDS_MIN <= lease_seconds <= LEASE_SECONDS_MAX:
+            limit = f"{LEASE_SECONDS_MIN:g} to {LEASE_SECONDS_MAX:g} s"
+            raise ValueError(f"a lease lasts {limit}, not {lease_seconds:g}")
+        stop = asyncio.Event()
+        for number in _STOP_SIGNALS:
+            loop.add_signal_handler(number, stop.set)
+        host, port = parse_host_port(listen)
+        with _bind(host, port) as listening:
+            address = client_address(
+                advertise, host, listening.getsockname()[1], bool(security.certificate)
+            )
+            with stores.connect(store, create=False) as opened:
+                await serve(
+                    listening,
+                    address,
+                    opened,
+                    stop,
+                    limits or Limits(),
+                    namespaces,
+                    lease_seconds,
+                    security,
+                    _register(opened, address),
+                    metrics,
+                )
+        _logger.info("stopped")
+
     # uvloop does not start TLS on a connection that it has just accepted.
     loop = asyncio.new_event_loop() if security.certificate else new_event_loop()
     try:
         asyncio.set_event_loop(loop)
-        loop.run_until_complete(
-            _serve(
-                listen,
-                advertise,
-                store,
-                limits or Limits(),
-                also,
-                lease_seconds,
-                security,
-                metrics,
-            )
-        )
+        loop.run_until_complete(main())
     finally:
         loop.run_until_complete(loop.shutdown_default_executor())
         for number in _STOP_SIGNALS:  # uvloop would keep them for itself
@@ -99,7 +117,7 @@ def _bind(host: str, port: int) -> socket.socket:
     """Bind the address to listen on.
 
     Raises:
-        ZlogError: another program has it, or this machine has not.
+        ZlogError: the address is in use, or not of this machine.
         OSError: another failure.
     """
     where = f"{host}:{port}"
@@ -109,8 +127,8 @@ def _bind(host: str, port: int) -> socket.socket:
         if isinstance(error, socket.gaierror) or error.errno in _NOT_OURS:
             raise ZlogError(
                 f"can't listen on {where}: {reason_of(error)}",
-                hint="--listen names an address of this machine; --advertise one that clients"
-                " reach it by.",
+                hint="--listen takes an address of this machine, --advertise the one that clients"
+                " connect to.",
             ) from error
         if error.errno != errno.EADDRINUSE:
             raise
@@ -122,16 +140,10 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def client_address(advertise: str | None, host: str, port: int, tls: bool = False) -> str:
-    """Return the address that views and the directory will carry.
+    """Return the address for views and the directory. Raises ValueError if clients can't use it.
 
     Args:
-        advertise: ``HOST:PORT``, or None for where it listens. Port 0 stands for the bound port.
-        host: that the sequencer listens on.
-        port: that it is bound to.
-        tls: whether it speaks TLS there.
-
-    Raises:
-        ValueError: no client could connect to it.
+        advertise: ``HOST:PORT``, or None for ``host`` and ``port``. Port 0 stands for ``port``.
     """
     if advertise is not None:
         host, wanted = parse_host_port(advertise)
@@ -141,45 +153,30 @@ def client_address(advertise: str | None, host: str, port: int, tls: bool = Fals
     return format_address(host, port, tls)
 
 
-async def _serve(
-    listen: str,
-    advertise: str | None,
-    url: str | None,
-    limits: Limits,
-    also: Sequence[str],
-    lease_seconds: float,
-    security: Security,
-    metrics: str | None,
-) -> None:
-    namespaces = [Namespace.parse(each) for each in also]
-    if not LEASE_SECONDS_MIN <= lease_seconds <= LEASE_SECONDS_MAX:
-        raise ValueError(
-            f"a lease lasts {LEASE_SECONDS_MIN:g} to {LEASE_SECONDS_MAX:g} s, not {lease_seconds:g}"
-        )
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in _STOP_SIGNALS:
-        loop.add_signal_handler(number, stop.set)
-    host, port = parse_host_port(listen)
-    with _bind(host, port) as listening:
-        address = client_address(
-            advertise, host, listening.getsockname()[1], bool(security.certificate)
-        )
-        with stores.connect(url, create=False) as store:
-            registration = Registration(store, address, version())
-            await serve(
-                listening,
-                address,
-                store,
-                stop,
-                limits,
-                namespaces,
-                lease_seconds,
-                security,
-                registration.tell,
-                metrics,
-            )
-    _logger.info("stopped")
+def _register(store: Store, address: str) -> Callable[[Role], None]:
+    """Register this process as a daemon of the cluster, so that ``ceph -s`` shows it.
+
+    Returns a function that updates the role which ``ceph service status`` shows. Failures are only
+    logged, and stores that are not on Ceph are ignored.
+    """
+    ceph: Any = store
+
+    def update(role: Role) -> None:
+        with FailuresLogged("ceph service status is out of date"):
+            ceph.update_service({"role": role.value})
+
+    metadata = {
+        "address": address,
+        "hostname": socket.gethostname(),
+        "pool": store.pool,
+        "namespace": store.namespace,
+        "zlog_version": version(),
+    }
+    if hasattr(store, "register_service"):
+        with FailuresLogged("ceph -s won't show this sequencer"):
+            ceph.register_service("zlog-seqr", address.partition("://")[2], metadata)
+            return update
+    return lambda _: None
 
 
 async def serve(
@@ -191,22 +188,16 @@ async def serve(
     namespaces: Sequence[Namespace] = (),
     lease_seconds: float = LEASE_SECONDS_DEFAULT,
     security: Security = OPEN_TO_ALL,
-    tell: Callable[[Role], None] = lambda _: None,
+    note_role: Callable[[Role], None] = lambda _: None,
     metrics: str | None = None,
 ) -> None:
     """Serve the logs of a store until ``stop`` is set, then hand them over.
 
     Args:
-        listening: where clients connect.
-        address: what they find in views.
-        store: see there; it stays the caller's.
-        stop: ends it.
-        limits: see there.
-        namespaces: where it offers itself beside the store's own namespace.
-        lease_seconds: how long a leader that does not answer remains the leader.
-        security: see there.
-        tell: called with the role in the store's namespace when one has changed.
-        metrics: see :func:`run`.
+        store: whose logs it serves; the caller closes it.
+        limits, lease_seconds, security, metrics: see :func:`run`.
+        namespaces: in which it announces itself, besides the store's own.
+        note_role: called with the role in the store's namespace when a role has changed.
     """
     tls, admission = security.context(), security.admission()
     opened = Stores(store, stores.connect, limits)
@@ -216,38 +207,33 @@ async def serve(
         limits,
         lease_seconds,
         namespaces,
-        lambda: tell(election.role),
+        lambda: note_role(election.role),
         security.as_client(Credentials.of(store.url)),
     )
-    activation = Activation(opened, election, address, limits)
-    server = Server(
-        address,
-        activation,
-        version(),
-        limits,
-        election.describe,
-        admission,
-        tls,
-        store.identity,
-    )
+    now = asyncio.get_running_loop().time()
+    machine = Machine(address, version(), now, limits, election.describe, admission, store.identity)
+    server = Server(machine, Activation(opened, election, address, limits), tls)
     with served(metrics, server.status):
         await server.start(listening)
         try:
             await election.start(server)
-            _log_start(listening.getsockname(), address, store)
-            _tell_systemd("READY=1")
+            where = listening.getsockname()
+            _logger.info(
+                "listening on=%s:%s address=%s store=%s", where[0], where[1], address, store.url
+            )
+            _notify_systemd("READY=1")
             await stop.wait()
         finally:
             _logger.info("stopping")
-            _tell_systemd("STOPPING=1")
+            _notify_systemd("STOPPING=1")
             await _hand_over(election, server)
             await opened.close()
 
 
 async def _hand_over(election: Election, server: Server) -> None:
-    """Let a standby lead where there is one; elsewhere the logs go on without a sequencer."""
+    """Let a standby lead if possible. Other logs continue without a sequencer."""
     heirs = await election.resign()
-    # Standbys take the end of their connection for the word that the lease is free.
+    # Standbys read the lease when their connection ends.
     server.halt(cut=bool(heirs))
     inherited = await election.succeeded(heirs)
     for namespace in inherited:
@@ -255,8 +241,8 @@ async def _hand_over(election: Election, server: Server) -> None:
     await asyncio.gather(server.stop(inherited), election.withdraw(inherited))
 
 
-def _tell_systemd(state: str) -> None:
-    """Tell systemd how far the process is, where systemd asks for it (`sd_notify(3)`)."""
+def _notify_systemd(state: str) -> None:
+    """Report the state of the process to systemd if it asks for that (`sd_notify(3)`)."""
     where = os.environ.get("NOTIFY_SOCKET")
     if where is None:
         return
@@ -265,15 +251,11 @@ def _tell_systemd(state: str) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as connection:
             connection.sendto(state.encode(), name)
     except OSError as error:
-        _logger.warning("can't tell systemd %s at %s: %s", state, where, error.strerror)
-
-
-def _log_start(where: tuple[object, ...], address: str, store: Store) -> None:
-    _logger.info("listening on=%s:%s address=%s store=%s", where[0], where[1], address, store.url)
+        _logger.warning("can't report %s to systemd at %s: %s", state, where, error.strerror)
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """Return uvloop's loop where it is installed: less CPU per chunk of requests."""
+    """Return a loop of uvloop if it is installed: it uses less CPU per chunk of requests."""
     try:
         import uvloop
     except ImportError:

@@ -1,8 +1,8 @@
-"""Taking logs over and letting them go, through zlog's own change of view.
+"""Taking logs over and releasing them, by a change of their view.
 
-The steps (epoch, seal, highest position, view) are in ``zlog._layout.views``, the same for every
-change of a layout. Here they run in the pool that a client names, if this sequencer leads there.
-Which pools it can serve is decided by the capabilities of its Ceph user.
+``zlog._layout.views`` has the steps (epoch, seal, highest position, view), which are the same for
+every change of a layout. Here they run in the pool that a client names, if this sequencer leads
+there. The caps of its Ceph user decide which pools it can serve.
 """
 
 from __future__ import annotations
@@ -25,14 +25,12 @@ from zlog.view import View
 
 
 class Activation:
-    """Makes this sequencer the one of a log, and ends that.
+    """Makes this sequencer the sequencer of a log, and ends that.
+
+    All methods raise ZlogError if the store fails.
 
     Args:
-        stores: where the logs are.
-        election: knows where this sequencer leads.
-        address: what views say of this sequencer, ``tcp://HOST:PORT`` or
-            ``tls://HOST:PORT``.
-        limits: see there.
+        address: of this sequencer in views, ``tcp://HOST:PORT`` or ``tls://HOST:PORT``.
     """
 
     def __init__(self, stores: Stores, election: Election, address: str, limits: Limits) -> None:
@@ -42,16 +40,15 @@ class Activation:
         self._limits = limits
 
     async def lives(self, log: LogAddress, epoch: int) -> bool:
-        """Whether there is no reason to take the log over in an epoch above this one.
+        """Whether this sequencer can continue to grant in an epoch that a client takes for dead.
 
-        Reasons are: a later epoch was taken, the newest view is another, an object refuses this
-        epoch, or is full. Clients say so, and the log's own objects tell whether it is true.
+        It cannot if a later epoch was taken, the newest view is another, or an object refuses this
+        epoch or is full.
 
         Raises:
-            LogNotFound: no log of this name, or another one than that of the given id.
-            ZlogError: the store did not do its part.
+            LogNotFound: no log has this name and id.
         """
-        io = await self._stores.of(Namespace(log.pool, log.namespace))
+        io = await self._stores.of(Namespace.of(log))
         deadline = self._deadline(io)
         head = await Head(io, log.name).read(deadline)
         _check_id(log, head.log_id)
@@ -61,20 +58,19 @@ class Activation:
         return head.counter == view.epoch == epoch and await _objects_agree(io, view, deadline)
 
     async def activate(self, log: LogAddress) -> Grant:
-        """Take a log over, in an epoch above every earlier one.
+        """Take a log over, in an epoch above every earlier one. Returns this epoch and the tail.
 
         Raises:
-            LogNotFound: no log of this name, or another one than that of the given id.
+            LogNotFound: no log has this name and id.
             NotLeader: another sequencer leads there.
-            ZlogError: the store did not do its part.
         """
-        namespace = Namespace(log.pool, log.namespace)
+        namespace = Namespace.of(log)
         io = await self._stores.of(namespace)
         candidate = await self._election.candidate(namespace)
         _check_leads(candidate)
         deadline = self._deadline(io)
-        # Asked first so that a client of a removed log does not disturb the new one of its name;
-        # asked again because the name may have changed hands meanwhile.
+        # Checked first so that a client of a removed log does not disturb a new log of this name,
+        # and again because the log may have been replaced since.
         _check_id(log, (await Head(io, log.name).read(deadline)).log_id)
         change = await take_over(
             io,
@@ -88,8 +84,8 @@ class Activation:
         return Grant(change.view.epoch, change.tail)
 
     async def release(self, log: LogAddress) -> None:
-        """Let a log go on without this sequencer, if its newest view still names it."""
-        io = await self._stores.of(Namespace(log.pool, log.namespace))
+        """Install a view without a sequencer if the newest view names this one."""
+        io = await self._stores.of(Namespace.of(log))
         await release(io, log.name, self._address, self._deadline(io))
 
     def _deadline(self, io: AsyncioIo) -> Deadline:
@@ -97,7 +93,7 @@ class Activation:
 
 
 async def _objects_agree(io: Io, view: View, deadline: Deadline) -> bool:
-    """Whether no object of the live stripe refuses the view's epoch, or is full."""
+    """Whether no object of the live stripe refuses the view's epoch or is full."""
     limits, live = StripeLimits.of(view.options), view.live_stripe
     request = messages.stat(view.epoch)
     calls = [Call(ref.name, "stat", request) for ref in view.objects()]

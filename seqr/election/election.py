@@ -1,4 +1,4 @@
-"""Where a sequencer is a candidate, and what follows when it comes to lead or another does."""
+"""The elections in which a sequencer takes part, and the consequences of their results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import functools
 import logging
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import asdict
-from typing import Protocol
 
 from zlog._base.io import Io, deadline_of
 from zlog._catalog.directory import Directory
@@ -16,48 +15,40 @@ from zlog._catalog.rights import check_announcement
 from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
 from zlog.errors import ZlogError
 from zlog.seqr.election.candidate import Candidate, Role
-from zlog.seqr.election.leadership import Adopter, Leadership, announce
+from zlog.seqr.election.leadership import Leadership, announce
 from zlog.seqr.election.lease import Lease
 from zlog.seqr.election.maintenance import DutyStatus
 from zlog.seqr.election.scrubbing import ScrubStatus
 from zlog.seqr.election.watch import LeaderWatch
+from zlog.seqr.failures import FailuresLogged
 from zlog.seqr.limits import Limits
 from zlog.seqr.namespaces import Namespace, Stores
+from zlog.seqr.server import Server
 
 _logger = logging.getLogger(__name__)
 
 _COOKIE_BYTES = 8
 _VISIT_SECONDS = 5.0
-"""How often it is looked whether clients still have logs open where it leads for their sake."""
+"""How often a guest checks that clients still have logs open in a namespace."""
 
 _SUCCESSION_SECONDS = 1.5
 """How long a sequencer that stops waits for a standby to take over."""
 
-_SUCCESSION_LOOK_SECONDS = 0.02
-
-
-class Server(Adopter, Protocol):
-    """What an election asks of the server that has the logs."""
-
-    def step_down(self, namespace: Namespace) -> None:
-        """Grant nothing more for the logs of a namespace."""
-
-    def look_again(self) -> None:
-        """Have all waiting clients look for a newer view."""
+_SUCCESSION_POLL_SECONDS = 0.02
 
 
 class Election:
-    """The candidates of one sequencer: one in every namespace where it may come to lead.
+    """The candidates of one sequencer: one for each namespace in which it may lead.
+
+    In the namespaces that it was started for, it is always a candidate. In others it is a guest: a
+    candidate from the time that a client first asks for a log until no client does.
 
     Args:
-        stores: where these namespaces are.
-        address: of this sequencer.
-        limits: see there.
-        lease_seconds: how long a lease lasts.
-        also: namespaces beside the first store's own in which it offers itself from the start.
+        also: namespaces that it was started for, besides that of the first store.
         note_role: called when the role in some namespace has changed.
-        credentials: what to show to other sequencers.
     """
+
+    _server: Server  # set by start
 
     def __init__(
         self,
@@ -79,23 +70,21 @@ class Election:
         self._cookie = stores.first.token(_COOKIE_BYTES).hex()
         self._candidates: dict[Namespace, Candidate] = {}
         self._running: dict[Namespace, asyncio.Task[None]] = {}
-        self._leaderships: dict[Namespace, asyncio.Task[None]] = {}
-        self._scrubs: dict[Namespace, ScrubStatus] = {}
-        self._duties: dict[Namespace, DutyStatus] = {}
-        self._logs: Server | None = None
+        self._leaderships: dict[Namespace, Leadership] = {}
+        self._leading: dict[Namespace, asyncio.Task[None]] = {}
 
-    async def start(self, logs: Server) -> None:
-        """Become a candidate everywhere; from now on ``logs`` hears of what follows.
+    async def start(self, server: Server) -> None:
+        """Become a candidate in each namespace, and notify ``server`` of the results.
 
         Where this sequencer leads, it is announced when this returns.
 
         Raises:
             ZlogError: this sequencer can never be a candidate in one of the namespaces.
         """
-        self._logs = logs
+        self._server = server
         for namespace in self._own:
             io = await self._stores.of(namespace)
-            # Before it takes a lease, which keeps others out that may announce themselves.
+            # Before it takes a lease, which would keep out others that can announce themselves.
             await check_announcement(io, deadline_of(io, self._limits.activation_s_max))
             if (await self.candidate(namespace)).role is Role.LEADER:
                 deadline = deadline_of(io, self._limits.activation_s_max)
@@ -104,17 +93,15 @@ class Election:
 
     @property
     def role(self) -> Role:
-        """The role in the namespace that the sequencer was started for."""
+        """The role in the first namespace that the sequencer was started for."""
         home = self._candidates.get(self._stores.home)
         return Role.STANDBY if home is None else home.role
 
     async def candidate(self, namespace: Namespace) -> Candidate:
-        """Return the candidate of a namespace, where it has been found out who leads.
-
-        A namespace that was not named at the start is joined when a client first asks for a log.
+        """Return the candidate of a namespace, once it has found the leader.
 
         Raises:
-            ZlogError: the store does not open, or does not say who leads.
+            ZlogError: the store does not open, or the leader could not be found.
         """
         candidate = self._candidates.get(namespace)
         if candidate is None:
@@ -131,103 +118,87 @@ class Election:
         lease = Lease(io, self._address, self._cookie, self._lease_seconds)
         guest = namespace not in self._own
         watch = functools.partial(LeaderWatch, credentials=self._credentials)
-        candidate = Candidate(namespace, io, lease, self._address, self, guest=guest, watch=watch)
+        candidate = Candidate(
+            namespace, io, lease, self._address, self._note, guest=guest, watch=watch
+        )
         self._candidates[namespace] = candidate
         self._running[namespace] = asyncio.ensure_future(candidate.run())
         return candidate
 
     def _forget_guest(self, namespace: Namespace) -> None:
-        """Be no candidate any more where this sequencer was not told to be one."""
         if namespace not in self._own and self._candidates.pop(namespace, None) is not None:
             self._running.pop(namespace).cancel()
 
-    # What candidates tell.
-
-    def began(self, namespace: Namespace) -> None:
-        """Do there what a leader does."""
-        self._end_leadership(namespace)
-        leadership = self._lead(namespace) if namespace in self._own else self._visit(namespace)
-        self._leaderships[namespace] = asyncio.ensure_future(leadership)
-        self._note_role()
-
-    def in_doubt(self, namespace: Namespace) -> None:  # noqa: ARG002
-        """Have those who wait look whether their logs have another sequencer by now."""
-        assert self._logs is not None  # set before there was a candidate
-        self._logs.look_again()
-        self._note_role()
-
-    def ended(self, namespace: Namespace) -> None:
-        """Grant nothing more there."""
-        self._end_leadership(namespace)
-        assert self._logs is not None  # set before there was a candidate
-        self._logs.step_down(namespace)
-        self._forget_guest(namespace)
+    def _note(self, candidate: Candidate) -> None:
+        """Act on the role of a candidate."""
+        namespace = candidate.namespace
+        if candidate.role is Role.IN_DOUBT:
+            self._server.look_again()
+        else:
+            self._end_leadership(namespace)
+            if candidate.role is Role.LEADER:
+                own = namespace in self._own
+                work = self._lead(namespace) if own else self._visit(namespace)
+                self._leading[namespace] = asyncio.ensure_future(work)
+            else:
+                self._server.step_down(namespace)
+                self._forget_guest(namespace)
         self._note_role()
 
     def _end_leadership(self, namespace: Namespace) -> None:
-        leadership = self._leaderships.pop(namespace, None)
-        if leadership is not None:
-            leadership.cancel()
+        leading = self._leading.pop(namespace, None)
+        if leading is not None:
+            leading.cancel()
 
     async def _lead(self, namespace: Namespace) -> None:
-        assert self._logs is not None  # set before there was a candidate
         io = await self._stores.of(namespace)
         lease = self._candidates[namespace].lease
-        scrub = self._scrubs[namespace] = ScrubStatus()
-        duties = self._duties[namespace] = DutyStatus()
-        await Leadership(
-            namespace, io, self._address, lease, self._logs, self._limits, scrub, duties
-        ).run()
+        leadership = self._leaderships[namespace] = Leadership(
+            namespace, io, self._address, lease, self._server, self._limits
+        )
+        await leadership.run()
 
     async def _visit(self, namespace: Namespace) -> None:
-        """Lead for as long as clients have logs open there."""
+        """Lead as a guest while clients have logs open in the namespace."""
         io = await self._stores.of(namespace)
         while not self._deserted(namespace):
             await io.sleep(_VISIT_SECONDS)
         candidate = self._candidates[namespace]
         self._forget_guest(namespace)
-        del self._leaderships[namespace]
+        del self._leading[namespace]
         await self._resign(candidate)
 
     def _deserted(self, namespace: Namespace) -> bool:
-        """Whether no client asks for logs of the namespace, so that nothing is granted there."""
-        assert self._logs is not None  # set before there was a candidate
-        try:
-            if self._logs.used(namespace):
+        """Whether no client has logs of the namespace open. Nothing is granted there then."""
+        with FailuresLogged("failed to find out whether a client asks namespace=%s", namespace):
+            if self._server.used(namespace):
                 return False
             _logger.info("no client asks any more namespace=%s", namespace)
-            self._logs.step_down(namespace)
-        except Exception:  # any error: a guest that never looks again would never leave
-            _logger.exception("failed to find out whether a client asks namespace=%s", namespace)
-            return False
-        return True
+            self._server.step_down(namespace)
+            return True
+        return False
 
     # The end.
 
     async def resign(self) -> set[Namespace]:
-        """Give every lease up. Returns the namespaces where a standby is about to take over."""
-        for task in (*self._running.values(), *self._leaderships.values()):
+        """Give all leases up. Returns the namespaces in which a standby can take over."""
+        tasks = [*self._running.values(), *self._leading.values()]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(
-            *self._running.values(), *self._leaderships.values(), return_exceptions=True
-        )
-        namespaces = list(self._candidates)
-        heirs = await asyncio.gather(*map(self._resign, self._candidates.values()))
-        return {namespace for namespace, heir in zip(namespaces, heirs, strict=True) if heir}
+        await asyncio.gather(*tasks, return_exceptions=True)
+        candidates = [*self._candidates.values()]
+        heirs = await asyncio.gather(*map(self._resign, candidates))
+        return {each.namespace for each, heir in zip(candidates, heirs, strict=True) if heir}
 
     async def _resign(self, candidate: Candidate) -> bool:
-        try:
+        with FailuresLogged("could not resign namespace=%s", candidate.namespace):
             return await candidate.resign()
-        except ZlogError as error:
-            _logger.warning("could not resign namespace=%s: %s", candidate.namespace, error)
-        except Exception:  # any error: the lease ends by itself
-            _logger.exception("could not resign namespace=%s", candidate.namespace)
         return False
 
     async def succeeded(self, namespaces: Iterable[Namespace]) -> set[Namespace]:
-        """Wait a little for others to lead these namespaces; returns those where another does."""
-        asked = list(namespaces)
-        found = await asyncio.gather(*(self._succeeded(namespace) for namespace in asked))
+        """Wait for others to lead these namespaces. Returns those that another leads in time."""
+        asked = [*namespaces]
+        found = await asyncio.gather(*map(self._succeeded, asked))
         return {namespace for namespace, other in zip(asked, found, strict=True) if other}
 
     async def _succeeded(self, namespace: Namespace) -> bool:
@@ -237,40 +208,40 @@ class Election:
             while not deadline.expired:
                 if await self._candidates[namespace].lease.holder() is not None:
                     return True
-                await io.sleep(_SUCCESSION_LOOK_SECONDS)
+                await io.sleep(_SUCCESSION_POLL_SECONDS)
         return False
 
     async def withdraw(self, spared: Container[Namespace]) -> None:
-        """Take the announcements back, but for some namespaces; those of others are left alone."""
+        """Withdraw this sequencer's announcements, except in some namespaces."""
         for namespace in self._own:
             if namespace in spared:
                 continue
-            try:
+            with FailuresLogged("could not withdraw the announcement namespace=%s", namespace):
                 io = await self._stores.of(namespace)
                 deadline = deadline_of(io, self._limits.activation_s_max)
                 await Directory(io).withdraw(self._address, deadline)
-            except ZlogError as error:
-                _logger.warning(
-                    "could not withdraw the announcement namespace=%s: %s", namespace, error
-                )
 
     # For operators.
 
     def describe(self) -> dict[str, object]:
-        """Return what STATUS tells of who leads where."""
+        """Return the part of STATUS that is about leaders."""
         return {
             "role": self.role.value,
             "namespaces": [
-                {
-                    "pool": namespace.pool,
-                    "namespace": namespace.name,
-                    "role": candidate.role.value,
-                    "leader": candidate.leader,
-                    "lease_left_s": round(candidate.lease_left, 3),
-                    "others": candidate.others,
-                    "scrub": asdict(self._scrubs.get(namespace, ScrubStatus())),
-                    "duties": self._duties.get(namespace, DutyStatus()).to_json(),
-                }
+                self._describe(namespace, candidate)
                 for namespace, candidate in self._candidates.items()
             ],
+        }
+
+    def _describe(self, namespace: Namespace, candidate: Candidate) -> dict[str, object]:
+        led = self._leaderships.get(namespace)
+        return {
+            "pool": namespace.pool,
+            "namespace": namespace.name,
+            "role": candidate.role.value,
+            "leader": candidate.leader,
+            "lease_left_s": round(candidate.lease_left, 3),
+            "others": candidate.others,
+            "scrub": asdict(led.scrub if led else ScrubStatus()),
+            "duties": (led.duties if led else DutyStatus()).to_json(),
         }

@@ -1,11 +1,10 @@
-"""What a leader does in its namespace, for as long as it leads."""
+"""The work of a leader in its namespace."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Iterator
-from typing import Protocol
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
@@ -16,37 +15,27 @@ from zlog.errors import LogNotFound, ZlogError
 from zlog.seqr.election.lease import Lease
 from zlog.seqr.election.maintenance import DUTY_SECONDS, Duties, DutyStatus
 from zlog.seqr.election.scrubbing import Scrubbing, ScrubStatus
-from zlog.seqr.election.used import Opened, UsedLogs
+from zlog.seqr.failures import FailuresLogged
 from zlog.seqr.limits import Limits
 from zlog.seqr.namespaces import Namespace
+from zlog.seqr.server import Server
 
 _logger = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.5
 _ANNOUNCEMENT_SECONDS = 5.0
-"""How often it is looked whether the store's directory still names the leader."""
+"""How often the leader checks its announcement in the store's directory."""
 
-
-class Adopter(Opened, Protocol):
-    """Who has the logs."""
-
-    async def adopt(self, log: LogAddress) -> None:
-        """Take a log over, if this sequencer does not have it already."""
+UNUSED_SECONDS = 60.0
+"""A log that no client has had open for this long is removed from the list of logs in use."""
 
 
 class Leadership:
-    """The time in which a sequencer leads a namespace.
+    """A period in which a sequencer leads a namespace.
 
-    It announces itself, takes over what others served, and looks after the logs.
-
-    Args:
-        namespace: where.
-        io: over the store of the namespace.
-        address: of this sequencer.
-        lease: on the namespace.
-        logs: has them.
-        limits: see there.
-        scrub: what it says of its scrubbing.
+    The leader announces itself, takes over the logs that its predecessor served, and maintains the
+    logs of the namespace. The directory lists the logs that clients have open, for the next leader.
+    The list is a hint: a log that is missing is taken over once a client asks for it.
     """
 
     def __init__(
@@ -55,68 +44,56 @@ class Leadership:
         io: Io,
         address: str,
         lease: Lease,
-        logs: Adopter,
+        server: Server,
         limits: Limits,
-        scrub: ScrubStatus,
-        duties: DutyStatus,
     ) -> None:
         self._namespace = namespace
         self._io = io
         self._address = address
         self._lease = lease
-        self._logs = logs
+        self._server = server
         self._limits = limits
-        self._scrub = scrub
-        self._duties = duties
+        self.scrub = ScrubStatus()
+        self.duties = DutyStatus()
+        self._used = Directory(io).used
+        self._seen: dict[str, float] = {}  # the listed logs, and when each was last in use
+        self._warned = False
 
     async def run(self) -> None:
-        """Lead until cancelled. What may take minutes or days holds up nothing else."""
+        """Lead until cancelled. Long work runs in its own task, and delays nothing else."""
         work = [self._hold(), self._serve_duties()]
         rate = self._limits.scrub_bytes_s_max
         if rate:
-            work.append(
-                Scrubbing(self._io, rate, lambda: bool(self._lease.left), self._scrub).run()
-            )
+            work.append(Scrubbing(self._io, rate, lambda: bool(self._lease.left), self.scrub).run())
         await asyncio.gather(*work)
 
     async def _hold(self) -> None:
-        """Keep the offer out, and take over what others served."""
-        used = UsedLogs(self._namespace, self._io, self._logs)
-        left: list[str] | None = None  # logs to be taken over; None: all that were in use
+        """Keep the announcement, and take over the logs of the previous leader."""
+        left: list[str] | None = None  # logs to take over; None: the list was not read yet
         while True:
-            pause = _ANNOUNCEMENT_SECONDS
-            try:
-                if self._lease.left:  # else this process slept, and perhaps another leads by now
+            with FailuresLogged("leads with difficulty namespace=%s", self._namespace) as outcome:
+                if self._lease.left:  # else this process slept, and another may lead by now
                     await announce(self._io, self._address, self._deadline())
                 if left is None:
-                    left = await used.inherit(self._deadline())
-                left = await self._sweep(left)
+                    left = await self._used.names(self._deadline())
+                    self._seen = dict.fromkeys(left, self._io.monotonic())
+                left = await self._take_over(left)
                 if self._lease.left:
-                    await used.update(self._deadline())
-            except ZlogError as error:
-                _logger.warning("leads with difficulty namespace=%s: %s", self._namespace, error)
-                pause = _RETRY_SECONDS
-            except Exception:  # any error: a leader that does nothing any more is of no use
-                _logger.exception("leads with difficulty namespace=%s", self._namespace)
-            await self._io.sleep(pause)
+                    await self._list_used()
+            await self._io.sleep(_RETRY_SECONDS if outcome.failed else _ANNOUNCEMENT_SECONDS)
 
     async def _serve_duties(self) -> None:
-        duties = Duties(self._io, self._duties)
+        duties = Duties(self._io, self.duties)
         while True:
             await self._io.sleep(DUTY_SECONDS)
-            try:
+            with FailuresLogged("duties left undone namespace=%s", self._namespace):
                 if self._lease.left:
                     await duties.round()
-            except ZlogError as error:
-                _logger.warning("duties left undone namespace=%s: %s", self._namespace, error)
-            except Exception:  # any error: the next round tries again
-                _logger.exception("duties left undone namespace=%s", self._namespace)
 
-    async def _sweep(self, names: list[str]) -> list[str]:
-        """Take over those of some logs whose views name a sequencer: it is not the leader any more.
+    async def _take_over(self, names: list[str]) -> list[str]:
+        """Take over the logs whose views name a sequencer; writers ask for others themselves.
 
-        All others are left alone until a writer asks. Returns those whose heads could not be read;
-        they do not hold up the others.
+        Returns the logs whose heads could not be read.
         """
         rest, failed = iter(names), list[str]()
         await asyncio.gather(*(self._adopt(rest, failed) for _ in range(self._limits.sweep_max)))
@@ -133,14 +110,33 @@ class Leadership:
                 failed.append(name)
                 continue
             if view is not None and not view.removed and is_remote(view.sequencer):
-                await self._logs.adopt(LogAddress(*self._namespace, name, view.log_id))
+                await self._server.adopt(LogAddress(*self._namespace, name, view.log_id))
+
+    async def _list_used(self) -> None:
+        """List the logs in use, and remove those that have not been in use for a while."""
+        now = self._io.monotonic()
+        used = self._server.used(self._namespace)
+        try:
+            await self._used.add_all(used - self._seen.keys(), self._deadline())
+            self._seen.update(dict.fromkeys(used, now))
+            unused = [name for name, at in self._seen.items() if now - at > UNUSED_SECONDS]
+            await self._used.remove_all(unused, self._deadline())
+        except ZlogError as error:  # for instance, its caps do not allow it
+            if not self._warned:
+                _logger.warning(
+                    "can't list the logs in use namespace=%s: %s", self._namespace, error
+                )
+            self._warned = True
+            return
+        for name in unused:
+            del self._seen[name]
 
     def _deadline(self) -> Deadline:
         return deadline_of(self._io, self._limits.activation_s_max)
 
 
 async def announce(io: Io, address: str, deadline: Deadline) -> None:
-    """Offer a sequencer to clients whose log has none, unless it is on offer already."""
+    """Announce a sequencer to clients whose log has none, unless it is announced already."""
     directory = Directory(io)
     if await directory.sequencer(deadline) != address:
         await directory.announce(address, deadline)

@@ -1,10 +1,10 @@
-"""Ceph's own class ``lock``: advisory locks on an object that end by themselves unless renewed.
+"""Ceph's object class ``lock``: advisory locks on an object that expire unless they are renewed.
 
-The OSD keeps a lock as an attribute of the object, with each holder's client, cookie and time of
-expiry, and judges by its own clock. A lock makes the object if it is missing. Requests and replies
-are encoded here as the class has always had them, since librados has no calls for them that neither
-block nor run without a time limit. Sources: Ceph, ``src/cls/lock/cls_lock_ops.h`` and
-``cls_lock_types.h``; the same bytes are written by Linux, ``net/ceph/cls_lock_client.c``.
+The OSD stores a lock as an attribute of the object, with the client, cookie and expiry of each
+holder, and compares the expiry with its own clock. Taking a lock creates a missing object. librados
+has no calls for locks that are asynchronous or have a time limit, so requests and replies are
+encoded here. Sources: Ceph, ``src/cls/lock/cls_lock_ops.h`` and ``cls_lock_types.h``; Linux writes
+the same bytes in ``net/ceph/cls_lock_client.c``.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _NANOSECONDS = 1_000_000_000
 
 
 class Holder(NamedTuple):
-    """Who has a lock.
+    """A holder of a lock.
 
     Attributes:
-        client: the RADOS client, as the class names it: a type and a number, opaque.
-        cookie: what the holder told itself apart by.
-        description: what the holder says of itself.
-        expires: when the lock ends unless it is renewed, in seconds since 1970 by the OSD's clock.
+        client: the RADOS client as the class encodes it: a type and a number, opaque here.
+        cookie: distinguishes the holders of one client.
+        description: text that the holder chose.
+        expires: when the lock expires unless it is renewed: seconds since 1970, by the OSD's clock.
     """
 
     client: bytes
@@ -41,15 +41,14 @@ class Holder(NamedTuple):
 
 
 class RadosLock:
-    """One named lock on one object, as one holder sees it.
+    """A named lock on an object, as one holder uses it.
+
+    A store that is not on Ceph has no locks. There, every request succeeds and has no effect.
 
     Args:
-        io: over a store on Ceph.
-        object: that carries the lock.
-        name: of the lock.
-        cookie: tells this holder from all others.
-        description: what others read of this holder.
-        shared: whether any number may hold it at once.
+        cookie: distinguishes this holder from all others.
+        description: text that others read about this holder.
+        shared: whether any number of holders may have the lock at once.
     """
 
     def __init__(
@@ -70,48 +69,39 @@ class RadosLock:
         self._type = _SHARED if shared else _EXCLUSIVE
 
     async def take(self, seconds: float, deadline: Deadline, *, only_renew: bool = False) -> bool:
-        """Take the lock for ``seconds`` from now, or renew it. False: another holder has it.
+        """Take or renew the lock for ``seconds``. Returns False if another holder has it.
 
-        Args:
-            seconds: from now.
-            deadline: for the call.
-            only_renew: take no lock that this holder does not have, and make no object.
+        With ``only_renew``, returns False unless this holder has the lock.
 
         Raises:
-            StoreTimeout: no answer came; the lock may be taken all the same, now or later.
-            StoreUnavailable: the store did not do its part, or does not permit it.
+            StoreTimeout: no answer came; the lock may still be taken, now or later.
+            StoreUnavailable: the store failed, or does not permit the call.
         """
+        flag, refusal = (_MUST_RENEW, errno.ENOENT) if only_renew else (_MAY_RENEW, errno.EBUSY)
         request = encode_lock(
-            self._name,
-            self._type,
-            self._cookie,
-            self._description,
-            seconds,
-            _MUST_RENEW if only_renew else _MAY_RENEW,
+            self._name, self._type, self._cookie, self._description, seconds, flag
         )
-        refusal = errno.ENOENT if only_renew else errno.EBUSY
         return await self._call("lock", request, deadline, refusal) is not None
 
     async def release(self, deadline: Deadline) -> None:
-        """Give the lock back, if this holder has it. Raises as :meth:`take`."""
-        request = encode_unlock(self._name, self._cookie)
-        await self._call("unlock", request, deadline, errno.ENOENT)
+        """Release the lock if this holder has it. Raises as :meth:`take`."""
+        await self._call("unlock", encode_unlock(self._name, self._cookie), deadline)
 
     async def holders(self, deadline: Deadline) -> list[Holder]:
-        """Return who has the lock and has not let it expire. Raises as :meth:`take`."""
-        request = encode_get_info(self._name)
-        reply = await self._call("get_info", request, deadline, errno.ENOENT)
+        """Return the holders whose lock has not expired. Raises as :meth:`take`."""
+        reply = await self._call("get_info", encode_get_info(self._name), deadline)
         return [] if reply is None else decode_info(reply)
 
     async def break_(self, holder: Holder, deadline: Deadline) -> None:
-        """Take the lock away from a holder, if that one still has it. Raises as :meth:`take`."""
-        request = encode_break_lock(self._name, holder)
-        await self._call("break_lock", request, deadline, errno.ENOENT)
+        """Take the lock from a holder if it still has it. Raises as :meth:`take`."""
+        await self._call("break_lock", encode_break_lock(self._name, holder), deadline)
 
     async def _call(
-        self, method: str, request: bytes, deadline: Deadline, expected: int
+        self, method: str, request: bytes, deadline: Deadline, expected: int = errno.ENOENT
     ) -> bytes | None:
-        """Run one method; None when it answers with the expected errno."""
+        """Run a method. Returns None if it answers with the expected errno."""
+        if not self._io.store.pool:
+            return _framed(bytes(4))  # no holders
         start = functools.partial(
             self._io.store.lock, object=self._object, method=method, request=request
         )
@@ -134,7 +124,7 @@ class RadosLock:
         return from_errno(code, what)
 
 
-# Each structure is preceded by its version, the oldest version that can read it, and its length.
+# Before each structure: its version, the oldest version that can read it, and its length.
 _FRAME = struct.Struct("<BBI")
 _CLIENT_BYTES = 9
 
@@ -142,7 +132,7 @@ _CLIENT_BYTES = 9
 def encode_lock(
     name: str, kind: int, cookie: str, description: str, seconds: float, flags: int
 ) -> bytes:
-    """Return the request of ``lock``: take it exclusively (1) or shared (2), for so long."""
+    """Return the request of ``lock``, with its kind: exclusive (1) or shared (2)."""
     whole, nanoseconds = divmod(round(seconds * _NANOSECONDS), _NANOSECONDS)
     tag = ""
     return _framed(
@@ -174,13 +164,13 @@ def decode_info(reply: bytes) -> list[Holder]:
     """Read the reply of ``get_info``.
 
     Raises:
-        CorruptEntry: it is not of the form that every release so far has written.
+        CorruptEntry: the reply is malformed.
     """
     try:
         reader = _Reader(reply).frame()
         return [_holder(reader) for _ in range(reader.number())]
     except (struct.error, UnicodeDecodeError) as error:
-        raise CorruptEntry(f"can't understand what the class lock says: {error}") from error
+        raise CorruptEntry(f"the class lock sent a malformed reply: {error}") from error
 
 
 def _holder(reader: _Reader) -> Holder:
@@ -189,7 +179,7 @@ def _holder(reader: _Reader) -> Holder:
     cookie = identity.string()
     info = reader.frame()
     seconds, nanoseconds = info.number(), info.number()
-    info.take(1)  # the address of the client, in a frame of its own behind a byte that says so
+    info.take(1)  # announces the client's address, a structure
     info.frame()
     return Holder(client, cookie, info.string(), seconds + nanoseconds / _NANOSECONDS)
 
@@ -205,7 +195,7 @@ def _framed(*parts: bytes) -> bytes:
 
 
 class _Reader:
-    """Takes a reply apart, from the front. Every method raises struct.error at its end."""
+    """Decodes a reply. Its methods raise struct.error at the end of the data."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -225,6 +215,6 @@ class _Reader:
         return self.take(self.number()).decode()
 
     def frame(self) -> _Reader:
-        """Return a reader of the next structure's body; newer versions only add to its end."""
+        """Return a reader of the next structure, to whose end newer versions only add."""
         _, _, length = _FRAME.unpack(self.take(_FRAME.size))
         return _Reader(self.take(length))

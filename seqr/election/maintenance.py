@@ -1,11 +1,11 @@
-"""What a leader does for the logs of its namespace, unasked and from time to time."""
+"""Maintenance of the logs in a namespace, which its leader does once a minute."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
@@ -16,6 +16,7 @@ from zlog._client import LogClient
 from zlog._layout.reclaim import reclaim
 from zlog._trim.retention import enforce
 from zlog.errors import LogNotFound, ZlogError
+from zlog.seqr.failures import FailuresLogged
 
 _logger = logging.getLogger(__name__)
 
@@ -23,25 +24,24 @@ DUTY_SECONDS = 60.0
 """Between two rounds."""
 
 _LOG_SECONDS_MAX = 30.0
-"""For one log; what is left undone by then waits for the next round."""
-
+"""For one log. The next round continues."""
 
 _LOGS_PER_ROUND = 256
-"""Of all logs, so many have their turn in a round, at least."""
+"""A round takes at least this many of all logs, in turn."""
 
 _NAMES_PER_SHARD = 32
 
 
 @dataclass
 class DutyStatus:
-    """What was done since this sequencer came to lead, for operators.
+    """The work done since this sequencer began to lead, for operators.
 
     Attributes:
-        rounds: that came to their end.
-        failures: logs that a round could not look after.
-        trimmed: positions that retention has trimmed.
+        rounds: completed rounds.
+        failures: logs on which a round failed.
+        trimmed: positions that retention trimmed.
         reclaimed: stripes whose objects were removed.
-        ended: when the last round did, or this began, on the monotonic clock.
+        ended: when the last round ended, or this began, on the monotonic clock.
     """
 
     rounds: int = 0
@@ -51,23 +51,19 @@ class DutyStatus:
     ended: float = field(default_factory=time.monotonic)
 
     def to_json(self) -> dict[str, object]:
-        """Return what STATUS tells."""
-        shown = {name: value for name, value in vars(self).items() if name != "ended"}
-        return shown | {"age_s": round(time.monotonic() - self.ended, 3)}
+        """Return the fields for STATUS, with the age of the last round instead of its time."""
+        fields = asdict(self)
+        fields["age_s"] = round(time.monotonic() - fields.pop("ended"), 3)
+        return fields
 
 
 class Duties:
-    """Trims logs as their settings say (``zlog retention``), and gives space back.
+    """Enforces the retention of logs (``zlog retention``), and removes unneeded stripe objects.
 
-    Writers and trims free the space of stripes that are no longer needed. What they left
-    when they died, or could not reach, is found here.
+    Writers and trims remove these objects themselves, except if they die or cannot reach them.
 
-    A round is about the logs that have a retention set, as far as the directory lists them, and
-    some of all others, which take turns: so the list is put right, too.
-
-    Args:
-        io: over the store of the namespace.
-        status: to be kept up to date, where one wants to know.
+    A round takes the logs that the directory lists as having a retention, and some of all logs, in
+    turn. It corrects the list for these.
     """
 
     def __init__(self, io: Io, status: DutyStatus | None = None) -> None:
@@ -79,32 +75,26 @@ class Duties:
         self._after = ""  # the last log that had its turn
 
     async def round(self) -> None:
-        """Look after logs, one after the other, so that it is hardly felt.
-
-        One that fails is tried again in the next round, and does not hold up the others.
+        """Maintain logs, one after another. The next round repeats those that fail.
 
         Raises:
-            ZlogError: not even the logs' names could be read.
+            ZlogError: the names of the logs could not be read.
         """
         before, self._reclaimed = self._reclaimed, {}
         retained = {*await self._directory.retained.names(self._deadline())}
         for name in sorted(retained.union(await self._next())):
-            try:
-                await self._look_after(name, before, listed=name in retained)
-            except LogNotFound:
-                if name in retained:
-                    await self._list(name, retained=False)
-            except ZlogError as error:
-                self._status.failures += 1
-                _logger.warning("could not look after log=%s: %s", name, error)
-            except Exception:  # any error: the next round tries again
-                self._status.failures += 1
-                _logger.exception("could not look after log=%s", name)
+            with FailuresLogged("could not look after log=%s", name) as outcome:
+                try:
+                    await self._maintain(name, before, listed=name in retained)
+                except LogNotFound:
+                    if name in retained:
+                        await self._list(name, retained=False)
+            self._status.failures += outcome.failed
         self._status.rounds += 1
         self._status.ended = time.monotonic()
 
     async def _next(self) -> list[str]:
-        """Return the names of those whose turn it is."""
+        """Return the names of the logs whose turn it is."""
         names: list[str] = []
         while len(names) < _LOGS_PER_ROUND:
             page, self._after = await self._directory.logs.page(
@@ -115,7 +105,7 @@ class Duties:
                 break
         return names
 
-    async def _look_after(
+    async def _maintain(
         self, name: str, reclaimed: dict[tuple[str, int], frozenset[int]], *, listed: bool
     ) -> None:
         client = await LogClient.open(self._io, name, self._settings)
@@ -137,11 +127,10 @@ class Duties:
             self._reclaimed[log] = layout.reclaimed
 
     async def _list(self, name: str, *, retained: bool) -> None:
-        """Enter a log in the list of those with a retention, or strike it off."""
-        change = (
-            self._directory.retained.add_all if retained else self._directory.retained.remove_all
-        )
-        with contextlib.suppress(ZlogError):  # such as for want of caps; its turn comes again
+        """Add a log to the list of logs with a retention, or remove it."""
+        names = self._directory.retained
+        change = names.add_all if retained else names.remove_all
+        with contextlib.suppress(ZlogError):  # for instance, its caps do not allow it
             await change([name], self._deadline())
 
     def _deadline(self) -> Deadline:

@@ -1,9 +1,9 @@
-"""How a leader audits the copies of its logs, in the background."""
+"""The scrub: a background audit of the replicas of all logs, which the leader runs."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
 from zlog._audit.findings import Finding, FindingKind
@@ -13,30 +13,31 @@ from zlog._base.settings import HandleOptions
 from zlog._catalog.directory import Directory
 from zlog._client import LogClient
 from zlog.errors import LogNotFound, ZlogError
+from zlog.seqr.failures import FailuresLogged
 
 _logger = logging.getLogger(__name__)
 
 FIRST_SECONDS = 60.0
-"""Before the first round: a new leader has more urgent things to do."""
+"""Before the first round: a new leader has more urgent work."""
 
 ROUND_SECONDS = 3600.0
-"""From the beginning of a round to that of the next, at least."""
+"""From the beginning of a round to the beginning of the next, at least."""
 
 _STEP_SECONDS = 30.0
-_LOOK_BYTES = 1 << 16
-"""What a look costs that finds few bytes: so the rate bounds operations too."""
+_STEP_BYTES_MIN = 1 << 16
+"""Bytes that each step counts at least, so that the rate bounds operations too."""
 
 
 @dataclass(slots=True)
 class ScrubStatus:
-    """What was done since this sequencer came to lead, for operators.
+    """The work done since this sequencer began to lead, for operators.
 
     Attributes:
-        rounds: how often all logs were gone through.
-        log: the one that is being looked at; empty between rounds.
-        bytes: data that was looked at.
-        healed: findings that were put right: an object, or positions of one in a row.
-        damaged: findings that were not.
+        rounds: completed rounds.
+        log: the log being audited; empty between rounds.
+        bytes: data that was audited.
+        healed: findings that were repaired: an object, or consecutive positions in one.
+        damaged: findings that were not repaired.
     """
 
     rounds: int = 0
@@ -47,20 +48,18 @@ class ScrubStatus:
 
 
 class Scrubbing:
-    """Goes through the logs of a namespace, one after the other, and heals what copies have lost.
+    """Audits the logs of a namespace one after another, and repairs damaged replicas.
 
-    Every other round looks at the primary copies, which clients read. The others look at copies
-    chosen at random, each of which is met sooner or later, and there at all but the bytestream,
-    which an OSD of today can't be asked for safely where its disk may be failing.
+    Rounds alternate. One reads the primary replicas, as clients do. The next reads replicas chosen
+    at random, so that it reads each sooner or later, but not their bytestreams: an OSD may end if
+    its disk fails during such a read.
 
-    Leaders come and go, and none knows how far the last one came. So chance says which of the two
-    the first round is, with which log a round begins, and where in each log.
+    A leader does not know how far its predecessor came. So the kind of the first round, the first
+    log of a round, and the first position in each log are random.
 
     Args:
-        io: over the store of the namespace.
-        bytes_per_second: how much is looked at, at most.
-        leads: whether this sequencer still does.
-        status: to be kept up to date.
+        bytes_per_second: limit of the data that is read.
+        leads: returns whether this sequencer still leads.
     """
 
     def __init__(
@@ -77,13 +76,9 @@ class Scrubbing:
         await self._io.sleep(FIRST_SECONDS)
         while True:
             began = self._io.monotonic()
-            try:
+            with FailuresLogged("scrub left undone"):
                 if self._leads():
                     await self._round()
-            except ZlogError as error:
-                _logger.warning("scrub left undone: %s", error)
-            except Exception:  # any error: the next round tries again
-                _logger.exception("scrub left undone")
             await self._io.sleep(max(0.0, began + ROUND_SECONDS - self._io.monotonic()))
 
     async def _round(self) -> None:
@@ -94,7 +89,7 @@ class Scrubbing:
             self._status.log = name
             try:
                 await self._scrub(name, directory)
-                directory = []  # once in a round
+                directory = []  # once per round
             except LogNotFound:
                 continue
             except ZlogError as error:
@@ -114,31 +109,30 @@ class Scrubbing:
             keys_only=other,
             pace=self._pace,
         )
-        async for findings in scrub.directory(directory):
-            self._tell(name, findings)
-        async for findings in scrub.objects():
-            self._tell(name, findings)
+        await self._report(name, scrub.directory(directory))
+        await self._report(name, scrub.objects())
         end = await client.positions.tail(client.deadline(), checked=False)
         begin = client.layout.view.trim_point
         middle = begin + int(self._io.random() * max(0, end - begin))
-        for first, last in ((middle, end), (begin, middle)):
-            async for findings in scrub.positions(last, first):
-                self._tell(name, findings)
+        await self._report(name, scrub.positions(end, middle))
+        await self._report(name, scrub.positions(middle, begin))
 
-    def _tell(self, name: str, findings: Sequence[Finding]) -> None:
-        for finding in findings:
-            healed = finding.kind is FindingKind.HEALED
-            self._status.healed += healed
-            self._status.damaged += not healed
-            _logger.warning(
-                "%s log=%s object=%s positions=%s: %s",
-                finding.kind.value,
-                name,
-                finding.object,
-                finding.positions,
-                finding.detail,
-            )
+    async def _report(self, name: str, steps: AsyncIterator[Sequence[Finding]]) -> None:
+        """Run a part of the audit, and count and log its findings."""
+        async for findings in steps:
+            for finding in findings:
+                healed = finding.kind is FindingKind.HEALED
+                self._status.healed += healed
+                self._status.damaged += not healed
+                _logger.warning(
+                    "%s log=%s object=%s positions=%s: %s",
+                    finding.kind.value,
+                    name,
+                    finding.object,
+                    finding.positions,
+                    finding.detail,
+                )
 
     async def _pace(self, bytes: int) -> None:
         self._status.bytes += bytes
-        await self._io.sleep(max(bytes, _LOOK_BYTES) / self._rate)
+        await self._io.sleep(max(bytes, _STEP_BYTES_MIN) / self._rate)

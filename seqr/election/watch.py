@@ -1,7 +1,7 @@
-"""Looking after the leader's process, so that its death is noticed at once.
+"""Watching the leader's process, so that standbys notice at once when it ends.
 
-A lease alone would cost its whole length at each crash. A standby therefore keeps a connection to
-the leader, on which nothing is said. The kernel of the leader's machine ends it with the process.
+With the lease alone, each crash would cost the length of the lease. So a standby keeps an idle
+connection to the leader, which the kernel of the leader's machine closes when the process ends.
 """
 
 from __future__ import annotations
@@ -25,19 +25,18 @@ _logger = logging.getLogger(__name__)
 _CONNECT_SECONDS = 1.0
 _PAUSE_SECONDS = 0.02
 _PAUSE_SECONDS_MAX = 1.0
-"""Between attempts to connect. It doubles each time, and begins anew after a connection that lasted
-for a while: if that ended because the process did, it soon shows, but not at once. While a process
-dies its connections may go first, and the listening socket last."""
+"""Between attempts to connect. The pause doubles each time, and is short again after a connection
+that lasted a while. It is not zero then: a process that ends may close its connections before its
+listening socket."""
 
 _READ_BYTES = 4096
 
 
 class LeaderWatch:
-    """Watches one leader after the other.
+    """Watches one leader at a time.
 
     Args:
-        notify: called whenever a look at the lease may be worth while.
-        credentials: what to show to the leader.
+        notify: called when the lease should be read.
     """
 
     def __init__(
@@ -59,8 +58,7 @@ class LeaderWatch:
     def gone(self, leader: Holder) -> bool:
         """Whether the watched leader's address refuses connections.
 
-        Nothing else counts as gone: where connecting fails in another way, perhaps the network is
-        at fault, and others still reach the leader.
+        Other failures do not count: the network may be at fault, and others reach the leader.
         """
         return leader.cookie == self._cookie and self._gone
 
@@ -76,9 +74,9 @@ class LeaderWatch:
         try:
             leader = parse_address(address)
         except ValueError:
-            return  # no sequencer of ours; its lease will show whether it lives
+            return  # not a zlog sequencer: only the lease shows whether it is alive
         pause = _PAUSE_SECONDS
-        told = False
+        warned = False
         while True:
             began = loop.time()
             try:
@@ -89,8 +87,8 @@ class LeaderWatch:
                 self._notify()
             except (OSError, asyncio.TimeoutError, SequencerRefused) as error:
                 self._gone = False
-                if isinstance(error, (ssl.SSLError, SequencerRefused)) and not told:
-                    told = True
+                if isinstance(error, (ssl.SSLError, SequencerRefused)) and not warned:
+                    warned = True
                     _logger.warning(
                         "can't watch the leader at %s, whose death would be noticed late: %s",
                         address,
@@ -105,8 +103,8 @@ class LeaderWatch:
         """Connect, and return when the connection has ended.
 
         Raises:
-            OSError: it could not be made; asyncio.TimeoutError: in time.
-            SequencerRefused: its certificate, key or list of authorities is invalid.
+            OSError, asyncio.TimeoutError: the connection failed.
+            SequencerRefused: the certificate, key or list of authorities is invalid.
         """
         token = self._credentials.token()
         context = self._credentials.context() if leader.tls else None

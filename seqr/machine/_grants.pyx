@@ -1,8 +1,8 @@
 # cython: language_level=3, binding=True, embedsignature=False
 """The sequencer's hot path: NEXT and TAIL are answered in C++, a chunk at a time.
 
-``seqr/machine/native/grants.h`` has the rules; this file holds the bytes and the numbers that they work
-on. ``_grants.pyi`` documents it.
+``seqr/machine/native/grants.h`` has the rules; this file stores the data that they work on.
+``_grants.pyi`` documents it.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -92,7 +92,7 @@ cdef class Counters:
 
 cdef class Stream:
     cdef Counters counters
-    cdef list opened  # the owners of what `tails` points to; None for handles that were taken back
+    cdef list opened  # the owners of `tails`; None for closed handles
     cdef vector[CppLogTail*] tails
     cdef vector[uint16_t] unused
     cdef vector[uint16_t] passed
@@ -112,7 +112,7 @@ cdef class Stream:
         self.allowance = counters.positions_burst
 
     def __init__(self, counters):
-        pass  # so that subclasses may pass on what __cinit__ was given
+        pass  # subclasses pass the argument of __cinit__
 
     @property
     def unfinished(self):
@@ -206,6 +206,6 @@ cdef class Stream:
     cdef int skip(self, size_t frames) except -1:
         self.at += frames * kFrameBytes
         if self.left() < <Py_ssize_t>kFrameBytes:
-            # The rest of a cut frame; the chunk need not be kept for it.
+            # Keep the start of a frame, and not the whole chunk.
             self.chunk, self.at = self.chunk[self.at:], 0
         return 0

@@ -1,12 +1,13 @@
-"""Who is let in: what the sequencer says to a connection before it serves it.
+"""Admission: the checks that a connection has to pass before it is served.
 
-Nothing is opened, looked up or allocated for a stranger beyond its connection, and that ends after
-``hello_s_max``.
+Before that, nothing is opened, looked up or allocated for it beyond the connection, which ends
+after ``hello_s_max``.
 """
 
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from zlog._sequencer.frames import FRAME, PROTOCOL_VERSION, Code, Kind, RawFrame
@@ -14,7 +15,7 @@ from zlog._sequencer.token import Pair, Token, new_challenge, same
 
 
 class Reason(str, enum.Enum):
-    """Why a connection was refused or closed, in one word, as STATUS counts it."""
+    """Why a connection was refused or closed, as STATUS counts it."""
 
     LIMIT = "limit"
     TLS = "tls"
@@ -26,25 +27,25 @@ class Reason(str, enum.Enum):
     IDLE = "idle"
 
 
+@dataclass(slots=True)
 class Greeting:
-    """How far one connection has come.
+    """The state of one connection.
 
-    Life: new → challenged, if it has to show a token → over.
+    States: new → challenged, if a token is required → over.
 
-    Args:
-        certified: whether it has shown a certificate, or need not.
+    Attributes:
+        certified: whether it has shown a certificate, or does not need one.
+        number: the client's, from its HELLO.
+        challenge: that was sent, if any.
     """
 
-    __slots__ = ("certified", "challenge", "number")
-
-    def __init__(self, *, certified: bool = True) -> None:
-        self.certified = certified
-        self.number = 0
-        self.challenge: Pair | None = None
+    certified: bool = True
+    number: int = 0
+    challenge: Pair | None = None
 
 
 class Verdict(NamedTuple):
-    """What follows from a frame: it may be let in, be sent away for a reason, or have to go on."""
+    """The result of a check: admit the connection, close it for a reason, or wait for a frame."""
 
     answer: bytes
     admitted: bool = False
@@ -56,44 +57,38 @@ class Admission:
     """The rules for all connections.
 
     Args:
-        tokens: of which a client must show that it knows one; without any, no client is asked.
-        optional: also let in those who say that they have none.
+        tokens: a client must prove that it knows one of these, if there are any.
+        optional: whether clients that have no token are admitted too.
     """
 
     def __init__(self, tokens: tuple[Token, ...] = (), *, optional: bool = False) -> None:
         self._tokens = tokens
         self._optional = optional
 
-    def hear(self, greeting: Greeting, frame: RawFrame) -> Verdict:
-        """Judge a frame from a connection that has not been let in."""
+    def check(self, greeting: Greeting, frame: RawFrame) -> Verdict:
+        """Check a frame from a connection that was not admitted yet."""
         if greeting.challenge is not None:
-            return self._hear_proof(greeting, greeting.challenge, frame)
+            return self._check_proof(greeting, greeting.challenge, frame)
         kind, code, handle, request, version, number = frame
         if kind != Kind.HELLO or code or handle:
             return Verdict(b"", reason=Reason.MALFORMED, detail="no HELLO")
         if version != PROTOCOL_VERSION:
-            return Verdict(
-                _hello(Code.BAD_VERSION, request, Pair(PROTOCOL_VERSION, 0)),
-                reason=Reason.MALFORMED,
-                detail=f"protocol version {version}",
-            )
+            answer = _hello(Code.BAD_VERSION, request, Pair(PROTOCOL_VERSION, 0))
+            return Verdict(answer, False, Reason.MALFORMED, f"protocol version {version}")
         if not greeting.certified:
-            return Verdict(
-                _hello(Code.CERTIFICATE_WANTED, request, Pair(0, 0)),
-                reason=Reason.CERTIFICATE,
-                detail="no client's certificate",
-            )
+            answer = _hello(Code.CERTIFICATE_WANTED, request, Pair(0, 0))
+            return Verdict(answer, False, Reason.CERTIFICATE, "no client's certificate")
         if self._tokens and (number or not self._optional):
             greeting.number, greeting.challenge = number, new_challenge()
             return Verdict(_hello(Code.TOKEN_WANTED, request, greeting.challenge))
         return Verdict(_hello(Code.OK, request, Pair(PROTOCOL_VERSION, 0)), admitted=True)
 
-    def _hear_proof(self, greeting: Greeting, challenge: Pair, frame: RawFrame) -> Verdict:
+    def _check_proof(self, greeting: Greeting, challenge: Pair, frame: RawFrame) -> Verdict:
         kind, _, _, request, a, b = frame
         if kind != Kind.PROVE:
             return Verdict(b"", reason=Reason.TOKEN, detail="no token")
         found = None
-        for token in self._tokens:  # all of them, so that the time tells nothing
+        for token in self._tokens:  # all of them, so that the time discloses nothing
             if same(token.client_proof(greeting.number, challenge), Pair(a, b)):
                 found = token
         if found is None:

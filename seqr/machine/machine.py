@@ -1,9 +1,9 @@
 """The sequencer as a pure state machine: bytes and events in, bytes and effects out.
 
-It has no socket, no clock and no store: its driver passes the time in seconds (monotonic) and
-carries out the effects. So it can be tested and simulated to the last transition. The requests
-that come by the million, NEXT and TAIL, are answered in C++ (``zlog.seqr.machine._grants``), which
-keeps tails and epochs; what is here is all that is rare, and works on the same numbers.
+It has no socket, clock or store, so every transition can be tested. Its driver passes the time in
+seconds (monotonic) and carries out the effects. C++ answers NEXT and TAIL, by far the most frequent
+requests, and stores tails and epochs (``zlog.seqr.machine._grants``). This module handles all other
+events, on the same numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from zlog._sequencer.frames import (
 )
 from zlog.seqr.limits import Limits
 from zlog.seqr.machine.admission import Admission, Reason
-from zlog.seqr.machine.quotas import Occupancy
+from zlog.seqr.machine.quotas import Quotas
 from zlog.seqr.machine.state import (
     Activate,
     Close,
@@ -35,24 +35,20 @@ from zlog.seqr.machine.state import (
     Release,
     Turn,
     Wait,
+    WaitHeap,
 )
 from zlog.seqr.machine.statistics import Statistics
-from zlog.seqr.machine.waits import WaitHeap
 
 _pack = FRAME.pack
 
 
 class Machine:
-    """All connections and all logs of one sequencer process.
+    """All connections and logs of one sequencer process.
 
     Args:
-        address: what views and the directory say of this sequencer, for STATUS.
-        version: of the program, for STATUS.
-        now: the time of its start.
-        limits: see there.
-        describe: returns what STATUS tells beside what the machine knows.
-        admission: who is served; None: all clients.
-        identity: of the stores whose logs it serves; empty: that is not known.
+        describe: returns additional fields of STATUS.
+        admission: decides who is served; None serves all clients.
+        identity: of the stores whose logs it serves; empty if it is unknown.
     """
 
     def __init__(
@@ -65,50 +61,46 @@ class Machine:
         admission: Admission | None = None,
         identity: str = "",
     ) -> None:
-        self._limits = limits or Limits()
+        self.limits = limits or Limits()
         self._admission = admission or Admission()
         self._describe = describe
         self._identity = identity
-        self._occupancy = Occupancy(self._limits)
+        self._quotas = Quotas(self.limits)
         self._logs: dict[LogAddress, LogState] = {}
-        self._timeouts: WaitHeap[Wait] = WaitHeap()
+        self._timeouts = WaitHeap()
         self._stopping = False
         self._statistics = Statistics(address, version, now)
-        self._statistics.positions_burst = self._limits.positions_burst
-        self._statistics.positions_per_s = self._limits.positions_per_s
+        self._statistics.positions_burst = self.limits.positions_burst
+        self._statistics.positions_per_s = self.limits.positions_per_s
 
     @property
     def next_timeout(self) -> float | None:
-        """When ``expire`` has something to do."""
+        """When ``expire`` has to be called next, if at all."""
         return self._timeouts.first()
 
     def connect(self, origin: str = "") -> tuple[Connection | None, bytes]:
-        """Take a new connection; or None, with the frames to send before it is closed.
-
-        Args:
-            origin: the IP address that it comes from.
-        """
-        if self._stopping or not self._occupancy.has_room:
-            code = Code.UNAVAILABLE if self._stopping else Code.LIMIT
-            return None, _pack(Kind.HELLO, code, 0, 0, 0, 0)
+        """Accept a connection from an IP address, or return None and the frames that refuse it."""
         connection = Connection(self._statistics)
-        self._occupancy.enter(connection, origin)
-        return connection, b""
+        connection.origin = origin
+        if not self._stopping and self._quotas.add(connection):
+            return connection, b""
+        code = Code.UNAVAILABLE if self._stopping else Code.LIMIT
+        return None, _pack(Kind.HELLO, code, 0, 0, 0, 0)
 
     def count(self, reason: Reason) -> None:
-        """Count a connection that was refused or closed, for STATUS."""
+        """Count a refused or closed connection, for STATUS."""
         self._statistics.closed[reason] += 1
 
     def disconnect(self, connection: Connection) -> None:
-        """Forget a connection that has ended, and what it waits for."""
+        """Forget a connection that has ended, with its requests."""
         self._drop(connection)
-        self._occupancy.leave(connection)
+        self._quotas.remove(connection)
 
     def receive(self, connection: Connection, data: bytes, now: float) -> list[Effect]:
-        """Take a chunk of a connection's stream, cut anywhere.
+        """Take a chunk of a connection's stream, of any length.
 
-        A driver that has given a chunk to ``connection.answer`` itself, which is quicker, passes
-        nothing here, and only if the connection is ``unfinished`` then.
+        It is faster to pass the chunk to ``connection.answer`` and call this, without data, only if
+        the connection is ``unfinished`` then.
         """
         if connection.closed:
             return []
@@ -126,76 +118,74 @@ class Machine:
             data = b""
 
     def activated(self, address: LogAddress, grant: Grant) -> list[Effect]:
-        """Hear that a log was taken over, in this epoch and with this tail.
+        """Note that a log was taken over, in this epoch and with this tail.
 
         Raises:
-            ValueError: the epoch is not above every earlier one, so that positions might be
-                granted twice. Report it as a failed activation.
+            ValueError: the epoch is not above all earlier ones, so that positions could be granted
+                twice. Report this as a failed activation.
         """
-        turn = Turn()
         log = self._logs[address]
         if self._stopping:
             log.activating = False
-            turn.add(Release(address))
-            return turn.finish()
+            return [Release(address)]
         log.activate(grant)
-        log.activating = False
         self._statistics.take_overs += 1
-        # One may have learned of this epoch's end already; its next OPEN says so.
-        self._end_openers(log, Code.OK, turn)
-        return turn.finish()
+        # If a client has learned of this epoch's end already, its next OPEN says so.
+        return self._activation_ended(log, Code.OK)
 
     def epoch_lives(self, address: LogAddress) -> list[Effect]:
-        """Hear that the epoch that a client held for dead is the newest: it goes on."""
-        turn = Turn()
+        """Note that the epoch that a client took for dead is the newest, and continues."""
         log = self._logs[address]
-        log.activating = False
-        # Unless it was given up meanwhile, for another reason.
-        self._end_openers(log, Code.OK if log.epoch else Code.UNAVAILABLE, turn)
-        return turn.finish()
+        # It may have been given up since, for another reason.
+        return self._activation_ended(log, Code.OK if log.epoch else Code.UNAVAILABLE)
 
     def epoch_died(self, address: LogAddress) -> list[Effect]:
-        """Hear that it is dead indeed: nothing more is granted in it. The take-over follows."""
+        """Note that the epoch is dead, and stop granting in it. The take-over follows."""
         turn = Turn()
         self._deactivate(self._logs[address], Code.STALE_EPOCH, turn)
         return turn.finish()
 
     def activation_failed(self, address: LogAddress, code: Code) -> list[Effect]:
-        """Hear that a log could not be taken over; the next OPEN tries again."""
-        turn = Turn()
+        """Note that a log could not be taken over. The next OPEN tries again."""
         self._statistics.take_over_failures += 1
-        (log := self._logs[address]).activating = False
-        self._end_openers(log, code, turn)
+        log = self._logs[address]
+        effects = self._activation_ended(log, code)
         if log.unused and not log.epoch_last:
             del self._logs[address]
+        return effects
+
+    def _activation_ended(self, log: LogState, code: Code) -> list[Effect]:
+        turn = Turn()
+        log.activating = False
+        self._end_openers(log, code, turn)
         return turn.finish()
 
-    def adopt(self, address: LogAddress) -> list[Effect]:
-        """Take a log over before a client asks for it, unless it is active or about to be."""
+    def adopt(self, address: LogAddress) -> list[Activate]:
+        """Take a log over before a client asks for it, unless it is active or being taken over."""
         log = self._logs.get(address)
         if self._stopping or (log is not None and (log.epoch or log.activating)):
             return []
         log = log or self._new_log(address)
         if log is None:
-            return []  # no room; a client that wants it will ask
+            return []  # too many logs; clients ask for it when they need it
         log.activating = True
         return [Activate(address)]
 
-    def used(self, pool: str, namespace: str) -> set[str]:
-        """Names of the logs of a namespace that some connection has open, or waits for."""
+    def used(self, namespace: tuple[str, str]) -> set[str]:
+        """Return the logs of a pool and namespace that a connection has open or waits for."""
         used = (log.address for log in self._logs.values() if not log.unused)
-        return {each.name for each in used if each[:2] == (pool, namespace)}
+        return {each.name for each in used if each[:2] == namespace}
 
-    def step_down(self, pool: str, namespace: str) -> list[Effect]:
-        """Grant nothing more in the logs of a namespace: another sequencer leads there."""
+    def step_down(self, namespace: tuple[str, str]) -> list[Effect]:
+        """Stop granting in the logs of a pool and namespace: another sequencer leads there."""
         turn = Turn()
         for log in self._logs.values():
-            if log.address[:2] == (pool, namespace):
+            if log.address[:2] == namespace:
                 self._deactivate(log, Code.STALE_EPOCH, turn)
         return turn.finish()
 
     def doubt(self) -> list[Effect]:
-        """Have all who wait look at their view: another sequencer may lead by now."""
+        """Answer all WAITs so that clients read their views: another sequencer may lead by now."""
         return self._end_waits(math.inf, Code.NOT_LEADER)
 
     def expire(self, now: float) -> list[Effect]:
@@ -203,7 +193,7 @@ class Machine:
         return self._end_waits(now, Code.TIMEOUT)
 
     def stop(self) -> list[Effect]:
-        """Grant nothing more, in any log, and ask to release the active ones."""
+        """Stop granting, and request the release of the active logs."""
         self._stopping = True
         turn = Turn()
         for log in self._logs.values():
@@ -214,19 +204,15 @@ class Machine:
         return turn.finish()
 
     def status(self, now: float) -> dict[str, object]:
-        """Return what STATUS answers."""
-        return self._describe() | self._statistics.report(
-            now,
-            len(self._occupancy),
-            self._occupancy.outstanding,
-            self._logs.values(),
-            self._limits.status_logs_max,
-        )
+        """Return the answer to STATUS."""
+        report = self._statistics.report(now, self._logs.values(), self.limits.status_logs_max)
+        load = {"connections": len(self._quotas), "outstanding": self._quotas.outstanding}
+        return self._describe() | report | load
 
-    # What a connection sends.
+    # Frames of connections.
 
     def _other(self, connection: Connection, frame: RawFrame, turn: Turn, now: float) -> None:
-        """Deal with a frame that the hot path leaves alone."""
+        """Handle a frame that is neither NEXT nor TAIL."""
         if connection.open is not None:
             self._open_payload(connection, frame, turn, now)
             return
@@ -247,21 +233,21 @@ class Machine:
             self._close(connection, Reason.MALFORMED, f"a frame of type {kind}", turn)
 
     def _greet(self, connection: Connection, frame: RawFrame, turn: Turn) -> None:
-        if frame[0] == Kind.HELLO and not self._occupancy.take_place(connection):
+        if frame[0] == Kind.HELLO and not self._quotas.say_hello(connection):
             turn.refuse(connection, Kind.HELLO, frame[3], Code.LIMIT)
             self._close(connection, Reason.LIMIT, "too many connections", turn)
             return
-        answer, admitted, reason, detail = self._admission.hear(connection.greeting, frame)
+        answer, admitted, reason, detail = self._admission.check(connection.greeting, frame)
         if answer:
             turn.frames(connection).append(answer)
         if admitted:
-            self._occupancy.let_in(connection)
+            self._quotas.admit(connection)
         elif reason is not None:
             self._close(connection, reason, detail, turn)
 
     def _status(self, connection: Connection, request: int, turn: Turn, now: float) -> None:
         if not turn.once():
-            # Its answer is up to a million bytes: not once per 24 bytes of a chunk.
+            # An answer has up to a million bytes, and a chunk could have a request per 24 bytes.
             turn.refuse(connection, Kind.STATUS, request, Code.LIMIT)
             return
         data = json.dumps(self.status(now), ensure_ascii=False, separators=(",", ":")).encode()
@@ -278,23 +264,23 @@ class Machine:
             code, a, b = Code.OK, log.tail, log.epoch
         elif not milliseconds:
             code, a, b = Code.TIMEOUT, log.tail, log.epoch
-        elif not self._occupancy.may_wait(connection):
+        elif not self._quotas.may_wait(connection):
             code, a, b = Code.LIMIT, 0, 0
         else:
             wait = Wait(connection, handle, request, log, position)
-            self._occupancy.begin_wait(connection)
+            self._quotas.begin_wait(connection)
             connection.waits.add(wait)
             log.waits.push(position, wait)
             log.wake_at = min(log.wake_at, position)
-            self._timeouts.push(now + min(milliseconds, self._limits.wait_ms_max) / 1000, wait)
+            self._timeouts.push(now + min(milliseconds, self.limits.wait_ms_max) / 1000, wait)
             return
         turn.frames(connection).append(_pack(Kind.WAIT, code, handle, request, a, b))
 
-    # OPEN and what follows from it.
+    # OPEN and CLOSE.
 
     def _open(self, connection: Connection, frame: RawFrame, turn: Turn) -> None:
         length = frame[4]
-        if not 0 < length <= self._limits.open_bytes_max:
+        if not 0 < length <= self.limits.open_bytes_max:
             turn.refuse(connection, Kind.OPEN, frame[3], Code.LIMIT)
             self._close(
                 connection, Reason.MALFORMED, f"an OPEN with a payload of {length} bytes", turn
@@ -306,7 +292,7 @@ class Machine:
     def _open_payload(
         self, connection: Connection, frame: RawFrame, turn: Turn, now: float
     ) -> None:
-        assert connection.open is not None  # the caller has looked
+        assert connection.open is not None  # the caller has checked
         (_, _, _, request, _, dead_epoch), payload = connection.open
         payload.add(frame)
         if not payload.complete:
@@ -327,9 +313,9 @@ class Machine:
             turn.refuse(connection, Kind.OPEN, request, code)
 
     def _open_log(self, opener: Opener, address: LogAddress, turn: Turn, now: float) -> Code:
-        """Answer an OPEN, or see to it that it will be; a code other than OK refuses it.
+        """Answer an OPEN, or have it wait. A code other than OK refuses it.
 
-        That an epoch is dead is only looked into: until it turns out to be true, grants go on.
+        A client's word that an epoch is dead only causes a check, during which grants continue.
         """
         if self._stopping:
             return Code.UNAVAILABLE
@@ -337,16 +323,16 @@ class Machine:
         if log is not None and log.epoch > opener.dead_epoch:
             self._opened(opener, log, turn)
             return Code.OK
-        if not self._occupancy.may_wait(opener.connection):
+        if not self._quotas.may_wait(opener.connection):
             return Code.LIMIT
         log = log or self._new_log(address)
         if log is None:
             return Code.LIMIT
         log.openers.append(opener)
-        self._occupancy.begin_wait(opener.connection)
+        self._quotas.begin_wait(opener.connection)
         if not log.activating:
             log.activating = True
-            delay = log.look(now, self._limits.look_s) if log.epoch else 0.0
+            delay = log.schedule_check(now, self.limits.look_s) if log.epoch else 0.0
             turn.add(Activate(address, log.epoch, delay))
         return Code.OK
 
@@ -354,7 +340,7 @@ class Machine:
         connection, request, _ = opener
         handle = connection.handles.get(log.address)
         if handle is None:
-            if len(connection.handles) >= self._limits.logs_per_connection_max:
+            if len(connection.handles) >= self.limits.logs_per_connection_max:
                 turn.refuse(connection, Kind.OPEN, request, Code.LIMIT)
                 return
             handle = connection.handles[log.address] = connection.add(log)
@@ -364,7 +350,7 @@ class Machine:
         )
 
     def _close_log(self, connection: Connection, frame: RawFrame, turn: Turn) -> None:
-        """Take a handle back; what waits for the log gets its answer all the same."""
+        """Close a handle. Requests that wait for the log are still answered."""
         _, _, handle, request, _, _ = frame
         log = connection.log(handle)
         if log is not None:
@@ -375,10 +361,10 @@ class Machine:
         turn.frames(connection).append(_pack(Kind.CLOSE, code, handle, request, 0, 0))
 
     def _end_openers(self, log: LogState, code: Code, turn: Turn) -> None:
-        """Answer the OPENs that wait; a code other than OK refuses them."""
+        """Answer the OPENs that wait. A code other than OK refuses them."""
         openers, log.openers = log.openers, []
         for opener in openers:
-            self._occupancy.end_wait(opener.connection)
+            self._quotas.end_wait(opener.connection)
             if opener.connection.closed:
                 continue
             if code is Code.OK:
@@ -387,11 +373,11 @@ class Machine:
                 turn.refuse(opener.connection, Kind.OPEN, opener.request, code)
 
     def _new_log(self, address: LogAddress) -> LogState | None:
-        """Make room for a log and enter it; None when every other one is in use.
+        """Add a log. Returns None if there are too many, and all are in use.
 
-        What is forgotten is taken over anew when it is opened.
+        An unused log that is forgotten for this is taken over again when it is opened.
         """
-        if len(self._logs) >= self._limits.logs_max:
+        if len(self._logs) >= self.limits.logs_max:
             unused = next((log for log in self._logs.values() if log.unused), None)
             if unused is None:
                 return None
@@ -400,7 +386,7 @@ class Machine:
         log = self._logs[address] = LogState(address)
         return log
 
-    # Waits and endings.
+    # Ends of waits and connections.
 
     def _wake(self, log: LogState, turn: Turn) -> None:
         for wait in log.waits.pop_through(log.tail - 1):
@@ -413,12 +399,12 @@ class Machine:
         turn = Turn()
         for wait in self._timeouts.pop_through(now):
             wait.log.waits.note_answered()
-            told = (wait.log.tail, wait.log.epoch) if code is Code.TIMEOUT else (0, 0)
-            self._answer(turn, wait, code, *told)
+            a_b = (wait.log.tail, wait.log.epoch) if code is Code.TIMEOUT else (0, 0)
+            self._answer(turn, wait, code, *a_b)
         return turn.finish()
 
     def _answer(self, turn: Turn, wait: Wait, code: Code, a: int, b: int) -> None:
-        self._occupancy.end_wait(wait.connection)
+        self._quotas.end_wait(wait.connection)
         turn.answer(wait, code, a, b)
 
     def _deactivate(self, log: LogState, code: Code, turn: Turn) -> None:
@@ -428,22 +414,22 @@ class Machine:
             self._answer(turn, wait, code, epoch if code is Code.STALE_EPOCH else 0, 0)
 
     def _close(self, connection: Connection, reason: Reason, detail: str, turn: Turn) -> None:
-        """Ask for a connection to be closed.
+        """Request that a connection is closed.
 
-        It takes a place until it has ended, since that may take long where the peer does not read.
+        It counts until it has ended, which takes a while if the peer does not read.
         """
         self._drop(connection)
         turn.add(Close(connection, reason, detail))
 
     def _drop(self, connection: Connection) -> None:
-        """Hear and tell nothing more on a connection."""
+        """Stop reading from and answering on a connection."""
         if connection.closed:
             return
         for wait in connection.waits:
             wait.answered = True
             wait.log.waits.note_answered()
             self._timeouts.note_answered()
-            self._occupancy.end_wait(connection)
+            self._quotas.end_wait(connection)
         connection.waits.clear()
         for log in connection.close():
             log.handles -= 1

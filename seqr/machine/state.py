@@ -1,71 +1,111 @@
-"""What the machine remembers: connections, logs, and the effects that it asks for."""
+"""The state of the machine: connections, logs and waits; and the effects that it requests."""
 
 from __future__ import annotations
 
+import heapq
 import math
+from dataclasses import dataclass
+from itertools import count
 from typing import NamedTuple
 
 from zlog._base.sequencer import Grant, LogAddress
 from zlog._sequencer.frames import FRAME, TAIL_MAX, Code, Kind, Payload, RawFrame
 from zlog.seqr.machine._grants import Counters, LogTail, Stream
 from zlog.seqr.machine.admission import Greeting, Reason
-from zlog.seqr.machine.waits import WaitHeap
+
+_COMPACT_MIN = 64
 
 
 class Connection(Stream["LogState"]):
-    """One client's side of the machine.
+    """A connection of a client.
 
-    Life: connected → greeted (it was let in) → closed.
+    States: connected → greeted → closed.
 
     Attributes:
-        origin: the IP address that it comes from.
-        placed: whether it has one of the places for clients.
-        greeting: how far it has come until it is greeted.
-        outstanding: its OPENs and WAITs that wait for an answer.
+        origin: the client's IP address.
+        counted: whether it counts as a client's connection, since its HELLO.
+        greeting: its state until it is greeted.
+        outstanding: its OPENs and WAITs that are not answered yet.
+        open: an OPEN whose payload has not arrived completely.
     """
-
-    __slots__ = (
-        "greeted",
-        "greeting",
-        "handles",
-        "open",
-        "origin",
-        "outstanding",
-        "placed",
-        "waits",
-    )
 
     def __init__(self, counters: Counters) -> None:
         super().__init__(counters)
         self.origin = ""
-        self.placed = False
+        self.counted = False
         self.greeted = False
         self.greeting = Greeting()
         self.handles: dict[LogAddress, int] = {}
         self.open: tuple[RawFrame, Payload] | None = None
-        """An OPEN whose payload is still arriving."""
         self.outstanding = 0
         self.waits: set[Wait] = set()
 
 
+@dataclass(eq=False, slots=True)
 class Wait:
-    """One unanswered WAIT. It stands in its log's heap, by position, and in the one by time."""
+    """A WAIT. It is in two heaps: its log's, by position, and the machine's, by time."""
 
-    __slots__ = ("answered", "connection", "handle", "log", "position", "request")
+    connection: Connection
+    handle: int
+    request: int
+    log: LogState
+    position: int
+    answered: bool = False
 
-    def __init__(
-        self, connection: Connection, handle: int, request: int, log: LogState, position: int
-    ) -> None:
-        self.connection = connection
-        self.handle = handle
-        self.request = request
-        self.log = log
-        self.position = position
-        self.answered = False
+
+class WaitHeap:
+    """Waits in the order of a key: a position, or a time in seconds.
+
+    Each wait is in two heaps. A wait that was answered through the other heap is removed when it
+    reaches the top, or when more than half of the heap is answered. So the heap holds at most about
+    twice the unanswered waits.
+    """
+
+    __slots__ = ("_answered", "_heap", "_order")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Wait]] = []
+        self._order = count()
+        self._answered = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def push(self, key: float, wait: Wait) -> None:
+        """Add a wait."""
+        heapq.heappush(self._heap, (key, next(self._order), wait))
+
+    def first(self) -> float | None:
+        """Return the lowest key of an unanswered wait, if there is one."""
+        heap = self._heap
+        while heap and heap[0][2].answered:
+            heapq.heappop(heap)
+            self._answered -= 1
+        return heap[0][0] if heap else None
+
+    def pop_through(self, key: float) -> list[Wait]:
+        """Remove the waits up to and including ``key``. Returns the unanswered ones."""
+        waits = []
+        heap = self._heap
+        while heap and heap[0][0] <= key:
+            wait = heapq.heappop(heap)[2]
+            if wait.answered:
+                self._answered -= 1
+            else:
+                waits.append(wait)
+        return waits
+
+    def note_answered(self) -> None:
+        """Note that one of the waits was answered through the other heap."""
+        self._answered += 1
+        if self._answered > _COMPACT_MIN and 2 * self._answered > len(self._heap):
+            self._heap = [item for item in self._heap if not item[2].answered]
+            heapq.heapify(self._heap)
+            self._answered = 0
 
 
 class Opener(NamedTuple):
-    """An OPEN that waits, for its log's activation or to hear whether the epoch lives."""
+    """An OPEN that waits until its log is taken over, or its epoch was checked."""
 
     connection: Connection
     request: int
@@ -73,27 +113,27 @@ class Opener(NamedTuple):
 
 
 class LogState(LogTail):
-    """One log. Its epoch and tail are where ``zlog.seqr.machine._grants`` works on them.
+    """A log. The base class has its epoch and tail.
 
-    Life: idle → activating → active → idle again, when a higher epoch becomes known. ``epoch`` is
-    0 unless active.
+    States: idle → activating → active → idle, when a higher epoch becomes known. ``epoch`` is 0
+    unless the log is active.
 
     Attributes:
-        epoch_last: the highest epoch that was ever active here; the next must be above it.
+        epoch_last: the highest epoch that was ever active here. The next must be above it.
         first: the first position of the newest epoch.
-        granted_before: positions handed out in earlier epochs; with ``tail - first``, all of them.
+        granted_before: positions granted in earlier epochs.
         handles: connections that have the log open.
-        looked: when it was last looked whether the epoch lives, or will be.
+        checked: when the epoch was last checked, or will be.
     """
 
     __slots__ = (
         "activating",
         "address",
+        "checked",
         "epoch_last",
         "first",
         "granted_before",
         "handles",
-        "looked",
         "openers",
         "waits",
     )
@@ -103,29 +143,29 @@ class LogState(LogTail):
         self.epoch_last = 0
         self.first = 0
         self.granted_before = 0
-        self.waits: WaitHeap[Wait] = WaitHeap()
+        self.waits = WaitHeap()
         self.activating = False
         self.openers: list[Opener] = []
         self.handles = 0
-        self.looked = -math.inf
+        self.checked = -math.inf
 
     @property
     def granted(self) -> int:
-        """Positions handed out since the start, in all epochs."""
+        """Positions granted since the start, in all epochs."""
         return self.granted_before + self.tail - self.first
 
     @property
     def unused(self) -> bool:
-        """Whether the machine may forget this log: no client uses it."""
+        """Whether no client uses the log, so that the machine may forget it."""
         return not (self.handles or self.activating)
 
-    def look(self, now: float, pause: float) -> float:
-        """Note that it is looked whether the epoch lives; returns the seconds until it may be."""
-        self.looked = max(now, self.looked + pause)
-        return self.looked - now
+    def schedule_check(self, now: float, pause: float) -> float:
+        """Schedule the next check of the epoch. Returns the seconds until then."""
+        self.checked = max(now, self.checked + pause)
+        return self.checked - now
 
     def activate(self, grant: Grant) -> None:
-        """Begin to grant in a new epoch, from its tail on."""
+        """Start granting in a new epoch, from its tail on."""
         if self.epoch or grant.epoch <= self.epoch_last:
             raise ValueError(f"epoch {grant.epoch} does not follow {self.epoch_last}")
         self.granted_before = self.granted
@@ -133,7 +173,7 @@ class LogState(LogTail):
         self.first = self.tail = grant.position
 
     def deactivate(self) -> list[Wait]:
-        """Stop granting; return the waits that need an answer."""
+        """Stop granting. Returns the unanswered waits."""
         self.epoch = 0
         self.wake_at = TAIL_MAX
         return self.waits.pop_through(TAIL_MAX)
@@ -147,7 +187,7 @@ class Send(NamedTuple):
 
 
 class Close(NamedTuple):
-    """Close a connection after what was sent to it is out."""
+    """Close a connection after everything was sent."""
 
     connection: Connection
     reason: Reason
@@ -155,13 +195,12 @@ class Close(NamedTuple):
 
 
 class Activate(NamedTuple):
-    """Take the log over in a new epoch, and tell the machine how it went.
+    """Take a log over in a new epoch, and report the result to the machine.
 
     Attributes:
-        log: which.
-        epoch: in which it is active, if it is: 0, or one that a client holds for dead. Then nothing
-            is to be done unless it is.
-        delay: seconds after which it may be looked whether it is.
+        epoch: 0, or the active epoch, which a client takes for dead. Then it has to be checked, and
+            the log is taken over only if it is dead.
+        delay: seconds to wait before the check.
     """
 
     log: LogAddress
@@ -170,7 +209,7 @@ class Activate(NamedTuple):
 
 
 class Release(NamedTuple):
-    """Propose a view without a sequencer: this one has stopped granting for good."""
+    """Install a view without a sequencer: this one has stopped granting."""
 
     log: LogAddress
 
@@ -179,9 +218,7 @@ Effect = Send | Close | Activate | Release
 
 
 class Turn:
-    """Collects what one call of the machine leads to: one write per connection, then the rest."""
-
-    __slots__ = ("_effects", "_once", "_sends")
+    """Collects the effects of one call of the machine: a write per connection, then the others."""
 
     def __init__(self) -> None:
         self._once = False
@@ -189,31 +226,31 @@ class Turn:
         self._effects: list[Effect] = []
 
     def frames(self, connection: Connection) -> list[bytes]:
-        """Return the list of frames that go to ``connection``, to be appended to."""
+        """Return the list of frames for ``connection``, for the caller to append to."""
         return self._sends.setdefault(connection, [])
 
     def refuse(self, connection: Connection, kind: int, request: int, code: Code) -> None:
-        """Answer a request with nothing but a code."""
+        """Answer a request with a code alone."""
         self.frames(connection).append(FRAME.pack(kind, code, 0, request, 0, 0))
 
     def answer(self, wait: Wait, code: Code, a: int, b: int) -> None:
-        """Answer a WAIT, which ends it."""
+        """Answer a WAIT."""
         wait.answered = True
         wait.connection.waits.discard(wait)
         reply = FRAME.pack(Kind.WAIT, code, wait.handle, wait.request, a, b)
         self.frames(wait.connection).append(reply)
 
     def add(self, effect: Effect) -> None:
-        """Ask for something other than frames."""
+        """Add an effect other than frames."""
         self._effects.append(effect)
 
     def once(self) -> bool:
-        """Return True the first time: for what a turn does at most once."""
+        """Return True at the first call only."""
         before, self._once = self._once, True
         return not before
 
     def finish(self) -> list[Effect]:
-        """Return the effects in the order in which they must happen."""
+        """Return the effects, in the order to carry them out."""
         sends: list[Effect] = [
             Send(connection, b"".join(frames))
             for connection, frames in self._sends.items()

@@ -1,4 +1,4 @@
-"""What the sequencer counts, and how STATUS tells it."""
+"""The counters of the sequencer, as STATUS reports them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,16 @@ _STEP_S = 1.0
 
 
 class Rate:
-    """How fast a counter has grown over about the last ten seconds.
+    """The growth of a counter over about the last ten seconds.
 
-    Samples are taken only when something happens; so a burst after a long silence is measured from
-    its own beginning.
+    Samples are taken only at requests, so a burst after a long silence is measured from its start.
     """
-
-    __slots__ = ("_samples",)
 
     def __init__(self, now: float) -> None:
         self._samples = deque([(now, 0)])
 
     def observe(self, now: float, total: int) -> None:
-        """Note the counter as it was before what happens now."""
+        """Take a sample of the counter."""
         self._samples.append((now, total))
         while self._samples[0][0] < now - _WINDOW_S:
             self._samples.popleft()
@@ -41,24 +38,7 @@ class Rate:
 
 
 class Statistics(Counters):
-    """The counters of one sequencer.
-
-    Args:
-        address: what views and the directory say of this sequencer.
-        version: of the program.
-        now: the time of its start, in seconds.
-    """
-
-    __slots__ = (
-        "_address",
-        "_rate",
-        "_started",
-        "_version",
-        "closed",
-        "positions",
-        "take_over_failures",
-        "take_overs",
-    )
+    """The counters of one sequencer."""
 
     def __init__(self, address: str, version: str, now: float) -> None:
         self._address = address
@@ -66,35 +46,26 @@ class Statistics(Counters):
         self._started = now
         self.due = now
         self.positions = 0
-        """Granted in logs that the machine has forgotten since."""
+        """Granted in logs that the machine has forgotten."""
         self.closed: Counter[Reason] = Counter()
-        """Connections that were refused or closed, by reason."""
+        """Refused or closed connections, by reason."""
         self.take_overs = 0
         self.take_over_failures = 0
         self._rate = Rate(now)
 
     def observe(self, now: float) -> None:
-        """Note the time before requests are counted: once a second, for the rate."""
+        """Take a sample of the grants once a second, before requests are counted."""
         if now >= self.due:
             self.due = now + _STEP_S
             self._rate.observe(now, self.grants)
 
-    def report(
-        self,
-        now: float,
-        connections: int,
-        outstanding: int,
-        logs: Iterable[LogState],
-        listed_max: int,
-    ) -> dict[str, object]:
-        """Return what STATUS answers; of the active logs, the first ``listed_max`` are listed."""
+    def report(self, now: float, logs: Iterable[LogState], listed_max: int) -> dict[str, object]:
+        """Return the fields of STATUS, with the first ``listed_max`` of the active logs."""
         logs = list(logs)
         return {
             "version": self._version,
             "address": self._address,
             "uptime_s": round(now - self._started, 3),
-            "connections": connections,
-            "outstanding": outstanding,
             "closed": {reason.value: self.closed[reason] for reason in Reason},
             "requests": self.requests,
             "grants": self.grants,

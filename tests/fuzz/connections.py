@@ -28,6 +28,7 @@ from zlog.errors import LogNotFound, NotLeader, StoreUnavailable
 from zlog.seqr.limits import Limits
 from zlog.seqr.machine import admission
 from zlog.seqr.machine.admission import Admission
+from zlog.seqr.machine.machine import Machine
 from zlog.seqr.server import Server
 
 from .streams import Streams, hello, prove
@@ -80,13 +81,9 @@ class World:
         self.answers = self.frames = 0
         self.wants_token = seed % 3 != 0
         self.strict = seed % 3 == 1
-        self.server = Server(
-            "tcp://fuzzed:1",
-            self,
-            "1",
-            limits,
-            admission=Admission((TOKEN,) if self.wants_token else (), optional=not self.strict),
-        )
+        admission = Admission((TOKEN,) if self.wants_token else (), optional=not self.strict)
+        machine = Machine("tcp://fuzzed:1", "1", self._loop.time(), limits, admission=admission)
+        self.server = Server(machine, self)
         self.server._sweep()  # as `start` does, which needs a socket
         self._open: list[Transport] = []
         self._good = Good(self)
@@ -161,12 +158,13 @@ class World:
     def _look(self) -> None:
         """See that everything is within its limits."""
         expect(not self.escaped, self.escaped[:1])
-        machine, occupancy = self.server._machine, self.server._machine._occupancy
+        machine, quotas = self.server._machine, self.server._machine._quotas
         peers = self.server._peers
-        expect(len(peers) == len(occupancy) <= _CONNECTED_MAX, f"{len(peers)} connections")
-        expect(occupancy._placed <= LIMITS.connections_max, f"{occupancy._placed} places")
+        expect(len(peers) == len(quotas) <= _CONNECTED_MAX, f"{len(peers)} connections")
+        clients = quotas._clients.total()
+        expect(clients <= LIMITS.connections_max, f"{clients} clients")
         expect(len(machine._logs) <= LIMITS.logs_max, f"{len(machine._logs)} logs")
-        expect(0 <= occupancy.outstanding <= LIMITS.outstanding_max, occupancy.outstanding)
+        expect(0 <= quotas.outstanding <= LIMITS.outstanding_max, quotas.outstanding)
         waits = 2 * LIMITS.outstanding_max + 2 * 64
         expect(len(machine._timeouts) <= waits, f"{len(machine._timeouts)} timeouts")
         for log in machine._logs.values():
@@ -197,7 +195,7 @@ class World:
         self._look()
         machine = self.server._machine
         expect(len(self.server._peers) == 1, f"{len(self.server._peers)} connections are left")
-        expect(machine._occupancy.outstanding == 0, "requests are outstanding for ever")
+        expect(machine._quotas.outstanding == 0, "requests are outstanding for ever")
         expect(machine.next_timeout is None, "waits are left")
         expect(not self.server._tasks, "take-overs are left")
         await self.server.stop()

@@ -247,15 +247,11 @@ class ServerThread:
     def _run(self) -> None:
         async def serve() -> None:
             self._stop = asyncio.Event()
-            store = self.store
-            server = Server(
-                self.address,
-                store,
-                "1.0",
-                self._limits,
-                admission=self._security.admission(),
-                tls=self._security.context(),
+            admission = self._security.admission()
+            machine = Machine(
+                self.address, "1.0", self._loop.time(), self._limits, admission=admission
             )
+            server = Server(machine, self.store, self._security.context())
             self._server = server
             await server.start(self._listening)
             self._ready.set()

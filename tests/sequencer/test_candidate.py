@@ -43,7 +43,7 @@ class Host:
         """Begin as a new process at the same address."""
         lease = Lease(self.io, self.address, f"{self.name}-{next(_numbers)}", LEASE)
         self.candidate = Candidate(
-            NAMESPACE, self.io, lease, self.address, self, guest=self.guest, watch=self._watch
+            NAMESPACE, self.io, lease, self.address, self._note, guest=self.guest, watch=self._watch
         )
         self.task = asyncio.ensure_future(self.candidate.run())
 
@@ -68,17 +68,15 @@ class Host:
 
     # What the candidate tells, and its watch.
 
-    def began(self, namespace: Namespace) -> None:  # noqa: ARG002
-        self.heard.append("began")
-
-    def in_doubt(self, namespace: Namespace) -> None:  # noqa: ARG002
-        if self.heard[-1:] != ["in doubt"]:
+    def _note(self, candidate: Candidate) -> None:
+        if candidate.role is Role.LEADER:
+            self.heard.append("began")
+        elif candidate.role is Role.STANDBY:
+            self.heard.append("ended")
+            if self.guest:
+                self.freeze()
+        elif self.heard[-1:] != ["in doubt"]:
             self.heard.append("in doubt")
-
-    def ended(self, namespace: Namespace) -> None:  # noqa: ARG002
-        self.heard.append("ended")
-        if self.guest:
-            self.freeze()
 
     def _watch(self, notify: Callable[[], None]) -> _Watch:
         self._notify = notify

@@ -48,6 +48,6 @@ def test_an_epoch_that_was_given_up_meanwhile_does_not_live():
     desk = Desk()
     client = desk.client(epoch=3)
     desk.send(client, open_request(dead_epoch=3))
-    desk.apply(desk.machine.step_down(ORDERS.pool, ORDERS.namespace))
+    desk.apply(desk.machine.step_down(ORDERS[:2]))
     desk.apply(desk.machine.epoch_lives(ORDERS))
     assert desk.take(client)[0].code == Code.UNAVAILABLE

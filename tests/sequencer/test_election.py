@@ -161,7 +161,7 @@ async def test_a_new_leader_looks_at_no_log_that_is_not_in_use(memory, logs):
 async def test_a_leader_lists_what_clients_have_open(memory, monkeypatch):
     """And strikes off what they have not any more, of what it found there too."""
     monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
-    monkeypatch.setattr("zlog.seqr.election.used.UNUSED_SECONDS", 0.3)
+    monkeypatch.setattr("zlog.seqr.election.leadership.UNUSED_SECONDS", 0.3)
     list_as_used(memory, "former")
     async with Sequencer(memory) as sequencer:
         sequencer.logs.in_use = {"one", "two"}

@@ -244,7 +244,7 @@ def test_stepping_down_ends_the_grants_of_one_place():
     desk = Desk()
     orders, audit = desk.client(ORDERS, epoch=3), desk.client(AUDIT, epoch=3)
     desk.send(orders, request(Kind.WAIT, 5, a=10, b=1000))
-    desk.apply(desk.machine.step_down(ORDERS.pool, ORDERS.namespace))
+    desk.apply(desk.machine.step_down(ORDERS[:2]))
     (told,) = desk.take(orders)
     assert (told.kind, told.code, told.a) == (Kind.WAIT, Code.STALE_EPOCH, 3)
     for client in (orders, audit):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from zlog._base.sequencer import LogAddress
 from zlog.seqr.machine._grants import Counters
-from zlog.seqr.machine.state import Connection, LogState, Wait
-from zlog.seqr.machine.waits import WaitHeap
+from zlog.seqr.machine.state import Connection, LogState, Wait, WaitHeap
 
 
 def test_a_client_that_gives_up_again_and_again_fills_no_memory():

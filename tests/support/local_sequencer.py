@@ -14,6 +14,7 @@ from zlog.seqr.election.activation import Activation
 from zlog.seqr.election.election import Election
 from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT
 from zlog.seqr.limits import Limits
+from zlog.seqr.machine.machine import Machine
 from zlog.seqr.namespaces import Stores
 from zlog.seqr.security import OPEN_TO_ALL, Security
 from zlog.seqr.server import Server, bind
@@ -133,15 +134,15 @@ class LocalSequencer:
         self._stores = Stores(self._store, zlog.connect, limits)
         self._election = Election(self._stores, self.address, limits, LEASE_SECONDS_DEFAULT)
         activation = Activation(self._stores, self._election, self.address, limits)
-        server = Server(
+        machine = Machine(
             self.address,
-            activation,
             "test",
+            self._loop.time(),
             limits,
             admission=self._security.admission(),
-            tls=self._security.context(),
             identity=self._identity,
         )
+        server = Server(machine, activation, self._security.context())
         self._server = server
         await server.start(self._listening)
         if self._leads:

@@ -5,10 +5,10 @@
 namespace zlog::seqr {
 namespace {
 
-// The codes of zlog/_sequencer/frames.py that are given here.
+// The codes of zlog/_sequencer/frames.py that are used here.
 enum Code : uint8_t { kOk = 0, kStaleEpoch = 1, kNotOpen = 2, kBadRequest = 3, kLimit = 4 };
 
-// Where the fields of a frame lie: <BBHIQQ.
+// Offsets of the fields of a frame: <BBHIQQ.
 constexpr size_t kCodeAt = 1, kHandleAt = 2, kAAt = 8, kBAt = 16;
 constexpr size_t kHeadBytes = kAAt;
 

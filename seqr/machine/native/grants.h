@@ -7,21 +7,21 @@
 
 namespace zlog::seqr {
 
-// The frames of zlog/_sequencer/frames.py, as far as they are dealt with here.
+// Constants of the frames in zlog/_sequencer/frames.py.
 constexpr size_t kFrameBytes = 24;
 constexpr uint8_t kNext = 3;
 constexpr uint8_t kTail = 4;
 
 constexpr uint64_t kGrantCountMax = 65536;
 
-// The end of the last stripe, so the one number that is no position.
+// The end of the last stripe: the only number that is not a position.
 constexpr uint64_t kPositionMax = UINT64_MAX;
 
-// What NEXT and TAIL read and write of a log. A sequencer keeps the tail nowhere else.
+// The state of a log that NEXT and TAIL use. The sequencer stores the tail only here.
 struct LogTail {
-  uint64_t epoch = 0;               // in which the grants count; 0 unless the log is active
-  uint64_t tail = 0;                // the next position to hand out
-  uint64_t wake_at = kPositionMax;  // no request waits for a position below it
+  uint64_t epoch = 0;               // of the grants; 0 unless the log is active
+  uint64_t tail = 0;                // the next position to grant
+  uint64_t wake_at = kPositionMax;  // no request waits for a position below this one
 };
 
 // Over all connections, since the start.
@@ -30,17 +30,16 @@ struct Counters {
   uint64_t grants = 0;
 };
 
-// Returns how many of the whole frames at the front of a stream are a NEXT or a TAIL.
+// Returns the number of NEXT and TAIL frames at the front of a stream.
 size_t leading(std::string_view stream);
 
-// Answers the first `count` frames of `stream`, each of them a NEXT or a TAIL, into as many frames
-// at `answers`. One that names a higher epoch than its log's is told which that is, and no more:
-// whether it is over shows when the client opens the log again.
+// Answers the first `count` frames of `stream`, all NEXT or TAIL, into `count` frames at `answers`.
+// A request with a higher epoch than its log's only gets the log's epoch. The epoch is checked when
+// the client opens the log again.
 //
-// `logs` are what the connection's handles mean; `allowance` is how many positions it may take, but
-// for those that it takes one by one: each of them costs it a frame. A log whose tail has passed its `wake_at` is added
-// to `passed`, by its handle and once: its `wake_at` is out of reach from then on, until the
-// machine has looked who waits there.
+// `logs` are the logs of the connection's handles. `allowance` is the number of positions that it
+// may take, not counting grants of one. The handle of a log whose tail has passed `wake_at` is added
+// to `passed`, once: its `wake_at` is the maximum from then on, until the machine sets it again.
 void answer(std::string_view stream, size_t count, const std::vector<LogTail*>& logs, char* answers,
             double* allowance, Counters* counters, std::vector<uint16_t>* passed);
 

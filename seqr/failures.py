@@ -1,0 +1,43 @@
+"""Logging the failures of background work, which must not end it."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from zlog.errors import ZlogError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_logger = logging.getLogger(__name__)
+
+
+class FailuresLogged:
+    """Logs an exception of a ``with`` block, and continues after the block.
+
+    An error of the store is logged as one line, any other with its traceback.
+
+    Args:
+        what: the failure, as a format for ``values``.
+        values: for the format.
+
+    Attributes:
+        failed: whether there was one.
+    """
+
+    def __init__(self, what: str, *values: object) -> None:
+        self._what = what
+        self._values = values
+        self.failed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        self.failed = isinstance(error, Exception)
+        if isinstance(error, ZlogError):
+            _logger.warning(self._what + ": %s", *self._values, error)
+        elif self.failed:
+            _logger.error(self._what, *self._values, exc_info=error)
+        return self.failed
