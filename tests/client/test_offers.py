@@ -100,7 +100,7 @@ def test_an_offer_that_the_network_keeps_away_is_taken_back_after_a_while(
     plain: zlog.Store, silent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others may reach it meanwhile."""
-    monkeypatch.setattr("zlog._sequencer.blocking.CONNECT_SECONDS_MAX", 0.05)
+    monkeypatch.setattr("zlog._sequencer.dialing.CONNECT_SECONDS_MAX", 0.05)
     monkeypatch.setattr("zlog._positions.announcements._GONE_SECONDS", 0.4)
     log = zlog.Log.create(plain, "orders")
     announce(plain, silent)
@@ -116,7 +116,7 @@ def test_an_offer_that_the_network_keeps_away_is_taken_back_after_a_while(
 def test_the_while_begins_anew_with_another_offer(
     plain: zlog.Store, silent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zlog._sequencer.blocking.CONNECT_SECONDS_MAX", 0.05)
+    monkeypatch.setattr("zlog._sequencer.dialing.CONNECT_SECONDS_MAX", 0.05)
     monkeypatch.setattr("zlog._positions.announcements._GONE_SECONDS", 0.5)
     log = zlog.Log.create(plain, "orders")
     announce(plain, silent)

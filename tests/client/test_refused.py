@@ -91,7 +91,7 @@ def test_a_refused_client_is_let_in_when_its_file_is_mended(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("zlog._sequencer.greeting._REFUSED_SECONDS", 0.0)
+    monkeypatch.setattr("zlog._sequencer.dialing._REFUSED_SECONDS", 0.0)
     own = tmp_path / "own"
     monkeypatch.setenv(VARIABLE, str(own))
     client = zlog.Log.open(plain, "orders")

@@ -255,8 +255,7 @@ def test_an_impatient_caller_does_not_cost_others_the_connection(call):
 
 
 def test_who_accepts_but_does_not_greet_is_given_up_early(call, monkeypatch):
-    for module in ("blocking", "aio"):
-        monkeypatch.setattr(f"zlog._sequencer.{module}.CONNECT_SECONDS_MAX", 0.1)
+    monkeypatch.setattr("zlog._sequencer.dialing.CONNECT_SECONDS_MAX", 0.1)
     server = ScriptedServer(hold)
     began = time.monotonic()
     with pytest.raises(SequencerUnavailable, match="connect") as caught:
@@ -272,7 +271,7 @@ def test_who_accepts_but_does_not_greet_is_given_up_early(call, monkeypatch):
         (FRAME.pack(Kind.HELLO, Code.BAD_VERSION, 0, 0, 9, 0), "version 9"),
         (FRAME.pack(Kind.HELLO, Code.LIMIT, 0, 0, 0, 0), "too many connections"),
         (FRAME.pack(Kind.HELLO, Code.UNAVAILABLE, 0, 0, 0, 0), "about to stop"),
-        (FRAME.pack(Kind.TAIL, 0, 0, 0, 0, 0), "no zlog sequencer"),
+        (FRAME.pack(Kind.TAIL, 0, 0, 0, 0, 0), "not a zlog sequencer"),
         (b"", "ended"),
     ],
 )

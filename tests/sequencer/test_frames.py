@@ -13,7 +13,6 @@ from zlog._sequencer.frames import (
     FRAME,
     FRAME_BYTES,
     Code,
-    Cutter,
     Kind,
     Payload,
     Reply,
@@ -23,7 +22,6 @@ from zlog._sequencer.frames import (
 )
 
 u8, u16, u32, u64 = (st.integers(0, 2**bits - 1) for bits in (8, 16, 32, 64))
-raw_frames = st.tuples(u8, u8, u16, u32, u64, u64)
 
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
@@ -36,13 +34,6 @@ def test_a_frame_is_24_bytes_little_endian():
     frame = FRAME.pack(Kind.NEXT, Code.OK, 0x0102, 0x03040506, 7, 8)
     assert frame.hex() == "030002010605040307000000000000000800000000000000"
     assert FRAME_BYTES == 24
-
-
-@given(st.lists(raw_frames, max_size=20), st.lists(st.integers(0, 1000)))
-def test_frames_survive_any_chunking(frames, places):
-    cutter = Cutter()
-    data = b"".join(FRAME.pack(*frame) for frame in frames)
-    assert [frame for chunk in cut(data, places) for frame in cutter.feed(chunk)] == frames
 
 
 @given(st.binary(max_size=500))

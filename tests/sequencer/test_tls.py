@@ -125,7 +125,7 @@ def test_files_that_can_not_be_used_are_told(call, serve, authority, tmp_path):
             security.context()
     alone = authority.certificate
     for security in (Security(certificate=alone), Security(certificate=alone, key=alone)):
-        with pytest.raises(ValueError, match="no certificate with its private key is there"):
+        with pytest.raises(ValueError, match="the file lacks a certificate or its private key"):
             security.context()
     with pytest.raises(ValueError, match="sequencer's own"):
         Security(client_ca=authority.certificate)

@@ -1,4 +1,4 @@
-"""What sequencer clients take and give: addresses, options, grants, and the interface of all."""
+"""The interface of sequencer clients: addresses, options and grants."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from zlog._base.deadline import Deadline
 from zlog.errors import SequencerUnavailable
+from zlog.limits import GRANT_COUNT_MAX
 from zlog.names import check_log_name
 
 POOL_BYTES_MAX = 255
@@ -25,12 +26,12 @@ CREDENTIAL_OPTIONS = {
     "sequencer_key": "key",
     "sequencer_token_file": "token_file",
 }
-"""Options of a ``ceph://`` URL. In upper case with ``ZLOG_`` before, they are the environment
-variables that count where the URL does not say."""
+"""Options of a ``ceph://`` URL, and fields of ``Credentials``. The environment variables with these
+names in upper case after ``ZLOG_`` are the defaults."""
 
 
 class Endpoint(NamedTuple):
-    """Where a sequencer listens, and whether it speaks TLS there."""
+    """The address of a sequencer, and whether it uses TLS."""
 
     host: str
     port: int
@@ -41,7 +42,7 @@ class NotConnected(SequencerUnavailable):
     """No connection to the sequencer was made.
 
     Attributes:
-        refused: whether its machine refused it, which shows that no process listens there.
+        refused: whether the machine refused it, so that no process listens there.
     """
 
     def __init__(self, message: str, *, hint: str | None = None, refused: bool = False) -> None:
@@ -54,34 +55,27 @@ class OtherProtocol(SequencerUnavailable):
 
 
 class OtherStore(SequencerUnavailable):
-    """The sequencer serves another store than this one, such as one that this is a copy of.
-
-    For the log at hand it is as good as gone.
-    """
+    """The sequencer serves another store, such as the original of this copy."""
 
     hint = (
-        "Logs of a copy go on without the sequencer of the original after a few seconds; start one"
-        " for the copy: `zlog seqr`."
+        "Logs of a copy continue without the sequencer of the original after a few seconds. Start"
+        " one for the copy: `zlog seqr`."
     )
 
 
 class Grant(NamedTuple):
-    """An answer of a sequencer: a position, and the epoch in which it counts.
-
-    From ``next`` the position is the first of the granted range; otherwise it is the tail.
-    """
+    """An answer of a sequencer: an epoch, and the first position of a grant or the tail."""
 
     epoch: int
     position: int
 
 
 class LogAddress(NamedTuple):
-    """Which log, in which pool of the cluster; pool and namespace are empty without Ceph.
+    """A log in a pool of the cluster. Pool and namespace are empty without Ceph.
 
-    ``log_id`` is part of it because epochs start again when a log is removed and made anew: a
-    sequencer must never grant for the new log what it knows of the old one. A copy of the store
-    has logs of the same ids, and ``store`` tells it from the original: its ``identity``, empty
-    where that is not known, and within a sequencer, which has looked at it.
+    ``log_id`` distinguishes a log from a removed log of its name, whose epochs have the same
+    numbers. ``store`` is the identity of the store, which distinguishes it from a copy with the
+    same log ids. It is empty if it is unknown, and within a sequencer, which has checked it.
     """
 
     pool: str
@@ -95,20 +89,16 @@ class LogAddress(NamedTuple):
         return f"{where}/{self.name}" if where else self.name
 
     def encode(self) -> bytes:
-        """Return the payload of an OPEN: pool, namespace, name, id in hex, separated by NUL.
+        """Return the payload of an OPEN: pool, namespace, name, id in hex, and identity if known.
 
-        And the store's identity, if it is known.
+        The parts are separated by NUL.
         """
         store = f"\0{self.store}" if self.store else ""
         return f"{self.pool}\0{self.namespace}\0{self.name}\0{self.log_id:016x}{store}".encode()
 
     @classmethod
     def decode(cls, payload: bytes) -> LogAddress:
-        """Read the payload of an OPEN, which comes from a stranger.
-
-        Raises:
-            ValueError: it is not exactly what ``encode`` makes of an allowed address.
-        """
+        """Decode the payload of an OPEN. Raises ValueError unless ``encode`` can have made it."""
         pool, namespace, name, log_id, *store = payload.decode().split("\0")
         if len(pool.encode()) > POOL_BYTES_MAX or len(namespace.encode()) > NAMESPACE_BYTES_MAX:
             raise ValueError("the name of a pool or namespace is too long")
@@ -121,54 +111,55 @@ class LogAddress(NamedTuple):
 
 
 class SequencerClient(Protocol):
-    """A connection to the sequencer; the same for every kind of sequencer.
+    """A client of any kind of sequencer. The coroutines of blocking clients never suspend.
 
-    The blocking clients' coroutines never suspend: they block inside, and the client's logic,
-    written once as coroutines, is then driven by ``send(None)``.
+    A grant in an epoch above the caller's means that the caller's view is out of date.
 
-    All methods but ``close`` raise ``SequencerUnavailable`` when the sequencer is out of reach,
-    refuses, or goes away in the middle of a call (a NEXT may then be repeated: what was granted
-    and not used is a hole), ``SequencerTimeout`` when the deadline passes first, ``LogNotFound``,
-    and ``StaleEpoch`` when caller and sequencer don't agree on the epoch and the client can't mend
-    it by itself; its ``epoch`` is the sequencer's. A grant in an epoch above the caller's means
-    that the caller's view is out of date.
+    All methods except ``close`` raise:
+        SequencerUnavailable: the sequencer cannot be reached, refuses, or the connection ends
+            during the call. A NEXT may be repeated then: unused positions are holes.
+        SequencerTimeout: the deadline passed.
+        LogNotFound: there is no such log.
+        StaleEpoch: caller and sequencer disagree on the epoch; its ``epoch`` is the sequencer's.
     """
 
     async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:
-        """Have the log open, in an epoch above ``dead_epoch`` (0: any); the position is the tail.
+        """Open the log in an epoch above ``dead_epoch``, or any for 0. The position is the tail.
 
-        The other methods open a log by themselves; this is for telling that an epoch is dead. If
-        the sequencer finds that it is not, it goes on in that epoch.
+        The other methods open logs themselves; this one reports an epoch as dead. If the sequencer
+        finds that the epoch is not dead, it continues in it.
         """
 
     async def next(self, log: LogAddress, count: int, epoch: int, deadline: Deadline) -> Grant:
-        """Take ``count`` positions (1 to 65536), granted as one range from the first on.
+        """Take ``count`` (1 to 65536) consecutive positions.
 
-        ``epoch`` is that of the caller's view. A grant in a higher epoch is of use only after the
-        view was refreshed and has that epoch.
+        ``epoch`` is the epoch of the caller's view. Refresh the view before using a grant in a
+        higher epoch.
         """
 
     async def tail(self, log: LogAddress, epoch: int, deadline: Deadline) -> Grant:
-        """Ask for the next position that will be handed out."""
+        """Return the next position that will be granted."""
 
     async def wait(
         self, log: LogAddress, epoch: int, position: int, timeout: float, deadline: Deadline
     ) -> Grant | None:
-        """Wait until the tail has passed ``position``; None when the time goes first."""
+        """Wait until the tail has passed ``position``. Returns None if the time passes first."""
 
     async def status(self, deadline: Deadline) -> dict[str, object]:
-        """Ask for what an operator wants to see: version, connections, logs, rates."""
+        """Return the version, connections, logs and rates, for operators."""
 
     async def close(self) -> None:
-        """Drop the connection, failing calls that wait on it. Can be called again."""
+        """End the connection. Calls that wait on it fail. Can be called again."""
+
+
+def check_count(count: int) -> None:
+    """Raise ValueError unless one grant can have this many positions."""
+    if not 0 < count <= GRANT_COUNT_MAX:
+        raise ValueError(f"a grant has 1 to {GRANT_COUNT_MAX} positions, not {count}")
 
 
 def parse_host_port(text: str) -> tuple[str, int]:
-    """Split ``HOST:PORT``; an IPv6 host stands in brackets.
-
-    Raises:
-        ValueError: no host, or no port from 0 to 65535.
-    """
+    """Split ``HOST:PORT``, with an IPv6 host in brackets. Raises ValueError if it is invalid."""
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
@@ -177,11 +168,9 @@ def parse_host_port(text: str) -> tuple[str, int]:
 
 
 def reachable_at(host: str, listening: socket.socket) -> str:
-    """Return the ``HOST:PORT`` at which clients reach a listening socket.
+    """Return the ``HOST:PORT`` at which clients reach a socket that was bound to ``host``.
 
-    Args:
-        host: given to listen on. If it stands for all addresses, the machine's name replaces it.
-        listening: bound to that host.
+    The machine's name replaces a host that stands for all addresses.
     """
     address, port = listening.getsockname()[:2]
     if ipaddress.ip_address(address).is_unspecified:
@@ -190,16 +179,12 @@ def reachable_at(host: str, listening: socket.socket) -> str:
 
 
 def is_remote(address: str) -> bool:
-    """Whether the address of a view is that of a sequencer over the network."""
+    """Whether an address in a view is a sequencer on the network."""
     return address.startswith((_TCP, _TLS))
 
 
 def parse_address(address: str) -> Endpoint:
-    """Split the ``tcp://HOST:PORT`` or ``tls://HOST:PORT`` of a view.
-
-    Raises:
-        ValueError: it is something else.
-    """
+    """Split ``tcp://HOST:PORT`` or ``tls://HOST:PORT``. Raises ValueError for anything else."""
     if not is_remote(address):
         raise ValueError(
             f"{address!r} is not an address of the form tcp://HOST:PORT or tls://HOST:PORT"
@@ -209,15 +194,11 @@ def parse_address(address: str) -> Endpoint:
 
 
 def parse_given_address(text: str) -> str:
-    """Return the address that a user means: ``HOST:PORT`` stands for ``tcp://HOST:PORT``.
-
-    Raises:
-        ValueError: it is something else.
-    """
+    """Return an address as in views; ``HOST:PORT`` means ``tcp://HOST:PORT``. Raises ValueError."""
     return format_address(*parse_address(text if "://" in text else _TCP + text))
 
 
 def format_address(host: str, port: int, tls: bool = False) -> str:
-    """Return the address of a sequencer as views and the directory carry it."""
+    """Return the address of a sequencer, as in views and the directory."""
     scheme = _TLS if tls else _TCP
     return f"{scheme}[{host}]:{port}" if ":" in host else f"{scheme}{host}:{port}"

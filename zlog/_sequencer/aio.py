@@ -1,16 +1,16 @@
-"""The asyncio TCP client: one connection, any number of calls at once.
+"""The TCP client for asyncio: one connection for any number of concurrent calls.
 
-Requests of one turn of the event loop leave in one write; answers are cut from each chunk in one
-go.
+Requests of one iteration of the event loop are sent in one write.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import cast
 
 from zlog._base.deadline import Deadline
-from zlog._base.sequencer import parse_address
+from zlog._base.sequencer import Endpoint
 from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
 from zlog._sequencer.dialing import Dialer
 from zlog._sequencer.frames import (
@@ -21,9 +21,8 @@ from zlog._sequencer.frames import (
     ReplyReader,
     pack_payload,
 )
-from zlog._sequencer.greeting import CONNECT_SECONDS_MAX, connect_error, greet
 from zlog._sequencer.keepalive import keep_alive
-from zlog._sequencer.link import LinkLost
+from zlog._sequencer.link import Link, LinkLost
 from zlog._sequencer.session import Dialers, Session
 from zlog.environment import world_of
 from zlog.errors import SequencerTimeout
@@ -32,73 +31,28 @@ _KEY = "sequencers"
 
 
 class AsyncioSequencer(Session):
-    """Client of the sequencer at an address, for the tasks of one event loop.
-
-    It connects when it is first used.
-    """
+    """Client of a sequencer, for the tasks of one event loop. It connects at its first call."""
 
     def __init__(self, address: str, credentials: Credentials = NO_CREDENTIALS) -> None:
         super().__init__(address, _Dialer(address, credentials))
 
     @staticmethod
     def shared(address: str, credentials: Credentials) -> Session:
-        """Return one that shares its connection with others of the running event loop."""
+        """Return a client that shares its connection with others of the running event loop."""
         loop = asyncio.get_running_loop()
         local = world_of(loop).local(loop)
-        dialers: Dialers[_Dialer] = local.setdefault(_KEY, Dialers(_Dialer))
+        dialers: Dialers = local.setdefault(_KEY, Dialers(_Dialer))
         return dialers.session(address, credentials)
 
 
-class _Dialer(Dialer["_Link", "_Guard"]):
-    """Connects, one task at a time."""
-
-    def __init__(self, address: str, credentials: Credentials) -> None:
-        super().__init__(address, credentials, _Guard)
-
-    def monotonic(self) -> float:
-        """The clock of ``_Link.heard``."""
-        return asyncio.get_running_loop().time()
-
-    async def close(self) -> None:
-        """End the link and make no other."""
-        await super().close()
-        if self._link is not None:
-            await asyncio.wait({self._link.ended})
-
-    async def _dial(self, deadline: Deadline) -> _Link:
-        # First let all tasks start that are ready. They may be thousands, and take up the time that
-        # this step has.
-        await asyncio.sleep(0)
-        step = deadline.sooner(CONNECT_SECONDS_MAX)
-        link = _Link(self._address)
-        try:
-            host, port, tls = parse_address(self._address)
-            token = self._credentials.token()
-            context = self._credentials.context() if tls else None
-            connecting = asyncio.get_running_loop().create_connection(
-                lambda: link, host, port, ssl=context
-            )
-            await asyncio.wait_for(connecting, step.remaining())
-            await greet(link, self._address, token, step)
-        except (OSError, ValueError, asyncio.TimeoutError) as error:
-            link.drop("not connected")
-            raise connect_error(self._address, error, deadline) from error
-        except BaseException:
-            link.drop("not connected")
-            raise
-        if self._closed:
-            link.drop("closed by its user")
-        return link
-
-
 class _Guard:
-    """A task's lock with a deadline, which a cancelled waiter never leaves locked."""
+    """A lock with a deadline, for tasks. A cancelled waiter does not leave it locked."""
 
     def __init__(self) -> None:
         self._held: asyncio.Future[None] | None = None
 
     async def acquire(self, deadline: Deadline) -> bool:
-        """Take the lock; False when the deadline passes first."""
+        """Take the lock. Returns False if the deadline passes first."""
         while self._held is not None:
             done, _ = await asyncio.wait({self._held}, timeout=deadline.remaining())
             if not done:
@@ -107,14 +61,44 @@ class _Guard:
         return True
 
     def release(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         held, self._held = self._held, None
         if held is not None:
             held.set_result(None)
 
 
+class _Dialer(Dialer):
+    """Connects, one task at a time."""
+
+    _new_guard = _Guard
+
+    def monotonic(self) -> float:
+        """Return the time of the event loop."""
+        return asyncio.get_running_loop().time()
+
+    async def _dial(self, deadline: Deadline) -> Link:
+        # Let all ready tasks start first. There may be thousands, which would use up the time of
+        # this attempt.
+        await asyncio.sleep(0)
+        return await super()._dial(deadline)
+
+    async def _connect(
+        self, endpoint: Endpoint, context: ssl.SSLContext | None, deadline: Deadline
+    ) -> Link:
+        link = _Link(self._address)
+        try:
+            connecting = asyncio.get_running_loop().create_connection(
+                lambda: link, endpoint.host, endpoint.port, ssl=context
+            )
+            await asyncio.wait_for(connecting, deadline.remaining())
+        except BaseException:
+            link.drop("not connected")
+            raise
+        return link
+
+
 class _Link(asyncio.Protocol):
-    """One connection."""
+    """A connection."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -123,7 +107,7 @@ class _Link(asyncio.Protocol):
         self._reader = ReplyReader(STATUS_BYTES_MAX)
         self._pending: dict[int, asyncio.Future[Reply]] = {}
         self._outgoing: list[bytes] = []
-        self._request = -1  # HELLO goes first and has number 0, as a refusal of the connection
+        self._request = -1  # so that HELLO has 0, as the refusal of a connection
         self.ended: asyncio.Future[None] = self._loop.create_future()
         self.heard = self._loop.time()
         self.lost = ""
@@ -131,7 +115,7 @@ class _Link(asyncio.Protocol):
     async def call(
         self, kind: Kind, handle: int, a: int, b: int, payload: bytes, deadline: Deadline
     ) -> Reply:
-        """Send one request and return its answer."""
+        """Send a request, and return its answer."""
         if self.lost:
             raise LinkLost(self.lost)
         self._request = request = self._request + 1 & 0xFFFFFFFF
@@ -152,7 +136,7 @@ class _Link(asyncio.Protocol):
                 timer.cancel()
 
     def drop(self, reason: str) -> None:
-        """End the connection; every call that waits on it raises LinkLost."""
+        """End the connection. Calls that wait on it raise LinkLost."""
         if self.lost:
             return
         self.lost = f"the connection to {self._address} ended: {reason}"
@@ -162,15 +146,20 @@ class _Link(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    async def close(self) -> None:
+        """End the connection for its user, and wait until it has ended."""
+        self.drop("closed by its user")
+        await asyncio.wait({self.ended})
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the transport."""
-        self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
+        """Keep the transport."""
+        self._transport = transport = cast(asyncio.Transport, transport)  # not uvloop's superclass
         keep_alive(transport.get_extra_info("socket"))
         if self.lost:
             transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Hand out the answers in a chunk."""
+        """Resolve the calls whose answers are in a chunk."""
         self.heard = self._loop.time()
         try:
             for reply in self._reader.feed(data):
@@ -181,7 +170,7 @@ class _Link(asyncio.Protocol):
             self.drop(str(error))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Fail what still waits."""
+        """Fail the calls that wait."""
         self.drop(str(exc) if exc else "closed by the sequencer")
         self.ended.set_result(None)
 

@@ -1,8 +1,8 @@
-"""The blocking TCP client, shared by all threads of a process.
+"""The blocking TCP client, for all threads of a process.
 
-All threads share one connection, without a thread of its own: of those that wait for an answer,
-one, the leader, reads from the socket and hands the others theirs. When the leader has its own
-answer it passes the lead on. A single thread thus pays one write and one read per call.
+The threads share one connection, which has no thread of its own. One of the threads that wait for
+an answer leads: it reads from the socket, and passes answers to the others. When it has its own
+answer, another one leads. So a single thread needs one write and one read per call.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import select
 import socket
+import ssl
 import time
 import weakref
 from contextlib import suppress
@@ -17,7 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import Final
 
 from zlog._base.deadline import Deadline
-from zlog._base.sequencer import parse_address
+from zlog._base.sequencer import Endpoint
 from zlog._native.mutex import Mutex, reentrant_call
 from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
 from zlog._sequencer.dialing import Dialer
@@ -29,9 +30,8 @@ from zlog._sequencer.frames import (
     ReplyReader,
     pack_payload,
 )
-from zlog._sequencer.greeting import CONNECT_SECONDS_MAX, connect_error, greet
 from zlog._sequencer.keepalive import keep_alive
-from zlog._sequencer.link import LinkLost
+from zlog._sequencer.link import Link, LinkLost
 from zlog._sequencer.session import Dialers, Session
 from zlog._sequencer.tls import TlsStream
 from zlog.errors import SequencerTimeout
@@ -40,7 +40,7 @@ _READ_BYTES = 1 << 16
 
 
 class _Signal:
-    """Something other than an answer in a caller's inbox."""
+    """A message in a caller's inbox that is not an answer."""
 
 
 _LEAD: Final = _Signal()
@@ -50,9 +50,9 @@ _Inbox = SimpleQueue[Reply | _Signal]
 
 
 class BlockingSequencer(Session):
-    """Client of the sequencer at an address, for several threads at once.
+    """Client of a sequencer, for several threads. Its coroutines never suspend.
 
-    Its coroutines never suspend. It connects when it is first used.
+    It connects at its first call.
     """
 
     def __init__(self, address: str, credentials: Credentials = NO_CREDENTIALS) -> None:
@@ -60,99 +60,74 @@ class BlockingSequencer(Session):
 
     @staticmethod
     def shared(address: str, credentials: Credentials) -> Session:
-        """Return one that shares its connection with others of this process."""
+        """Return a client that shares its connection with others of this process."""
         return _SHARED.session(address, credentials)
 
 
-class _Dialer(Dialer["_Link", "_Guard"]):
-    """Connects, one thread at a time."""
-
-    monotonic = staticmethod(time.monotonic)
-
-    def __init__(self, address: str, credentials: Credentials) -> None:
-        super().__init__(address, credentials, _Guard)
-        _LIVE.add(self)
-
-    def close_copy(self) -> None:
-        """Close the socket that a fork has copied, leaving the parent's connection alone."""
-        if self._link is not None:
-            self._link.close_copy()
-
-    async def _dial(self, deadline: Deadline) -> _Link:
-        step = deadline.sooner(CONNECT_SECONDS_MAX)
-        token = self._credentials.token()
-        link = self._connect(step, deadline)
-        try:
-            await greet(link, self._address, token, step)
-        except SequencerTimeout as error:
-            link.drop("no HELLO")
-            raise connect_error(self._address, error, deadline) from error
-        except BaseException:
-            link.drop("no HELLO")
-            raise
-        if self._closed:
-            link.drop("closed by its user")
-        return link
-
-    def _connect(self, step: Deadline, deadline: Deadline) -> _Link:
-        tls = None
-        connected = None
-        try:
-            host, port, wants_tls = parse_address(self._address)
-            if wants_tls:
-                tls = TlsStream(self._credentials.context(), host)
-            connected = socket.create_connection((host, port), timeout=step.remaining() or 1e-3)
-            if tls is not None:
-                tls.shake_hands(connected, step)
-        except (OSError, ValueError) as error:
-            if connected is not None:
-                connected.close()
-            raise connect_error(self._address, error, deadline) from error
-        return _Link(connected, self._address, tls)
-
-
-_LIVE = weakref.WeakSet[_Dialer]()
-_SHARED = Dialers(_Dialer)
-
-
-def _after_fork() -> None:
-    global _SHARED
-    _SHARED = Dialers(_Dialer)
-    for dialer in [*_LIVE]:
-        dialer.close_copy()
-
-
-os.register_at_fork(after_in_child=_after_fork)
-
-
 class _Guard:
-    """A thread's lock with a deadline."""
+    """A lock with a deadline, for threads."""
 
     def __init__(self) -> None:
         self._lock = Mutex(brief=False)
 
     async def acquire(self, deadline: Deadline) -> bool:
-        """Take the lock; False when the deadline passes first."""
+        """Take the lock. Returns False if the deadline passes first."""
         if self._lock.acquire(blocking=False):
             return True
         left = deadline.remaining()
         return self._lock.acquire(timeout=-1 if left is None else left)
 
     def release(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         self._lock.release()
 
 
+class _Dialer(Dialer):
+    """Connects, one thread at a time."""
+
+    _new_guard = _Guard
+    monotonic = staticmethod(time.monotonic)
+
+    async def _connect(
+        self, endpoint: Endpoint, context: ssl.SSLContext | None, deadline: Deadline
+    ) -> Link:
+        host, port, _ = endpoint
+        connected = socket.create_connection((host, port), timeout=deadline.remaining() or 1e-3)
+        tls = None
+        try:
+            if context is not None:
+                tls = TlsStream(context, host)
+                tls.shake_hands(connected, deadline)
+        except BaseException:
+            connected.close()
+            raise
+        return _Link(connected, self._address, tls)
+
+
+_SHARED = Dialers(_Dialer)
+_LIVE = weakref.WeakSet["_Link"]()
+
+
+def _after_fork() -> None:
+    global _SHARED
+    _SHARED = Dialers(_Dialer)
+    for link in [*_LIVE]:
+        link.close_copy()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 class _Link:
-    """One connection. ``_mutex`` guards what is pending, ``_leading`` the reading side."""
+    """A connection. ``_mutex`` guards the pending calls, ``_leading`` the reading side."""
 
     def __init__(self, connected: socket.socket, address: str, tls: TlsStream | None) -> None:
         connected.setblocking(False)
         keep_alive(connected)
         self._socket = connected
-        # With the last log that uses it: they need not be closed one by one. (No __del__: in
-        # garbage with cycles the socket could be the first to go, with a warning.)
+        # Not __del__: in a cycle the socket could be finalized first, with a warning.
         weakref.finalize(self, connected.close)
+        _LIVE.add(self)
         self._tls = tls
         self._address = address
         self._readable, self._writable = select.poll(), select.poll()
@@ -163,14 +138,14 @@ class _Link:
         self._sending = _Guard()
         self._leading = Mutex(brief=False)
         self._pending: dict[int, _Inbox] = {}
-        self._request = -1  # HELLO goes first and has number 0, as a refusal of the connection
+        self._request = -1  # so that HELLO has 0, as the refusal of a connection
         self.heard = time.monotonic()
         self.lost = ""
 
     async def call(
         self, kind: Kind, handle: int, a: int, b: int, payload: bytes, deadline: Deadline
     ) -> Reply:
-        """Send one request and return its answer."""
+        """Send a request, and return its answer."""
         if self._leading.held():
             raise reentrant_call()
         inbox: _Inbox = SimpleQueue()
@@ -187,19 +162,23 @@ class _Link:
             self._finish(request)
 
     def drop(self, reason: str) -> None:
-        """End the connection; every call that waits on it raises LinkLost."""
+        """End the connection. Calls that wait on it raise LinkLost."""
         with self._mutex:
             if self.lost:
                 return
             self.lost = f"the connection to {self._address} ended: {reason}"
-            with suppress(OSError):  # the peer was faster
+            with suppress(OSError):  # the peer has ended it
                 self._socket.shutdown(socket.SHUT_RDWR)
             for inbox in self._pending.values():
                 inbox.put(_LOST)
             self._close_if_idle()
 
+    async def close(self) -> None:
+        """End the connection for its user."""
+        self.drop("closed by its user")
+
     def close_copy(self) -> None:
-        """Close the socket, and not the connection, which is the parent's."""
+        """Close the socket after a fork. The connection stays open for the parent."""
         self._socket.close()
 
     async def _send(self, data: bytes, deadline: Deadline) -> None:
@@ -221,7 +200,7 @@ class _Link:
             self.drop(str(error))
             raise LinkLost(self.lost) from error
         finally:
-            # A TLS record that was made must go out: the other side counts them.
+            # A TLS record must be sent completely: the peer counts records.
             if sent < len(data) and (sent or self._tls is not None):
                 self.drop("a request was cut short")
             self._sending.release()
@@ -246,7 +225,7 @@ class _Link:
                 raise LinkLost(self.lost)
 
     def _read(self, deadline: Deadline) -> None:
-        """Read once, and hand out the answers that came. Only for the leader."""
+        """Read once, and pass the answers on. Only the leader calls this."""
         if not _ready(self._readable, deadline):
             raise self._timeout()
         try:
@@ -270,7 +249,7 @@ class _Link:
                 inbox.put(reply)
 
     def _finish(self, request: int) -> None:
-        """End a call: if no call leads and one waits, let that one lead."""
+        """End a call. If no call leads and one waits, let it lead."""
         with self._mutex:
             del self._pending[request]
             if self._pending and not self._leading.locked():
@@ -286,6 +265,6 @@ class _Link:
 
 
 def _ready(poll: select.poll, deadline: Deadline) -> bool:
-    """Wait for what ``poll`` is registered for; False when the deadline passes first."""
+    """Wait for an event of ``poll``. Returns False if the deadline passes first."""
     left = deadline.remaining()
     return bool(poll.poll(None if left is None else left * 1000))

@@ -1,8 +1,8 @@
-"""What a client of sequencers shows, and what it checks: named in its configuration.
+"""The credentials of a sequencer's client, and the authorities that it trusts.
 
-The sequencer's address says whether it speaks TLS (``tls://HOST:PORT``); the address comes from
-the store, which only users with its caps can change. What a client trusts and how it proves itself
-comes from the URL of the store or the environment, always as paths of files, never as a secret.
+A sequencer's address says whether it uses TLS (``tls://HOST:PORT``). Views have the address, and
+changing them needs caps for the store. The credentials come from the URL of the store or the
+environment, which name files and never contain a secret.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from zlog.errors import SequencerRefused
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Paths of files, each empty where there is none.
+    """Paths of files. An empty path means no file.
 
     Attributes:
-        ca: certificates (PEM) of those who may sign a sequencer's; else the system's.
-        certificate: this client's own (PEM), for sequencers that want one.
-        key: the private key (PEM) of it; empty where it is in the same file.
-        token_file: a shared secret; with one, a sequencer that does not know it is refused.
+        ca: authorities (PEM) that may sign a sequencer's certificate; else the system's.
+        certificate: of this client (PEM), for sequencers that require one.
+        key: the private key of the certificate (PEM), unless the same file has it.
+        token_file: a shared secret. With it, a sequencer that does not know it is refused.
     """
 
     ca: str = ""
@@ -37,7 +37,7 @@ class Credentials:
 
     @classmethod
     def of(cls, url: str, environment: Mapping[str, str] = os.environ) -> Credentials:
-        """Return what the URL of a store names, and else the environment."""
+        """Return the files that the URL of a store names, or else the environment."""
         query = parse_qs(urlsplit(url).query)
         return cls(
             **{
@@ -47,11 +47,7 @@ class Credentials:
         )
 
     def context(self) -> ssl.SSLContext:
-        """Return how to speak TLS with a sequencer. The files are read now.
-
-        Raises:
-            SequencerRefused: a file is missing or invalid.
-        """
+        """Read the files for TLS. Raises SequencerRefused if one is missing or invalid."""
         try:
             context = ssl.create_default_context(cafile=self.ca or None)
             context.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -67,11 +63,7 @@ class Credentials:
         return context
 
     def token(self) -> Token | None:
-        """Return the shared secret, read now; None if no file is named.
-
-        Raises:
-            SequencerRefused: the file is missing or invalid.
-        """
+        """Read the shared secret, if a file is named. Raises SequencerRefused if it is invalid."""
         if not self.token_file:
             return None
         try:
@@ -88,5 +80,5 @@ NO_CREDENTIALS = Credentials()
 
 
 def no_password() -> str:
-    """Refuse a private key that asks for a password, rather than ask at the terminal."""
+    """Refuse an encrypted private key, instead of asking for its password at the terminal."""
     raise ValueError("the private key is encrypted: store it without a password")

@@ -1,70 +1,72 @@
-"""One link to a sequencer for all callers: who finds none makes it, and the others wait.
+"""Connecting to a sequencer: one link for all handles of a process or an event loop.
 
-The handles of a process share it, or, with asyncio, those of an event loop.
+The first caller that finds no link makes it, and others wait.
 """
 
 from __future__ import annotations
 
+import asyncio
+import ssl
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import ClassVar
 from weakref import WeakSet
 
 from zlog._base.deadline import Deadline
-from zlog._base.sequencer import LogAddress
+from zlog._base.sequencer import Endpoint, LogAddress, parse_address
 from zlog._native.mutex import Mutex
 from zlog._sequencer.credentials import Credentials
-from zlog._sequencer.greeting import Refusal
+from zlog._sequencer.greeting import CONNECT_SECONDS_MAX, connect_error, greet
 from zlog._sequencer.link import Guard, Lane, Link
-from zlog.errors import SequencerRefused, SequencerTimeout, SequencerUnavailable
+from zlog.errors import SequencerBusy, SequencerRefused, SequencerTimeout, SequencerUnavailable
 
-L = TypeVar("L", bound=Link)
-G = TypeVar("G", bound=Guard)
+_REFUSED_SECONDS = 5.0
+"""How long a refusal is repeated to callers without a new attempt."""
+
+_BUSY_SECONDS = 1.0
+"""The same if the sequencer has too many connections."""
 
 
-class Dialer(ABC, Generic[L, G]):
-    """Makes the link and holds it, and the locks under which it is made and logs are opened on it.
-
-    Args:
-        address: of the sequencer.
-        credentials: for it.
-        new_guard: makes a lock.
+class Dialer(ABC):
+    """Makes the link, and has the locks under which it is made and logs are opened on it.
 
     Attributes:
         sessions: that share it.
-        left: the logs of those that have ended. To it alone a session adds while it is collected,
-            which may be when any lock is held.
+        left: the logs of closed and collected sessions. A session that is collected, which may
+            happen under any lock, only appends to this queue.
     """
 
-    def __init__(
-        self,
-        address: str,
-        credentials: Credentials,
-        new_guard: Callable[[], G],
-    ) -> None:
+    _new_guard: ClassVar[type[Guard]]
+
+    def __init__(self, address: str, credentials: Credentials) -> None:
         self._address = address
         self._credentials = credentials
-        self._new_guard = new_guard
-        self._refusal = Refusal(self.monotonic)
+        self._refusal: SequencerRefused | None = None
+        self._refused_until = 0.0
         self._closed = False
         self.sessions = WeakSet[object]()
         self.left = deque[set[LogAddress]]()
         self._lanes: dict[LogAddress, Lane] = {}
         self._unused: set[Lane] = set()
-        self._link: L | None = None
+        self._link: Link | None = None
         self._dialing = self._new_guard()
         self._mutex = Mutex()
 
     @abstractmethod
     def monotonic(self) -> float:
-        """Seconds on a clock that never goes back, which is that of ``Link.heard``."""
+        """Return the time of the clock of ``Link.heard``, in seconds."""
 
-    async def link(self, deadline: Deadline) -> L:
-        """Return the live link, made if there is none.
+    @abstractmethod
+    async def _connect(
+        self, endpoint: Endpoint, context: ssl.SSLContext | None, deadline: Deadline
+    ) -> Link:
+        """Connect, with TLS if a context is given."""
+
+    async def link(self, deadline: Deadline) -> Link:
+        """Return the link, which is made if there is none.
 
         Raises:
-            SequencerUnavailable: it can't be made.
+            SequencerUnavailable: it cannot be made.
         """
         link = self._link
         if link is not None and not link.lost:
@@ -75,28 +77,52 @@ class Dialer(ABC, Generic[L, G]):
             if self._closed:
                 raise SequencerUnavailable(f"the client of {self._address} is closed")
             if self._link is None or self._link.lost:
-                self._refusal.check()
-                try:
-                    self._link = await self._dial(deadline)
-                except SequencerRefused as error:
-                    self._refusal.note(error)
-                    raise
+                refusal = self._refusal
+                if refusal is not None and self.monotonic() < self._refused_until:
+                    raise type(refusal)(str(refusal), hint=refusal.hint)
+                self._link = await self._dial(deadline)
             return self._link
         finally:
             self._dialing.release()
 
     async def close(self) -> None:
-        """End the link and make no other."""
+        """End the link, and make no other."""
         self._closed = True
         if self._link is not None:
-            self._link.drop("closed by its user")
+            await self._link.close()
 
-    @abstractmethod
-    async def _dial(self, deadline: Deadline) -> L:
+    async def _dial(self, deadline: Deadline) -> Link:
         """Connect, and say HELLO."""
+        step = deadline.sooner(CONNECT_SECONDS_MAX)
+        try:
+            endpoint = parse_address(self._address)
+            token = self._credentials.token()
+            context = self._credentials.context() if endpoint.tls else None
+            link = await self._connect(endpoint, context, step)
+            try:
+                await greet(link, self._address, token, step)
+            except BaseException:
+                link.drop("not connected")
+                raise
+        except (OSError, ValueError, asyncio.TimeoutError) as cause:
+            error = connect_error(self._address, cause, deadline)
+            self._note(error)
+            raise error from cause
+        except SequencerRefused as error:
+            self._note(error)
+            raise
+        if self._closed:
+            link.drop("closed by its user")
+        return link
+
+    def _note(self, error: SequencerUnavailable) -> None:
+        if isinstance(error, SequencerRefused):
+            busy = isinstance(error, SequencerBusy)
+            self._refusal = error
+            self._refused_until = self.monotonic() + (_BUSY_SECONDS if busy else _REFUSED_SECONDS)
 
     def lane(self, log: LogAddress, lanes: dict[LogAddress, Lane], logs: set[LogAddress]) -> Lane:
-        """Return what sessions share that use ``log``; enter it in the lanes and logs of one."""
+        """Return the lane of a log, and enter it into the lanes and logs of a session."""
         with self._mutex:
             if log not in lanes:
                 lane = lanes[log] = self._lanes.get(log) or Lane(log, self._new_guard())
@@ -106,13 +132,13 @@ class Dialer(ABC, Generic[L, G]):
             return lanes[log]
 
     def unused(self) -> list[Lane]:
-        """Return lanes whose sessions have left."""
+        """Return lanes whose sessions have ended."""
         if not (self.left or self._unused):
             return []
         with self._mutex:
             while self.left:
                 for log in [*self.left.popleft()]:
-                    lane = self._lanes[log]  # it is there until its last user has left
+                    lane = self._lanes[log]  # which stays until its last user has left
                     lane.users -= 1
                     self._unused.add(lane)
             return [*self._unused]

@@ -1,8 +1,8 @@
 """The sequencer's wire format: fixed frames of 24 bytes, shared by client and server.
 
 A frame is ``<BBHIQQ``, little-endian: type, code, log, request, a, b. Every connection starts with
-HELLO in both directions. A request carries code 0 and a number of the client's choice, which the
-answer repeats; answers may overtake each other. ``log`` is the handle that OPEN gave out on this
+HELLO in both directions. A request has code 0 and a number that the client chooses and the answer
+repeats; answers may overtake each other. ``log`` is the handle that OPEN returned on this
 connection.
 
 ======  ============================================  ==========================================
@@ -21,22 +21,20 @@ STATUS                                                a = payload bytes; payload
 CLOSE   log                                           the handle may mean another log from now on
 ======  ============================================  ==========================================
 
-A payload follows its frame in whole frames, padded with zeros, so that a chunk of the stream can
-always be cut with one ``iter_unpack``: what the measurements say makes the server fast. A payload
-frame that was unpacked by mistake gives its bytes back when packed again.
+A payload follows its frame in whole frames, padded with zeros, so that one ``iter_unpack`` splits a
+chunk of the stream, which is fast. Packing an unpacked payload frame returns its bytes.
 
-A sequencer that wants a token answers HELLO with TOKEN_WANTED, and a challenge in a and b; nothing
-but PROVE is understood then (``zlog._sequencer.token``).
+A sequencer that requires a token answers HELLO with TOKEN_WANTED, and a challenge in a and b. The
+next frame must be PROVE (``zlog._sequencer.token``).
 
-STALE_EPOCH answers carry in a the sequencer's own epoch; TIMEOUT carries what
-an OK would. All other answers with a code other than OK carry zeros, except that BAD_VERSION has
-the server's version in a, and TOKEN_WANTED the challenge.
+The answer STALE_EPOCH has the sequencer's own epoch in a, TIMEOUT has the same fields as OK,
+BAD_VERSION has the server's version in a, and TOKEN_WANTED the challenge. All other answers with a
+code other than OK have zeros.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -46,7 +44,7 @@ FRAME = struct.Struct("<BBHIQQ")
 FRAME_BYTES = FRAME.size
 
 TAIL_MAX = 2**64 - 1
-"""The highest tail that a frame can carry: where the last stripe ends, so no position."""
+"""The highest tail that a frame can have: the end of the last stripe, not a position."""
 
 STATUS_BYTES_MAX = 4 << 20
 """The longest payload that a client accepts."""
@@ -56,7 +54,7 @@ RawFrame = tuple[int, int, int, int, int, int]
 
 
 class Kind(IntEnum):
-    """What a frame asks for, or answers."""
+    """The type of a request and its answer."""
 
     HELLO = 1
     OPEN = 2
@@ -69,13 +67,13 @@ class Kind(IntEnum):
 
 
 class Code(IntEnum):
-    """How a request went."""
+    """The result of a request."""
 
     OK = 0
     STALE_EPOCH = 1
-    """The request names a higher epoch than the sequencer's; or a WAIT's has come to its end."""
+    """The request has a higher epoch than the sequencer's, or the epoch of a WAIT has ended."""
     NOT_OPEN = 2
-    """The handle means nothing, or no longer: OPEN the log again."""
+    """The handle is not open (any more): OPEN the log again."""
     BAD_REQUEST = 3
     LIMIT = 4
     """Too many of something; see ``zlog.seqr.limits``."""
@@ -83,21 +81,21 @@ class Code(IntEnum):
     """The sequencer could not take the log over, or is about to stop."""
     LOG_NOT_FOUND = 6
     TIMEOUT = 7
-    """A WAIT's time passed, and the tail did not."""
+    """The time of a WAIT passed before the tail did."""
     NOT_LEADER = 8
-    """Another sequencer leads in the log's place, or may lead by now."""
+    """Another sequencer leads, or may lead by now."""
     BAD_VERSION = 9
     TOKEN_WANTED = 10
-    """Show that you know the token: PROVE comes next, or the end."""
+    """The client must PROVE that it knows the token."""
     TOKEN_WRONG = 11
     CERTIFICATE_WANTED = 12
     """Connect again with a client's certificate."""
     OTHER_STORE = 13
-    """The log is in another store than those that the sequencer serves."""
+    """The sequencer does not serve the store of the log."""
 
 
 class Reply(NamedTuple):
-    """An answer as a client sees it: a frame and its payload."""
+    """An answer: a frame and its payload."""
 
     kind: int
     code: int
@@ -109,7 +107,7 @@ class Reply(NamedTuple):
 
 
 def payload_frames(length: int) -> int:
-    """Return how many frames a payload of ``length`` bytes takes."""
+    """Return the number of frames of a payload of ``length`` bytes."""
     return -(-length // FRAME_BYTES)
 
 
@@ -118,36 +116,8 @@ def pack_payload(payload: bytes) -> bytes:
     return payload.ljust(payload_frames(len(payload)) * FRAME_BYTES, b"\0")
 
 
-class Cutter:
-    """Cuts a stream that arrives in arbitrary chunks into frames.
-
-    Bytes after the last whole frame of a chunk, fewer than 24, wait here for the next chunk.
-    """
-
-    __slots__ = ("_rest",)
-
-    def __init__(self) -> None:
-        self._rest = b""
-
-    def feed(self, data: bytes) -> Iterator[RawFrame]:
-        """Return the frames that ``data`` completes, in one ``iter_unpack``."""
-        if self._rest:
-            data = self._rest + data
-        extra = len(data) % FRAME_BYTES
-        if extra:
-            self._rest = data[-extra:]
-            data = data[:-extra]
-        elif self._rest:
-            self._rest = b""
-        return FRAME.iter_unpack(data)
-
-
 class Payload:
-    """Collects one payload from the frames that follow its announcement.
-
-    Args:
-        length: the payload's bytes, without padding; the caller has checked the limit.
-    """
+    """Collects a payload from its frames."""
 
     __slots__ = ("_length", "_missing", "_parts")
 
@@ -158,20 +128,16 @@ class Payload:
 
     @property
     def complete(self) -> bool:
-        """Whether all frames of the payload are there."""
+        """Whether all frames have been added."""
         return not self._missing
 
     def add(self, frame: RawFrame) -> None:
-        """Take the next frame of the stream as a part of the payload."""
+        """Add the next frame of the stream."""
         self._parts.append(FRAME.pack(*frame))
         self._missing -= 1
 
     def data(self) -> bytes:
-        """Return the payload, its padding cut off.
-
-        Raises:
-            ValueError: the padding holds anything but zeros.
-        """
+        """Return the payload without its padding. Raises ValueError if that is not zero."""
         padded = b"".join(self._parts)
         if padded[self._length :].strip(b"\0"):
             raise ValueError("the padding of a payload is not zero")
@@ -179,28 +145,27 @@ class Payload:
 
 
 class ReplyReader:
-    """Turns a server's stream into replies: the client's half of the codec.
+    """Decodes a server's stream, which arrives in chunks of any length."""
 
-    Args:
-        payload_bytes_max: an announced payload above this is a broken stream.
-    """
-
-    __slots__ = ("_cutter", "_head", "_payload", "_payload_bytes_max")
+    __slots__ = ("_head", "_payload", "_payload_bytes_max", "_rest")
 
     def __init__(self, payload_bytes_max: int) -> None:
-        self._cutter = Cutter()
+        self._rest = b""  # less than a frame
         self._payload_bytes_max = payload_bytes_max
         self._head: RawFrame | None = None
         self._payload = Payload(0)
 
-    def feed(self, data: bytes) -> Iterable[Reply]:
+    def feed(self, data: bytes) -> list[Reply]:
         """Return the replies that ``data`` completes.
 
         Raises:
-            ValueError: this is no stream of a sequencer; the connection must go.
+            ValueError: the stream is invalid, so the connection must be closed.
         """
         replies = []
-        for frame in self._cutter.feed(data):
+        data = self._rest + data
+        whole = len(data) - len(data) % FRAME_BYTES
+        self._rest = data[whole:]
+        for frame in FRAME.iter_unpack(data[:whole]):
             if self._head is None:
                 if frame[0] != Kind.STATUS or frame[1] != Code.OK:
                     replies.append(Reply(*frame))

@@ -1,12 +1,11 @@
-"""How a connection to a sequencer begins: what is checked before anything is asked of it."""
+"""The greeting: the checks at the beginning of a connection to a sequencer."""
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
 
 from zlog._base.deadline import Deadline
-from zlog._base.sequencer import NotConnected, OtherProtocol, parse_address
+from zlog._base.sequencer import NotConnected, OtherProtocol
 from zlog._sequencer.frames import PROTOCOL_VERSION, Code, Kind, Reply
 from zlog._sequencer.link import Link, LinkLost
 from zlog._sequencer.reasons import reason_of
@@ -14,13 +13,7 @@ from zlog._sequencer.token import Pair, Token, new_number, same
 from zlog.errors import SequencerBusy, SequencerRefused, SequencerTimeout, SequencerUnavailable
 
 CONNECT_SECONDS_MAX = 1.0
-"""How long one attempt to connect, and to get through the greeting, may take."""
-
-_REFUSED_SECONDS = 5.0
-"""How long a refusal stands before another attempt is made."""
-
-_BUSY_SECONDS = 1.0
-"""The same where the sequencer only has no room."""
+"""Limit of an attempt to connect, including the greeting."""
 
 _PROOF_HINT = (
     "Name the file with the sequencer's token: sequencer_token_file=PATH in the store's URL, or"
@@ -40,38 +33,13 @@ _TLS_HINT = (
 )
 
 
-class Refusal:
-    """The last refusal of one sequencer: for a while it need not be asked again.
-
-    Args:
-        clock: tells seconds, and never goes back.
-    """
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._error: SequencerRefused | None = None
-        self._until = 0.0
-
-    def note(self, error: SequencerRefused) -> None:
-        """Remember that it refused just now, or was refused."""
-        self._error = error
-        busy = isinstance(error, SequencerBusy)
-        self._until = self._clock() + (_BUSY_SECONDS if busy else _REFUSED_SECONDS)
-
-    def check(self) -> None:
-        """Raise the refusal again while it stands."""
-        if self._error is not None and self._clock() < self._until:
-            raise type(self._error)(str(self._error), hint=self._error.hint)
-
-
 async def greet(link: Link, address: str, token: Token | None, deadline: Deadline) -> None:
-    """Say HELLO, and show each other the token where there is one.
+    """Say HELLO, and have both sides prove that they know the token, if there is one.
 
     Raises:
-        SequencerRefused: one side wants a token or a certificate and the other has none, or a
-            wrong one.
-        SequencerBusy: it has no room for another connection.
-        SequencerUnavailable: it is no sequencer, or about to stop.
+        SequencerRefused: one side requires a token or a certificate that the other lacks.
+        SequencerBusy: it has too many connections.
+        SequencerUnavailable: it is not a sequencer, or is about to stop.
     """
     number = 0 if token is None else new_number()
     try:
@@ -108,7 +76,7 @@ async def _prove(
 
 def _check_hello(address: str, reply: Reply) -> None:
     if reply.kind != Kind.HELLO:
-        raise SequencerUnavailable(f"{address} is no zlog sequencer")
+        raise SequencerUnavailable(f"{address} is not a zlog sequencer")
     if reply.code in (Code.OK, Code.TOKEN_WANTED):
         return
     if reply.code == Code.BAD_VERSION:
@@ -124,9 +92,9 @@ def _check_hello(address: str, reply: Reply) -> None:
 
 
 def connect_error(address: str, error: Exception, deadline: Deadline) -> SequencerUnavailable:
-    """Return what to raise when an attempt to connect failed, or took too long.
+    """Return the exception for a failed attempt to connect.
 
-    It is a time-out only if the whole call's time is up; else there is time for another attempt.
+    It is a timeout only if the deadline of the whole call has passed.
     """
     if isinstance(error, ssl.SSLCertVerificationError):
         return SequencerRefused(
@@ -136,13 +104,7 @@ def connect_error(address: str, error: Exception, deadline: Deadline) -> Sequenc
     if deadline.expired:
         return SequencerTimeout(f"{address} did not accept a connection in time")
     reason = reason_of(error) or "no answer in time"
-    hint = _TLS_HINT if _speaks_tls(address) and not isinstance(error, TimeoutError) else None
+    tls = address.startswith("tls://")
+    hint = _TLS_HINT if tls and not isinstance(error, TimeoutError) else None
     refused = isinstance(error, ConnectionRefusedError)
     return NotConnected(f"can't connect to {address}: {reason}", hint=hint, refused=refused)
-
-
-def _speaks_tls(address: str) -> bool:
-    try:
-        return parse_address(address).tls
-    except ValueError:
-        return False

@@ -1,4 +1,4 @@
-"""Socket options that both ends of a sequencer's connection want."""
+"""Socket options of both ends of a sequencer's connection."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _PROBES = 3
 
 
 def keep_alive(connected: socket.socket) -> None:
-    """Send small frames at once, and notice a peer that vanished within about 25 seconds.
+    """Send small frames at once, and detect within about 25 seconds that the peer has vanished.
 
-    Without the probes, a client that waits for the tail of a quiet log would wait for ever on a
-    connection whose other end lost its power.
+    Without the probes, a client that waits at the tail of a quiet log would not notice that the
+    sequencer's machine has lost its power.
     """
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from zlog._base.deadline import Deadline
@@ -15,11 +16,11 @@ class LinkLost(SequencerUnavailable):
 
 
 class Link(Protocol):
-    """One live connection to a sequencer.
+    """A connection to a sequencer.
 
     Attributes:
-        heard: when it last brought anything, by its dialer's clock.
-        lost: why it ended; empty while it lives.
+        heard: when it last received anything, by its dialer's clock.
+        lost: why it ended; empty while it is open.
     """
 
     heard: float
@@ -28,49 +29,49 @@ class Link(Protocol):
     async def call(
         self, kind: Kind, handle: int, a: int, b: int, payload: bytes, deadline: Deadline
     ) -> Reply:
-        """Send one request and return its answer. Raises LinkLost or SequencerTimeout."""
+        """Send a request, and return its answer. Raises LinkLost or SequencerTimeout."""
         ...
 
     def drop(self, reason: str) -> None:
-        """End the connection; every call that waits on it raises LinkLost."""
+        """End the connection. Calls that wait on it raise LinkLost."""
+        ...
+
+    async def close(self) -> None:
+        """End the connection for its user, and wait until it has ended."""
         ...
 
 
 class Guard(Protocol):
-    """A lock that is waited for until a deadline."""
+    """A lock with a deadline for waiting."""
 
     async def acquire(self, deadline: Deadline) -> bool:
-        """Take the lock; False when the deadline passes first."""
+        """Take the lock. Returns False if the deadline passes first."""
         ...
 
     def release(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         ...
 
 
+@dataclass(eq=False, slots=True)
 class Handle:
-    """What one OPEN gave, on one link: compared by identity, so that a later OPEN is told apart."""
+    """The result of an OPEN on a link. Handles are compared by identity."""
 
-    __slots__ = ("link", "number")
-
-    def __init__(self, link: Link, number: int) -> None:
-        self.link = link
-        self.number = number
+    link: Link
+    number: int
 
 
+@dataclass(eq=False, slots=True)
 class Lane:
-    """One log, for all sessions of a dialer that use it.
+    """A log, for all sessions of a dialer that use it.
 
     Attributes:
         guard: held while the log is opened or closed.
-        handle: what it was last opened as; None: it is closed.
-        users: sessions that use it; counted by the dialer.
+        handle: its last OPEN; None while it is closed.
+        users: number of sessions that use it, counted by the dialer.
     """
 
-    __slots__ = ("guard", "handle", "log", "users")
-
-    def __init__(self, log: LogAddress, guard: Guard) -> None:
-        self.log = log
-        self.guard = guard
-        self.handle: Handle | None = None
-        self.users = 0
+    log: LogAddress
+    guard: Guard
+    handle: Handle | None = None
+    users: int = 0

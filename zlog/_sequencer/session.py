@@ -1,11 +1,12 @@
-"""What a TCP sequencer client does, once for threads and once for asyncio.
+"""The logic of a TCP sequencer client, for threads and for asyncio.
 
-A dialer makes links (live connections that have said HELLO), a link carries one request and its
-answer. Everything else is here: logs are opened when they are first used on a link and again when
-the sequencer has forgotten them, a lost link is replaced once per call, codes become exceptions.
+A dialer makes links, which are connections that have exchanged HELLO. A link sends a request and
+returns its answer. A session opens logs when they are first used on a link, and again when the
+sequencer has forgotten them; it replaces a lost link once per call, and turns codes into
+exceptions.
 
-A handle on a log has a session of its own. The sessions of a process share its dialers, and so one
-connection for each sequencer: what one of them does must not cost the others that.
+Each handle on a log has a session. The sessions of a process share a connection to each sequencer,
+so a session must not end it because of trouble with its own log.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import json
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, Generic, TypeVar
+from typing import Final
 from weakref import WeakValueDictionary, finalize
 
 from zlog._base.deadline import Deadline
-from zlog._base.sequencer import Grant, LogAddress, OtherStore
+from zlog._base.sequencer import Grant, LogAddress, OtherStore, check_count
 from zlog._native.mutex import Mutex
 from zlog._sequencer.credentials import Credentials
 from zlog._sequencer.dialing import Dialer
@@ -33,31 +34,32 @@ from zlog.errors import (
     StaleEpoch,
     ZlogError,
 )
-from zlog.limits import GRANT_COUNT_MAX
-
-D = TypeVar("D", bound=Dialer[Any, Any])
 
 _TRIES = 4
-"""How often one call opens its log, at most, and loses its connection."""
+"""Limit of OPENs and lost connections in a call."""
 
 _SILENCE_SECONDS = 0.9
-"""A link that leaves a quick request unanswered for so long, and says nothing, is given up."""
+"""A link that answers a quick request, and everything else, with silence for this long is lost."""
 
 _NO_HANDLE = 2**16 - 1
-"""No log has it: what is asked with it is answered at once."""
+"""A handle that no log has. A request with it is answered at once."""
 
 _AT_ONCE: Final = Deadline(0)
-"""For a lock that is taken only if it is free, and for a request whose answer is not waited for."""
+"""For taking a lock only if it is free, and for a request without waiting for its answer."""
 
 _WAIT_SECONDS_MAX = 1.0
-"""How long one WAIT lasts; longer ones are repeated, so that a frozen sequencer is noticed."""
+"""Duration of a WAIT. Longer ones are repeated, so that a frozen sequencer is noticed."""
 
 _WAIT_SLACK_SECONDS = 1.0
-"""How much later than asked the answer to a WAIT may come."""
+"""How late the answer to a WAIT may be."""
 
-_MEANING = {
-    Code.BAD_REQUEST: "refused the request as malformed",
-    Code.UNAVAILABLE: "can't take the log over now",
+_MEANINGS: dict[int, tuple[type[ZlogError], str]] = {
+    Code.BAD_REQUEST: (SequencerUnavailable, "refused the request as malformed"),
+    Code.UNAVAILABLE: (SequencerUnavailable, "can't take the log over now"),
+    Code.LOG_NOT_FOUND: (LogNotFound, "finds no such log in its store"),
+    Code.NOT_LEADER: (NotLeader, "does not lead: another sequencer serves it"),
+    Code.OTHER_STORE: (OtherStore, "serves another store, not this copy of it"),
+    Code.LIMIT: (SequencerBusy, "has reached one of its limits"),
 }
 
 
@@ -65,28 +67,26 @@ class Session:
     """A sequencer client over TCP: see :class:`zlog._base.sequencer.SequencerClient`.
 
     Args:
-        address: of the sequencer.
-        dialer: connects to it.
-        leave: called when this session is closed; returns whether no other uses the dialer.
+        leave: called when this session is closed; returns whether no other session uses the dialer.
     """
 
     def __init__(
         self,
         address: str,
-        dialer: Dialer[Any, Any],
+        dialer: Dialer,
         leave: Callable[[Session], bool] = lambda _: True,
     ) -> None:
         self._address = address
         self._dialer = dialer
         self._leave = leave
         self._lanes: dict[LogAddress, Lane] = {}
-        # Not the lanes: they lead to the link and its loop, which a finalizer would keep.
+        # The finalizer must not refer to lanes, which would keep the link and its loop alive.
         self._logs: set[LogAddress] = set()
         self._end = finalize(self, dialer.left.append, self._logs)
         self._closed = False
 
     async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:
-        """Have the log open in an epoch above ``dead_epoch``; the position is the tail."""
+        """Open the log in an epoch above ``dead_epoch``. The position is the tail."""
         lane = await self._lane(log)
         link = await self._link(deadline)
         try:
@@ -96,29 +96,23 @@ class Session:
             return (await self._open(link, log, lane, dead_epoch, deadline))[1]
 
     async def next(self, log: LogAddress, count: int, epoch: int, deadline: Deadline) -> Grant:
-        """Take ``count`` positions, granted as one range from the first on.
-
-        Raises:
-            ValueError: ``count`` is not from 1 to 65536.
-        """
-        if not 0 < count <= GRANT_COUNT_MAX:
-            raise ValueError(f"{count} is no valid number of positions for one grant")
+        """Take ``count`` consecutive positions. Raises ValueError unless it is 1 to 65536."""
+        check_count(count)
         reply = await self._ask(Kind.NEXT, log, count, epoch, deadline)
         return Grant(reply.b, reply.a)
 
     async def tail(self, log: LogAddress, epoch: int, deadline: Deadline) -> Grant:
-        """Ask for the next position that will be handed out."""
+        """Return the next position that will be granted."""
         reply = await self._ask(Kind.TAIL, log, 0, epoch, deadline)
         return Grant(reply.b, reply.a)
 
     async def wait(
         self, log: LogAddress, epoch: int, position: int, timeout: float, deadline: Deadline
     ) -> Grant | None:
-        """Wait until the tail has passed ``position``; None when the time goes first.
+        """Wait until the tail has passed ``position``. Returns None if the time passes first.
 
-        The sequencer is not told the caller's epoch. If its own is lower, either no client appends,
-        and there is nothing to wait for, or one does and it learns the higher one. One that
-        can't tell raises NotLeader.
+        A WAIT has no epoch. If the sequencer's epoch is lower than the caller's, either no client
+        appends, or a client does and the sequencer learns the higher epoch.
         """
         patience = deadline.sooner(timeout)
         while True:
@@ -141,24 +135,22 @@ class Session:
                 return None
 
     async def status(self, deadline: Deadline) -> dict[str, object]:
-        """Ask for what an operator wants to see."""
+        """Return the STATUS, for operators."""
         link = await self._link(deadline)
         reply = await link.call(Kind.STATUS, 0, 0, 0, b"", deadline)
         if reply.code != Code.OK:
             raise self._error(reply.code)
-        try:
+        with suppress(ValueError):
             status = json.loads(reply.payload)
-        except ValueError as error:
-            raise SequencerUnavailable(f"{self._address} gave a broken STATUS") from error
-        if not isinstance(status, dict):
-            raise SequencerUnavailable(f"{self._address} gave a broken STATUS")
-        return status
+            if isinstance(status, dict):
+                return status
+        raise SequencerUnavailable(f"{self._address} gave a broken STATUS")
 
     async def close(self) -> None:
-        """Let go of the connection.
+        """Stop using the connection.
 
-        The last session drops it, failing calls that wait on it. Others have it end at the
-        sequencer what no session uses any more; a call that waits ends within about a second.
+        The last session ends it, so that calls that wait on it fail. Other sessions only close the
+        logs that no session uses any more; calls that wait end within about a second.
         """
         if self._closed:
             return
@@ -175,14 +167,13 @@ class Session:
 
     async def _link(self, deadline: Deadline) -> Link:
         self._check_open()
-        link: Link = await self._dialer.link(deadline)
-        return link
+        return await self._dialer.link(deadline)
 
     async def _ask(self, kind: Kind, log: LogAddress, a: int, b: int, deadline: Deadline) -> Reply:
-        """Send a request about a log that may first have to be opened.
+        """Send a request about a log, which is opened if necessary.
 
-        Where the caller's view has a higher epoch than the sequencer, the log is opened again. That
-        tells the sequencer that its epoch is over: it looks, and takes the log over in a new one.
+        If the caller's view has a higher epoch than the sequencer, the log is opened again, with
+        the sequencer's epoch as dead. The sequencer checks that and takes the log over.
         """
         lost: LinkLost | None = None
         dead_epoch = 0
@@ -212,31 +203,31 @@ class Session:
     async def _quickly(
         self, link: Link, kind: Kind, handle: int, a: int, b: int, deadline: Deadline
     ) -> Reply:
-        """Ask for what is answered at once, or in its own time, by a sequencer that lives."""
+        """Send a request that a working sequencer answers at once, or after the time of a WAIT."""
         began = self._dialer.monotonic()
         due = began + b / 1000 if kind == Kind.WAIT else began
         try:
             return await link.call(kind, handle, a, b, b"", deadline)
         except SequencerTimeout:
             if link.heard < began and due <= self._dialer.monotonic() - _SILENCE_SECONDS:
-                # Perhaps the network swallowed the connection; the next call tries another.
+                # The network may have lost the connection, so the next call makes another.
                 link.drop(f"{self._address} was silent")
             raise
 
-    # Logs, opened and closed.
+    # Opening and closing logs.
 
     async def _lane(self, log: LogAddress) -> Lane:
-        """Begin to use a log."""
+        """Start using a log."""
         self._check_open()
         lane = self._dialer.lane(log, self._lanes, self._logs)
         await self._close_unused()
         return lane
 
     async def _close_unused(self) -> None:
-        """Close at the sequencer what no session uses any more.
+        """Close logs that no session uses any more.
 
-        Its number may mean another log then. So a session that begins to use the log meanwhile
-        waits: its OPEN follows.
+        The sequencer may give their handles to other logs then. The guard makes a session that
+        starts using the log again wait, and open it.
         """
         for lane in self._dialer.unused():
             if await lane.guard.acquire(_AT_ONCE):  # else a call of a closed session is opening it
@@ -250,15 +241,12 @@ class Session:
                     lane.guard.release()
                 self._dialer.forget(lane)
 
-    async def _acquire(self, lane: Lane, log: LogAddress, deadline: Deadline) -> None:
-        if not await lane.guard.acquire(deadline):
-            raise SequencerTimeout(f"log {log}: {self._address} did not open it in time")
-
     async def _handle(
         self, link: Link, log: LogAddress, lane: Lane, dead_epoch: int, deadline: Deadline
     ) -> Handle:
-        """Open the log on the link, unless another call is just doing so."""
-        await self._acquire(lane, log, deadline)
+        """Open the log on the link, unless another call does."""
+        if not await lane.guard.acquire(deadline):
+            raise SequencerTimeout(f"log {log}: {self._address} did not open it in time")
         try:
             handle = lane.handle
             if handle is not None and handle.link is link:
@@ -271,11 +259,11 @@ class Session:
         self, link: Link, log: LogAddress, lane: Lane, dead_epoch: int, deadline: Deadline
     ) -> tuple[Handle, Grant]:
         if self._dialer.monotonic() - link.heard > _SILENCE_SECONDS:
-            # How long an OPEN takes would not tell whether the connection lives.
+            # An OPEN may take long, so it would not show that the connection is dead.
             await self._quickly(link, Kind.TAIL, _NO_HANDLE, 0, 0, deadline)
         payload = log.encode()
         reply = await link.call(Kind.OPEN, 0, len(payload), dead_epoch, payload, deadline)
-        if reply.code == Code.BAD_REQUEST and log.store:  # it is from before stores had names
+        if reply.code == Code.BAD_REQUEST and log.store:  # an old sequencer
             return await self._open(link, log._replace(store=""), lane, dead_epoch, deadline)
         if reply.code != Code.OK:
             raise self._error(reply.code, log)
@@ -284,31 +272,20 @@ class Session:
 
     def _error(self, code: int, log: LogAddress | None = None) -> ZlogError:
         about = f"log {log}: " if log else ""
-        if code == Code.LOG_NOT_FOUND:
-            return LogNotFound(f"{about}{self._address} finds no such log in its store")
-        if code == Code.NOT_LEADER:
-            return NotLeader(f"{about}another sequencer than {self._address} serves it")
-        if code == Code.OTHER_STORE:
-            return OtherStore(f"{about}{self._address} serves another store, not this copy of it")
-        if code == Code.LIMIT:
-            return SequencerBusy(f"{about}{self._address} has reached one of its limits")
-        meaning = _MEANING.get(Code(code), "refused") if code in set(Code) else f"said {code}"
-        return SequencerUnavailable(f"{about}{self._address} {meaning}")
+        refused = (SequencerUnavailable, "refused" if code in set(Code) else f"said {code}")
+        kind, meaning = _MEANINGS.get(code, refused)
+        return kind(f"{about}{self._address} {meaning}")
 
 
-class Dialers(Generic[D]):
-    """Dialers that sessions share: one for each sequencer and what is shown to it.
+class Dialers:
+    """Dialers that sessions share: one for each sequencer and credentials.
 
-    One is there for as long as a session has it; a session that is forgotten without being closed
-    counts no more.
-
-    Args:
-        new: makes a dialer.
+    A dialer exists while a session uses it. A session that was collected does not count.
     """
 
-    def __init__(self, new: Callable[[str, Credentials], D]) -> None:
+    def __init__(self, new: Callable[[str, Credentials], Dialer]) -> None:
         self._new = new
-        self._dialers = WeakValueDictionary[tuple[str, Credentials], D]()
+        self._dialers = WeakValueDictionary[tuple[str, Credentials], Dialer]()
         self._lock = Mutex()
 
     def session(self, address: str, credentials: Credentials) -> Session:

@@ -1,7 +1,7 @@
-"""Clients of the sequencer that processes share through an embedded store: no daemon, no socket.
+"""Clients of the sequencer that processes share through an embedded store, without a daemon.
 
-It hands out positions only in the epoch in which a change of view activated it; that is where a
-log without an active one gets it (``zlog._layout.views``), and not by ``open``.
+It grants positions only in the epoch in which a change of view activated it
+(``zlog._layout.views``). ``open`` does not activate it.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from zlog._base.deadline import Deadline
-from zlog._base.sequencer import SHARED_ADDRESS, Grant, LogAddress
+from zlog._base.sequencer import SHARED_ADDRESS, Grant, LogAddress, check_count
 from zlog.errors import SequencerUnavailable, StaleEpoch
-from zlog.limits import GRANT_COUNT_MAX
 
 if TYPE_CHECKING:
     from zlog._native.local import SharedSequencer
 
 _SLICE_SECONDS = 0.25
-"""How long a thread waits in one go, so that a cancelled wait does not keep it for long."""
+"""Limit of one wait of a thread, so that the thread soon ends after a cancelled wait."""
 
 _WAITERS_MAX = 64
 
@@ -31,7 +30,7 @@ class SharedSequencerClient:
         self._shared = shared
 
     async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:  # noqa: ARG002
-        """Refuse: a change of view activates this sequencer, and nothing else does."""
+        """Refuse: only a change of view activates this sequencer."""
         raise SequencerUnavailable(
             f"log {log}: the store's own sequencer takes no log over by itself",
             hint="Append to the log: a writer brings in a view that activates it.",
@@ -44,34 +43,33 @@ class SharedSequencerClient:
         epoch: int,
         deadline: Deadline,  # noqa: ARG002
     ) -> Grant:
-        """Take ``count`` positions, granted as one range from the first on.
+        """Take ``count`` consecutive positions, granted in this epoch.
 
         Raises:
             ValueError: ``count`` is not from 1 to 65536.
             StaleEpoch: the sequencer is not active in this epoch.
         """
-        if not 0 < count <= GRANT_COUNT_MAX:
-            raise ValueError(f"{count} is no valid number of positions for one grant")
+        check_count(count)
         first = self._shared.next(log.log_id, epoch, count)
         return Grant(epoch, self._active(first, log, epoch))
 
     async def tail(self, log: LogAddress, epoch: int, deadline: Deadline) -> Grant:  # noqa: ARG002
-        """Ask for the next position that will be handed out. Raises StaleEpoch as ``next``."""
+        """Return the next position that will be granted. Raises StaleEpoch as ``next``."""
         tail = self._shared.tail(log.log_id, epoch)
         return Grant(epoch, self._active(tail, log, epoch))
 
     async def wait(
         self, log: LogAddress, epoch: int, position: int, timeout: float, deadline: Deadline
     ) -> Grant | None:
-        """Wait until the tail has passed ``position``; None when the time goes first."""
+        """Wait until the tail has passed ``position``. Returns None if the time passes first."""
         tail = self._shared.wait(log.log_id, epoch, position, deadline.within(timeout))
         if tail is None:
-            await self.tail(log, epoch, deadline)  # not the time, perhaps, but the epoch ended
+            await self.tail(log, epoch, deadline)  # the epoch may have ended
             return None
         return Grant(epoch, tail)
 
     async def status(self, deadline: Deadline) -> dict[str, object]:  # noqa: ARG002
-        """Return the address; the store's memory counts nothing else."""
+        """Return the address: there are no other counters."""
         return {"address": SHARED_ADDRESS}
 
     async def close(self) -> None:
@@ -85,7 +83,7 @@ class SharedSequencerClient:
 
 
 class AsyncioSharedSequencer(SharedSequencerClient):
-    """Client for tasks: what blocks, runs in threads of its own."""
+    """Client for tasks: it waits in threads of its own."""
 
     def __init__(self, shared: SharedSequencer) -> None:
         super().__init__(shared)
@@ -94,7 +92,7 @@ class AsyncioSharedSequencer(SharedSequencerClient):
     async def wait(
         self, log: LogAddress, epoch: int, position: int, timeout: float, deadline: Deadline
     ) -> Grant | None:
-        """Wait until the tail has passed ``position``; None when the time goes first."""
+        """Wait until the tail has passed ``position``. Returns None if the time passes first."""
         grant = await self.tail(log, epoch, deadline)
         patience = deadline.sooner(timeout)
         loop = asyncio.get_running_loop()
@@ -118,7 +116,7 @@ class AsyncioSharedSequencer(SharedSequencerClient):
         return grant
 
     async def close(self) -> None:
-        """Let the waiting threads end; they do within a quarter of a second."""
+        """Let the waiting threads end, within a quarter of a second."""
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
             self._threads = None

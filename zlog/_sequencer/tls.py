@@ -1,7 +1,7 @@
-"""TLS for the blocking client: over buffers, since its threads read and write at the same time.
+"""TLS for the blocking client, whose threads read and write at the same time.
 
-An ``ssl.SSLSocket`` must not be read by one thread while another writes. Here OpenSSL works on
-memory alone, under a lock that no thread holds while it waits for the network.
+That is not allowed on an ``ssl.SSLSocket``. Here OpenSSL works on memory buffers, under a lock that
+no thread holds while it waits for the network.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ _READ_BYTES = 1 << 16
 
 
 class TlsStream:
-    """What a connection's two directions go through.
+    """The TLS layer of a connection.
 
     Args:
-        context: what is trusted, and shown.
-        host: that the sequencer's certificate must name.
+        host: name that the sequencer's certificate must have.
     """
 
     def __init__(self, context: ssl.SSLContext, host: str) -> None:
@@ -30,10 +29,10 @@ class TlsStream:
         self._lock = Mutex()
 
     def shake_hands(self, connected: socket.socket, deadline: Deadline) -> None:
-        """Do the handshake on a socket, which is given time-outs meanwhile.
+        """Do the handshake on a socket, whose timeout changes.
 
         Raises:
-            OSError: it failed; an ``ssl.SSLError`` says why, a TimeoutError that time was up.
+            OSError: it failed: an ``ssl.SSLError``, or a TimeoutError.
         """
         while True:
             try:
@@ -41,7 +40,7 @@ class TlsStream:
                 done = True
             except ssl.SSLWantReadError:
                 done = False
-            finally:  # also what tells the other side that its certificate is not trusted
+            finally:  # also sends the alert that the peer's certificate is not trusted
                 connected.settimeout(deadline.within(3600.0) or 1e-3)
                 connected.sendall(self._outgoing.read())
             if done:
@@ -52,20 +51,20 @@ class TlsStream:
             self._incoming.write(data)
 
     def wrap(self, data: bytes) -> bytes:
-        """Return what to send for ``data``. It must be sent, and in the order of the calls."""
+        """Encrypt ``data``. All results must be sent, in the order of the calls."""
         with self._lock:
             self._ssl.write(data)
             return self._outgoing.read()
 
     def unwrap(self, data: bytes) -> bytes:
-        """Return what came in ``data``; empty as long as it holds nothing whole.
+        """Decrypt ``data``, or return nothing if it ends no record.
 
         Raises:
-            ssl.SSLError: it was changed on its way, or the other side gave the connection up.
+            ssl.SSLError: the data was changed, or the peer has aborted the connection.
         """
         parts = []
         with self._lock, contextlib.suppress(ssl.SSLWantReadError, ssl.SSLZeroReturnError):
             self._incoming.write(data)
-            while part := self._ssl.read(_READ_BYTES):  # empty once the other side has ended it
+            while part := self._ssl.read(_READ_BYTES):  # empty after the peer has ended it
                 parts.append(part)
         return b"".join(parts)

@@ -1,12 +1,11 @@
-"""The shared secret of sequencers and their clients, and how each shows that it knows it.
+"""The token, a secret that sequencers and their clients share, and the proofs of knowing it.
 
-The secret never travels. Who connects sends a number of its own with HELLO; the sequencer answers
-with a challenge that it uses once; then the client sends a proof, and the sequencer, if that is
-right, one of its own. A proof is the first half of HMAC-SHA256, keyed with the secret, over who
-gives it, the client's number and the challenge; so it is of no use on another connection, and
-neither side's can be sent back to it as the other's.
+The token is never sent. The client sends a random number with HELLO, and the sequencer answers with
+a challenge. Then the client sends a proof, and if that is right, the sequencer sends its own. A
+proof is the first half of HMAC-SHA256, keyed with the token, of the side that gives it, the
+client's number and the challenge. So it is useless on another connection or for the other side.
 
-This keeps strangers out. It does not protect what follows on the connection: TLS does that.
+The token authenticates both sides. Only TLS protects the rest of the connection.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 TOKEN_BYTES_MIN = 16
-"""An eavesdropper on a handshake can try out secrets at leisure: a short one would be found."""
+"""A shorter secret could be found from an observed handshake, by trying all."""
 
 TOKEN_FILE_BYTES_MAX = 64 << 10
 
@@ -29,14 +28,14 @@ _NUMBER = struct.Struct("<Q")
 
 
 class Pair(NamedTuple):
-    """16 bytes as the last two fields of a frame: a challenge or a proof."""
+    """A challenge or a proof: 16 bytes, as the last two fields of a frame."""
 
     a: int
     b: int
 
 
 class Token:
-    """One secret. It shows itself nowhere: not in a repr, not in an error."""
+    """A secret, which appears in no repr and no error."""
 
     __slots__ = ("_secret",)
 
@@ -52,11 +51,11 @@ class Token:
         raise TypeError("a token is not copied or pickled")
 
     def client_proof(self, number: int, challenge: Pair) -> Pair:
-        """Return what a client answers to a challenge."""
+        """Return the proof that a client sends."""
         return self._proof(_CLIENT, number, challenge)
 
     def server_proof(self, number: int, challenge: Pair) -> Pair:
-        """Return what a sequencer answers to a client's right proof."""
+        """Return the proof that a sequencer sends."""
         return self._proof(_SERVER, number, challenge)
 
     def _proof(self, who: bytes, number: int, challenge: Pair) -> Pair:
@@ -65,28 +64,28 @@ class Token:
 
 
 def same(one: Pair, other: Pair) -> bool:
-    """Compare two proofs in a time that tells nothing about them."""
+    """Compare two proofs in constant time."""
     return hmac.compare_digest(_PAIR.pack(*one), _PAIR.pack(*other))
 
 
 def new_number() -> int:
-    """Return a client's own number for one connection: random, and not zero."""
+    """Return a client's number for a connection: random, and not zero."""
     return secrets.randbits(64) or 1
 
 
 def new_challenge() -> Pair:
-    """Return a sequencer's challenge for one connection."""
+    """Return a sequencer's challenge for a connection."""
     return Pair(secrets.randbits(64), secrets.randbits(64))
 
 
 def read_tokens(path: str) -> tuple[Token, ...]:
-    """Read a token file: a token on each line, blanks around it and empty lines left out.
+    """Read a token file, with a token per line. Empty lines and surrounding blanks are ignored.
 
-    A client uses the first one. A sequencer takes any of them.
+    A client uses the first token. A sequencer accepts all of them.
 
     Raises:
-        OSError: reading it fails.
-        ValueError: there is none in it, or one that is too short.
+        OSError: the file cannot be read.
+        ValueError: it has no token, or one that is too short.
     """
     with Path(path).open("rb") as file:
         content = file.read(TOKEN_FILE_BYTES_MAX + 1)
