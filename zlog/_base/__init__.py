@@ -1,1 +1,1 @@
-"""What every layer of the client uses: ``Io``, deadlines, names, codes, errors, options."""
+"""The base of all layers of the client: ``Io``, deadlines, names, codes, errors, options."""

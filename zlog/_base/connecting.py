@@ -1,4 +1,4 @@
-"""Why a Ceph cluster could not be connected to: librados' errno, in words that name files."""
+"""Errors of connecting to a Ceph cluster, with the files that librados used."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import NamedTuple
 from zlog.errors import StoreTimeout, StoreUnavailable
 
 _CONFS = ("/etc/ceph/ceph.conf", "~/.ceph/ceph.conf", "./ceph.conf")
-"""Where librados looks for its configuration, without ``$CEPH_CONF`` (Ceph's manual, "Config")."""
+"""The files in which librados looks for its configuration (Ceph's manual, "Config")."""
 
 _ANOTHER = "Another client is named by ?id=NAME or -n client.NAME."
 
 
 class Attempt(NamedTuple):
-    """An attempt to connect that failed.
+    """A failed attempt to connect.
 
     Attributes:
         error: a negative errno.
-        step: what failed, in words.
-        pool: to be opened.
-        client: the client's id, as in ``client.ID``; empty for librados' default.
+        step: that failed, in words.
+        pool: to open.
+        client: as in ``client.ID``; empty for librados' default.
         keyring: the option ``keyring``: paths, separated by commas.
         monitors: the option ``mon_host``.
     """
@@ -36,13 +36,13 @@ class Attempt(NamedTuple):
 
 
 def refusal(attempt: Attempt) -> StoreUnavailable:
-    """Return the error to raise: what is missing, where it was looked for, and what to do."""
+    """Return the exception for a failed attempt."""
     error, step = attempt.error, attempt.step
     reason = os.strerror(-error)
     if error == -errno.EPROTO:
         return StoreUnavailable(
-            "the cluster allows OSDs older than Ceph Octopus, which don't return what a class"
-            " method answers",
+            "the cluster allows OSDs older than Ceph Octopus, which don't return the answers"
+            " of class methods",
             hint="Upgrade the OSDs, then `ceph osd require-osd-release octopus` or later.",
         )
     if error == -errno.ETIMEDOUT:

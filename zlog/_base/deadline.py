@@ -1,4 +1,4 @@
-"""The time budget of a call: one for everything the call does, however often it tries."""
+"""The time budget of a call, for all its attempts together."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from collections.abc import Callable
 from types import EllipsisType
 
 Timeout = float | EllipsisType | None
-"""Seconds that a call may take; None: without limit; ``...``: as its handle was opened."""
+"""Limit of a call in seconds. None means no limit, ``...`` the limit of the handle."""
 
 
 def check_seconds(what: str, seconds: float | None, *, optional: bool = True) -> None:
-    """Raise TypeError or ValueError unless ``seconds`` is a valid time-out.
+    """Raise TypeError or ValueError unless ``seconds`` is a valid timeout, called ``what``.
 
-    Args:
-        what: the time-out's name.
-        seconds: it.
-        optional: whether None is valid, for no limit.
+    None is valid if ``optional``, and means no limit.
     """
     if seconds is None and optional:
         return
@@ -37,19 +34,17 @@ def _endless(seconds: float) -> bool:
 
 
 class Deadline:
-    """A point in time that a call must not outlive.
+    """The time at which a call must end.
 
-    A public call makes one from its ``timeout=`` and hands it down, so that retries, reconnections
-    and view changes all draw on the same budget.
+    A public call makes a deadline from its ``timeout=`` and passes it down, so that retries,
+    reconnections and view changes share the budget.
 
     Args:
-        seconds: the budget from now on; None for no limit, and so is what no lock can wait for,
-            which is centuries. Zero has expired already.
-        clock: a monotonic clock in seconds; tests and simulations pass their own.
+        seconds: from now on. None, or more than a lock can wait for, means no limit.
+        clock: a monotonic clock in seconds.
 
     Raises:
-        TypeError: no number.
-        ValueError: less than nothing, or NaN.
+        TypeError, ValueError: ``seconds`` is not a number, negative or NaN.
     """
 
     __slots__ = ("_clock", "_end")
@@ -64,7 +59,7 @@ class Deadline:
 
     @classmethod
     def never(cls) -> Deadline:
-        """Return the deadline that never comes."""
+        """Return a deadline without limit."""
         return _NEVER
 
     @property
@@ -73,18 +68,18 @@ class Deadline:
         return self._end is not None and self._clock() >= self._end
 
     def remaining(self) -> float | None:
-        """Return the seconds that are left, at least 0.0; None when there is no limit."""
+        """Return the seconds left, at least 0.0; None without limit."""
         if self._end is None:
             return None
         return max(0.0, self._end - self._clock())
 
     def within(self, seconds: float) -> float:
-        """Return the seconds that one step may take: ``seconds``, or what is left if less."""
+        """Return ``seconds``, or the seconds left if these are less."""
         left = self.remaining()
         return seconds if left is None else min(seconds, left)
 
     def sooner(self, seconds: float) -> Deadline:
-        """Return a deadline for one step: ``seconds`` from now, but not after this one."""
+        """Return a deadline for a step: ``seconds`` from now, but not after this deadline."""
         return Deadline(self.within(seconds), self._clock)
 
 

@@ -1,4 +1,4 @@
-"""Who wants to see what handles do: none, unless a program has enabled metrics."""
+"""Observers of handles. There are none unless a program has enabled metrics."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from collections.abc import Callable
 from typing import Any
 
 attached: list[Callable[[Any], None]] = []
-"""Called with each client of a log that is opened."""
+"""Called with the client of each log that is opened."""

@@ -1,10 +1,9 @@
-"""The world as the protocol's logic sees it, once for threads and once for asyncio.
+"""The interface of the logic to its environment, for threads and for asyncio.
 
-zlog's logic is written a single time, as ``async def`` functions over an :class:`Io`. Driven by
-``AsyncioIo`` they suspend as coroutines do. Driven by ``BlockingIo`` they never suspend: every
-await blocks inside and returns at once, so ``drive`` runs a whole call with one ``send``, without
-an event loop and without handing work to another thread. Both are in :mod:`zlog._io`. A third Io,
-with virtual time and a faulty store, is what a simulator brings.
+zlog's logic consists of ``async def`` functions over an :class:`Io`. With ``AsyncioIo`` they
+suspend as usual. With ``BlockingIo`` every await blocks and returns without suspending, so
+``drive`` runs a whole call with one ``send``, without an event loop or another thread. Both are in
+:mod:`zlog._io`. Tests have others, with virtual time and faulty stores.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Call(NamedTuple):
-    """One call of a class method on one object."""
+    """A call of a method on an object."""
 
     object: str
     method: str
@@ -35,58 +34,58 @@ class Call(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What came back: a negative errno or an inner code, and the method's reply."""
+    """The result of a call: a negative errno or a code of the class, and the method's reply."""
 
     code: int
     payload: ReplyBytes
 
     @property
     def number(self) -> int:
-        """The number that comes with a refusal."""
+        """The number in a refusal."""
         return messages.refusal(self.payload).number
 
     def check(self, what: str, *expected: int) -> None:
-        """Raise what the code means, unless it is OK or expected."""
+        """Raise the exception for the code, unless it is OK or expected."""
         if self.code not in (Code.OK, *expected):
             raise from_code(self.code, what)
 
     def check_call(self, method: str, object: str, *expected: int) -> None:
-        """Raise what the code of a call means, unless it is OK or expected."""
+        """Raise the exception for the code of a call, unless it is OK or expected."""
         if self.code not in (Code.OK, *expected):
             raise refused_call(self.code, method, object)
 
 
 TIMED_OUT = Reply(-errno.ETIMEDOUT, b"")
-"""No answer came in time; whether the call took effect is unknown."""
+"""No answer came in time. The call may have taken effect."""
 
 
 class Started(Protocol):
-    """Calls under way."""
+    """Calls in progress."""
 
     async def finish(self, deadline: Deadline) -> list[Reply]:
-        """Wait for all of them; replies in the calls' order."""
+        """Wait for the calls. Returns their replies in order."""
         ...
 
 
 class Io(Protocol):
-    """What the logic may ask of the world."""
+    """The environment of the logic."""
 
     store: Store
     rescued: Counter[str]
-    """Replies that another copy gave since the primary one was damaged, by object."""
+    """Numbers of replies from another replica because the primary one was damaged, by object."""
     in_vain: dict[tuple[str, str | int], float]
-    """Until when copies of an object are not asked again, for a position or by a method."""
+    """Until when other replicas of an object are not asked again, for a position or a method."""
 
     async def execute(self, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
-        """Run independent calls at the same time; replies in the calls' order."""
+        """Run independent calls concurrently. Returns their replies in order."""
         ...
 
     def start(self, calls: Sequence[Call]) -> Started:
-        """Start independent calls, to wait for them later or never."""
+        """Start independent calls, without waiting."""
         ...
 
     async def run(self, start: Start, deadline: Deadline) -> Reply:
-        """Run one operation of the store that is no call of the class's methods."""
+        """Run an operation of the store other than a call."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -94,15 +93,15 @@ class Io(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Seconds on a clock that never goes back."""
+        """Return the seconds of a monotonic clock."""
         ...
 
     def wall_clock_us(self) -> int:
-        """Microseconds since 1970, UTC; 0 if the clock shows an earlier time."""
+        """Return the microseconds since 1970, UTC, at least 0."""
         ...
 
     def steady_clock(self) -> SteadyTime:
-        """Return a time that is not set, and can be compared with other processes' times."""
+        """Return a time that is never set, and comparable among processes."""
         ...
 
     def random(self) -> float:
@@ -110,18 +109,18 @@ class Io(Protocol):
         ...
 
     def token(self, count: int) -> bytes:
-        """Return ``count`` random bytes, to tell something apart from everything else."""
+        """Return ``count`` random bytes, as a unique id."""
         ...
 
     def sequencer(self, address: str) -> SequencerClient:
-        """Return the client for a sequencer's address, the same one each time."""
+        """Return the client for a sequencer's address, which is the same each time."""
         ...
 
     async def close(self) -> None:
-        """Close what was opened here; the store stays open."""
+        """Close the sequencers' clients. The store stays open."""
         ...
 
 
 def deadline_of(io: Io, seconds: float | None) -> Deadline:
-    """Start a time budget of ``seconds`` (None: no end) on the Io's own clock."""
+    """Start a time budget of ``seconds`` (None means no limit) on the clock of the Io."""
     return Deadline(seconds, clock=io.monotonic)

@@ -1,4 +1,4 @@
-"""Options of a log: what it is made with, and what may be changed while it is used."""
+"""The options of a log, for its creation and for changes."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from zlog.view import EntryMac, check_unit, check_width
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """The options of a new log, or changes of them. None leaves the default, or what the log has.
+    """The options of a new log, or changes of a log's options. None changes nothing.
+
+    Fields that are not described here are stored in the log's view, as options of their names.
 
     Attributes:
         width, unit: of the next stripe.
-        mac: with what the entries are authenticated, for the log's whole life.
-        options: for the log's users; None as a value removes an option.
-
-    All other fields are stored in the log's view, as options of their names.
+        options: of the log's users; the value None removes an option.
+        mac: of the entries, for the log's whole life.
 
     Raises:
-        ValueError: one of them is invalid.
-        TypeError: one of them has the wrong type.
+        ValueError, TypeError: one of them is invalid, or has the wrong type.
     """
 
     width: int | None = None
@@ -48,11 +47,7 @@ class LogOptions:
         return {name: value for name, value in merged.items() if value is not None}
 
     def only_if(self, create: bool) -> LogOptions | None:
-        """Return how ``open`` may make a log; None: it may not.
-
-        Raises:
-            ValueError: it may not, and these options are of no use.
-        """
+        """Return the options if ``create``, else None. Raises ValueError if they are unused."""
         if not create and self != LogOptions():
             *first, last = (name for name in _NAMES if name != "mac")
             raise ValueError(

@@ -1,6 +1,6 @@
-"""Keys with which entries are authenticated: a store's owner who lacks them can forge none.
+"""Keys that authenticate entries. Without the key, not even a store's owner can forge an entry.
 
-What is made of a key, and what a MAC is about: docs/formats/mac.md.
+docs/formats/mac.md describes the keys derived from it, and the MACs.
 """
 
 from __future__ import annotations
@@ -17,21 +17,20 @@ from zlog.errors import ZlogError
 from zlog.limits import MAC_KEY_BYTES_MAX, MAC_KEY_BYTES_MIN
 
 MAC_HMAC_SHA256 = 1
-"""How views call the MACs that this version makes."""
+"""The kind of MACs of this version, in views."""
 
 MAC_BYTES = 16
-"""What each takes, behind an entry's data."""
+"""Size of a MAC, which follows an entry's data."""
 
 MacKeySource = bytes | os.PathLike[str] | Callable[[], bytes]
-"""Where a key comes from: it is there, a file has it, or a function fetches it."""
+"""A key, a file that has it, or a function that returns it."""
 
 
 class Key:
-    """A key, which nothing shows: not its text, not an error, no pickle.
+    """A key, which no repr, error or pickle shows.
 
     Attributes:
-        id: what tells it from other keys, 32 hex digits; nothing of the key can be got from it,
-            unless it can be guessed.
+        id: identifies the key, 32 hex digits. It does not disclose a key that cannot be guessed.
     """
 
     __slots__ = ("_key", "id")
@@ -41,11 +40,7 @@ class Key:
         self.id = self._derived(b"zlog key id 1")[:MAC_KEY_ID_BYTES].hex()
 
     def of_log(self, name: str, log_id: int) -> MacKey:
-        """Return the key of one log's MACs: no entry of another log fits it.
-
-        Raises:
-            ZlogError: there is no OpenSSL.
-        """
+        """Derive the key of a log's MACs. Raises ZlogError without OpenSSL."""
         derived = self._derived(b"zlog log key 1" + log_id.to_bytes(8, "little") + name.encode())
         try:
             return MacKey(derived)
@@ -66,18 +61,17 @@ class Key:
 
 
 def key_of(given: MacKeySource | None) -> Key | None:
-    """Return the key that a program has given; None: it has given none. See :func:`key_bytes`."""
+    """Return the key that a program has given, if any. See :func:`key_bytes`."""
     return None if given is None else Key(key_bytes(given))
 
 
 def key_bytes(given: MacKeySource) -> bytes:
-    """Return a key, from wherever it comes.
+    """Return the bytes of a key.
 
     Raises:
-        TypeError: it comes from nowhere that a key can come from. Text is refused: whether it is
-            the key or the name of a file is not clear.
-        ValueError: it is too short, or too long.
-        OSError: the file can't be read.
+        TypeError: the source has another type. Text could be the key or the name of a file.
+        ValueError: the key is too short, or too long.
+        OSError: the file cannot be read.
     """
     if isinstance(given, os.PathLike):
         with Path(given).open("rb") as file:

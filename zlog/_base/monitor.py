@@ -13,17 +13,17 @@ from zlog._base.io import Io
 from zlog.errors import StoreTimeout, StoreUnavailable
 
 _BUSY_SECONDS = 0.01
-"""The pause before another try while the store asks the monitors for another call."""
+"""The pause before another attempt, while the store asks the monitors for another call."""
 
 
 class Placement(NamedTuple):
-    """Where the copies of an object are.
+    """The placement of an object's replicas.
 
     Attributes:
-        epoch: of the cluster's map, which is another one when an OSD has come or gone.
+        epoch: of the cluster's map, which changes when an OSD goes up or down.
         pgid: the object's placement group.
         acting: numbers of the OSDs that are up.
-        primary: number of the one that runs methods on it; -1: none is up.
+        primary: number of the OSD that runs methods on the object; -1 if none is up.
     """
 
     epoch: int
@@ -33,17 +33,11 @@ class Placement(NamedTuple):
 
 
 async def ask(io: Io, deadline: Deadline, prefix: str, **arguments: str) -> Any:
-    """Return the monitors' answer to a command, parsed.
-
-    Args:
-        io: over a store on Ceph.
-        deadline: for the answer.
-        prefix: the command, as ``ceph`` takes it.
-        arguments: of the command.
+    """Return the monitors' parsed answer to a command of ``ceph``, with its arguments.
 
     Raises:
         StoreTimeout: no answer came in time.
-        StoreUnavailable: the monitors refuse, or there are none, or it is no answer.
+        StoreUnavailable: the store has no monitors, they refuse, or the answer is not JSON.
     """
     command = json.dumps({"prefix": prefix, **arguments, "format": "json"})
     start = functools.partial(io.store.ask_monitor, command=command)
@@ -62,7 +56,7 @@ async def ask(io: Io, deadline: Deadline, prefix: str, **arguments: str) -> Any:
 
 
 async def placement(io: Io, object: str, deadline: Deadline) -> Placement:
-    """Return where the copies of an object of the store are; raises as `ask` does."""
+    """Return the placement of an object of the store. Raises as :func:`ask`."""
     store = io.store
     where = {"pool": store.pool, "object": object, "nspace": store.namespace}
     found = await ask(io, deadline, "osd map", **where)
@@ -70,5 +64,5 @@ async def placement(io: Io, object: str, deadline: Deadline) -> Placement:
 
 
 async def pool_size(io: Io, deadline: Deadline) -> int:
-    """Return how many copies the store's pool keeps of an object; raises as `ask` does."""
+    """Return the number of replicas in the store's pool. Raises as :func:`ask`."""
     return int((await ask(io, deadline, "osd pool get", pool=io.store.pool, var="size"))["size"])

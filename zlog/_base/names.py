@@ -1,4 +1,4 @@
-"""Names of objects, spelled here only, and the check of positions."""
+"""Names of objects, and checks of positions."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from zlib import crc32
 from zlog.limits import POSITION_MAX
 
 DIRECTORY_OBJECT = "zlog.directory"
-"""Has the sequencer's announcement, and names that were entered before there were shards."""
+"""Has the sequencer's announcement, and names from before the lists had shards."""
 
 DIRECTORY_SHARDS = 16
 """Objects of each list of the directory."""
 
 
 def check_position(position: int) -> None:
-    """Raise TypeError or ValueError unless it is a number that can be a position."""
+    """Raise TypeError or ValueError unless it is a valid position."""
     check_int(position)
     if not 0 <= position <= POSITION_MAX:
         raise ValueError(f"a position is 0 to 2**63 - 1, not {position}")
 
 
 def check_range(start: int, end: int | None) -> None:
-    """Raise TypeError or ValueError unless a range can begin and end there (None: at the tail)."""
+    """Raise TypeError or ValueError unless they are a valid range; None means the tail."""
     check_position(start)
     if end is not None:
         check_int(end)
 
 
 def check_int(position: int) -> None:
-    """Raise TypeError unless it is a number that could be a position."""
+    """Raise TypeError unless it is an integer."""
     if not hasattr(position, "__index__"):  # which NumPy's integers have too
         raise TypeError(f"a position is an int, not {position!r}")
 
@@ -40,36 +40,36 @@ def head_object(log: str) -> str:
 
 
 def objects_prefix(log: str) -> str:
-    """How the names of a log's objects begin. Logs whose names go on after a dot share it."""
+    """Prefix of a log's objects, and of those of logs whose names continue after a dot."""
     return f"zlog.{log}."
 
 
 def log_of(object: str) -> str | None:
-    """Return the log that a head or stripe object belongs to; None for any other object."""
+    """Return the log of a head or stripe object; None for any other object."""
     found = re.fullmatch(r"zlog\.(.+)\.(head|[0-9a-f]{16}\.\d+\.\d+)", object)
     return None if found is None else found[1]
 
 
 def stripe_object(log: str, log_id: int, stripe_id: int, index: int) -> str:
-    """Name of one stripe object.
+    """Name of a stripe object.
 
-    It carries the log's id, so that a late writer to a removed log can't touch a new log of the
-    same name, and the stripe's id (the epoch that made it), so that two clients that change the
-    layout at the same time never make the same object.
+    It has the log's id, so that a late writer to a removed log does not affect a new log of this
+    name; and the stripe's id, the epoch of its creation, so that two clients that change the layout
+    at the same time never create the same object.
     """
     return f"{objects_prefix(log)}{log_id:016x}.{stripe_id}.{index}"
 
 
 def wake_object(log: str) -> str:
-    """Name of the empty object at which readers are woken; no log's objects are named so."""
+    """Name of the empty object for notifying readers. No log has an object of this name."""
     return f"zlog.wake/{log}"
 
 
 def directory_shards(kind: str) -> list[str]:
-    """Names of the objects of one list of the directory; no log's objects are named so."""
+    """Names of the objects of a list in the directory. No log has objects of these names."""
     return [f"{DIRECTORY_OBJECT}/{kind}.{number}" for number in range(DIRECTORY_SHARDS)]
 
 
 def directory_shard(kind: str, log: str) -> str:
-    """Name of the object of such a list that a log is entered in."""
+    """Name of the object of a list that has the entry of a log."""
     return f"{DIRECTORY_OBJECT}/{kind}.{crc32(log.encode()) % DIRECTORY_SHARDS}"

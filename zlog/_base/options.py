@@ -1,4 +1,4 @@
-"""Options that travel with a log's views and mean something to zlog itself."""
+"""Options in a log's views that zlog itself uses."""
 
 from __future__ import annotations
 
@@ -30,55 +30,50 @@ _LIMITS = (RETENTION_AGE, RETENTION_BYTES, RETENTION_ENTRIES, RETENTION_COMPACT_
 _RETENTION = (*_LIMITS, RETENTION_SKEW)
 
 MIRROR_OF = "mirror_of"
-"""What a mirror is a copy of, for as long as it is one: see :data:`MIRROR_OF_FILE`, or its source's
-log_id, 16 hex digits (docs/design.md, "Copies")."""
+"""The source of a mirror: its log_id, 16 hex digits, or one of the next two values
+(docs/design.md, "Copies")."""
 
 MIRROR_OF_FILE = "file"
-"""Of exports."""
+"""A mirror that is imported from exports."""
 
 MIRROR_ENDED = "ended"
-"""Of nothing any more: it is being made a log of its own."""
+"""A mirror that is being promoted."""
 
 
 STRIPE_OBJECT_POSITIONS = OBJECT_TAIL_MAX // 4
-"""A stripe is full when as many positions of one of its objects are taken, whatever that holds."""
+"""A stripe is full when this many positions of an object are taken, even if they were trimmed."""
 
 
 class StripeLimits(NamedTuple):
-    """When a stripe is full: the most bytes and records that one of its objects may hold."""
+    """The bytes and records of an object that make its stripe full."""
 
     bytes: int
     records: int
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> StripeLimits:
-        """Read them from a view's options. What is no number there does not count."""
+        """Read the limits from a view's options. Invalid ones are ignored."""
         return cls(
             _number(options.get(STRIPE_BYTES)) or STRIPE_BYTES_DEFAULT,
             _number(options.get(STRIPE_RECORDS)) or STRIPE_RECORDS_DEFAULT,
         )
 
     def fullness(self, records: int, size: int, positions: float) -> float:
-        """Return how full an object is by what it holds and how many positions are taken; 1: full.
+        """Return how full an object is; 1 or more means full.
 
-        A log whose entries are trimmed as fast as they come never holds much, and comes to where
-        its objects take nothing all the same.
+        Positions count because an object has a limit of them, even if all its entries are trimmed.
         """
         return max(records / self.records, size / self.bytes, positions / STRIPE_OBJECT_POSITIONS)
 
 
 def compression_of(options: Mapping[str, str]) -> str:
-    """Return how a log's data is compressed; what a later version made it be is of no use here."""
+    """Return the compression of a log's data, or none if it is of a later version."""
     wanted = options.get(COMPRESSION, "none")
     return wanted if wanted in COMPRESSIONS else "none"
 
 
 def check_options(options: Mapping[str, str]) -> None:
-    """Raise ValueError unless a view can carry these options, and zlog understands its own.
-
-    Raises:
-        TypeError: a key or a value is no text.
-    """
+    """Raise ValueError or TypeError unless a view can have these options."""
     for key, value in options.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise TypeError(f"options are text, key and value, not {key!r}: {value!r}")
@@ -97,7 +92,7 @@ def check_options(options: Mapping[str, str]) -> None:
 
 
 def amount(text: str | None) -> float | None:
-    """Return the number that an option is, 0 or more; None when it is none."""
+    """Parse an option as a number, 0 or more. Returns None if it is not one."""
     try:
         number = math.nan if text is None else float(text)
     except ValueError:
@@ -113,5 +108,5 @@ def _number(text: str | None) -> int | None:
 
 
 def has_retention(options: Mapping[str, str]) -> bool:
-    """Whether options limit what is kept of a log."""
+    """Whether options limit the retention of a log."""
     return any(key in options for key in _LIMITS)

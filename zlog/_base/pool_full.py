@@ -1,7 +1,7 @@
-"""Finding out whether a write was left unanswered because the store is full.
+"""Finding out whether a write timed out because the store is full.
 
-A full Ceph cluster holds writes that add data back until there is room. To a waiting
-writer it looks like a slow cluster; the monitor knows better.
+A full Ceph cluster delays writes until there is space. To the writer it looks like a slow cluster,
+but the monitors report it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from zlog._base.io import Io, deadline_of
 from zlog.errors import StoreTimeout, StoreUnavailable
 
 _SECONDS = 1.0
-"""How long the monitor has for its answer, after the caller's own time was up."""
+"""Limit of the monitors' answer, after the caller's own timeout."""
 
 _HINT = (
     "Make room: `zlog trim` and `zlog rm` work on a full cluster; or add OSDs. The"
@@ -22,27 +22,21 @@ _HINT = (
 
 
 async def explain(io: Io, error: StoreTimeout) -> None:
-    """Have a write's time-out say that the store is full, if it is. Asks the monitor, on Ceph."""
-    why = await _full(io)
-    if why:
+    """Add to a write's timeout that the store is full, if the monitors report it."""
+    try:
+        health = await monitor.ask(io, deadline_of(io, _SECONDS), "health", detail="detail")
+    except StoreUnavailable:
+        return  # the store has no monitors, they do not answer, or it was closed
+    if why := full_pool(health, io.store.pool):
         error.args = (f"{error}: {why}",)
         error.hint = _HINT
 
 
-async def _full(io: Io) -> str:
-    """Return why the store takes no data, in Ceph's words; empty when it does, or can't tell."""
-    try:
-        health = await monitor.ask(io, deadline_of(io, _SECONDS), "health", detail="detail")
-    except StoreUnavailable:
-        return ""  # the store has no monitors, they do not answer, or it was closed meanwhile
-    return full_pool(health, io.store.pool)
-
-
 def full_pool(health: Any, pool: str) -> str:
-    """Return what the monitors' health says of a pool that is full; else empty.
+    """Return Ceph's message that a pool is full, or an empty string.
 
-    Source: https://docs.ceph.com/en/pacific/rados/operations/health-checks (POOL_FULL, which an
-    OSD that is full brings about for every pool on it).
+    Source: https://docs.ceph.com/en/pacific/rados/operations/health-checks (POOL_FULL, which a full
+    OSD causes for every pool on it).
     """
     try:
         messages = [str(each["message"]) for each in health["checks"]["POOL_FULL"]["detail"]]

@@ -1,10 +1,9 @@
-"""Handles belong to the process that made them: in a forked child every call on one is refused.
+"""Handles belong to the process that made them. In a forked child, every call on one fails.
 
-A fork copies one thread. A lock that another thread held stays held in the child for ever. So no
-call begins there: before the child runs anything else, each handle that it has inherited changes
-its class to one that refuses calls. That covers methods that were bound before the fork and methods
-that are added later, and costs a call in the parent nothing. A call that the forking thread is in
-fails at its next request, since the handle's ``Io`` is such a handle itself.
+A fork copies one thread. Locks that other threads held stay locked in the child, so no call may
+begin there. Before the child runs anything else, each inherited handle changes its class to one
+that refuses calls. This covers methods that were bound before the fork, and costs the parent
+nothing. A call during the fork fails at its next request, since its ``Io`` is a handle too.
 """
 
 from __future__ import annotations
@@ -25,11 +24,10 @@ _live: WeakSet[ProcessBound]
 
 
 class ProcessBound:
-    """A handle that only the process that made it can use.
+    """A handle for the process that made it.
 
-    Attributes:
-        _harmless: calls that do nothing in a child. Others raise StoreUnavailable there. Plain
-            attributes and properties keep their values.
+    In a child, the methods in ``_harmless`` do nothing, others raise StoreUnavailable, and
+    attributes and properties keep their values.
     """
 
     _harmless: ClassVar[frozenset[str]] = frozenset({"close"})
@@ -44,7 +42,7 @@ _live = WeakSet()
 
 
 class _Inherited:
-    """Comes before the class of a handle that the parent of this process made."""
+    """The first base of the class of an inherited handle."""
 
     def __getattribute__(self, name: str) -> Any:
         get = object.__getattribute__
@@ -70,7 +68,7 @@ class _Inherited:
         return f"<{type(self).__name__} of the parent process>"
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        if kind is None:  # else the block's error says more than that nothing can be ended here
+        if kind is None:  # else the block's own error is more useful
             super().__exit__(kind, *error)  # type: ignore[misc]
 
     async def __aexit__(self, kind: type[BaseException] | None, *error: object) -> None:
@@ -87,7 +85,7 @@ async def _nothing_awaited(*_args: Any, **_kwargs: Any) -> None:
 
 
 def inherited_error(what: str) -> StoreUnavailable:
-    """Return what a call on something raises that a forked child has from its parent."""
+    """Return the exception for a call on something inherited."""
     return StoreUnavailable(
         f"{what} was opened by another process, before a fork",
         hint="Connect to the store, and open its logs, in the child process.",

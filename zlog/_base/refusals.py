@@ -1,4 +1,4 @@
-"""What codes of the object class and of the store mean, as errors: the one place that knows."""
+"""Exceptions for the codes of the object class and of the store."""
 
 from __future__ import annotations
 
@@ -34,33 +34,33 @@ _REFUSALS: dict[int, tuple[type[ZlogError], str, str | None]] = {
         "the live stripe takes no position that high",
         "Start a new stripe: `zlog reconfigure LOG --roll`.",
     ),
-    Code.ALIKE: (AlreadyWritten, "an entry that may be this one is there", None),
+    Code.ALIKE: (AlreadyWritten, "an entry with this append id exists, maybe this one", None),
     Code.BEYOND_TAIL: (BeyondTail, "no tail that high was recorded", None),
     Code.UNREADABLE: (
         UnsupportedVersion,
-        "a newer version of zlog stored what is at this position",
+        "a newer version of zlog stored the record at this position",
         None,
     ),
     Code.LOST: (
         CorruptEntry,
-        "what was stored at this position is lost",
+        "the record of this position is lost",
         "`zlog check LOG --heal` puts back what another copy has (docs/operating.md).",
     ),
     Code.REQUEST_TOO_NEW: (
         UnsupportedVersion,
         (
-            "the store's object class is older than this zlog, or than what the call makes use of,"
-            " such as tags"
+            "the store's object class is older than this zlog, or lacks a feature that the call"
+            " uses, such as tags"
         ),
         "Upgrade libcls_zlog.so on every OSD host, or use the older zlog (docs/upgrading.md).",
     ),
     Code.STORED_TOO_NEW: (
         UnsupportedVersion,
-        "a newer version of zlog stored what the object class would have to read",
+        "a newer version of zlog stored a value that the object class has to read",
         "Upgrade libcls_zlog.so on every OSD host; of an embedded store, this zlog.",
     ),
 }
-"""What a refusal means that no caller expects."""
+"""The meanings of refusals that the caller did not expect."""
 
 
 _PURPOSES = (
@@ -83,11 +83,11 @@ _PURPOSES = (
     ("directory_.*", "change the list of logs of"),
     ("sequencer_.*", "look up or announce the sequencer of"),
 )
-"""What a client calls methods of the object class for."""
+"""The purposes of methods of the object class."""
 
 
 def refused_call(code: int, method: str, object: str) -> ZlogError:
-    """Turn the answer of one call, other than OK, into an exception that says what it was for."""
+    """Return the exception for a code of a call, other than OK, with the purpose of the call."""
     log = log_of(object)
     purpose = next((words for names, words in _PURPOSES if re.fullmatch(names, method)), "use")
     what = f"log {log!r}" if log else "the store"
@@ -99,11 +99,9 @@ def refused_call(code: int, method: str, object: str) -> ZlogError:
 
 
 def from_code(code: int, what: str) -> ZlogError:
-    """Turn a method's answer other than OK into an exception.
+    """Return the exception for a negative errno or a code of the object class, other than OK.
 
-    Args:
-        code: a negative errno, or a code of the object class.
-        what: which operation failed, on which object.
+    ``what`` says which operation failed, on which object.
     """
     if code < 0:
         return from_errno(code, what)
@@ -112,13 +110,13 @@ def from_code(code: int, what: str) -> ZlogError:
 
 
 class _Meaning(NamedTuple):
-    """What an errno of the store means.
+    """The meaning of an errno.
 
     Attributes:
-        why: in words; None: the system's own.
-        hint: what to do; None: the class's own.
-        kind: of the error.
-        retryable: None: as the class says.
+        why: in words; None for the system's message.
+        hint: None for the hint of the exception's class.
+        kind: the exception's class.
+        retryable: None for the attribute of the exception's class.
     """
 
     why: str | None
@@ -142,7 +140,7 @@ _MEANINGS = {
         "the OSD refused to run it for this client, whose caps do not allow it; or it may not load"
         " the object class",
         f"Give this client caps for the pool: {_CAPS}, or, without the object class, 'allow rw"
-        " pool=POOL'. `zlog doctor` tells whether it is the caps, or OSDs that may not load the"
+        " pool=POOL'. `zlog doctor` shows whether it is the caps, or OSDs that may not load the"
         " class (docs/operating.md).",
         ClassNotLoaded,
     ),
@@ -162,9 +160,9 @@ _MEANINGS = {
         retryable=False,
     ),
     errno.EUCLEAN: _Meaning(
-        "data.mdb holds another database than the one that was written there, or an earlier state"
-        " of it: it was put back from a backup, or overwritten",
-        "To go on with what it holds now, end all processes that use the store and run"
+        "data.mdb holds a database that was not written there, or an earlier state of the right"
+        " one: it was put back from a backup, or overwritten",
+        "To continue with its present contents, end all processes that use the store and run"
         " `zlog store restore`.",
         retryable=False,
     ),
@@ -177,8 +175,8 @@ _MEANINGS = {
     errno.EDQUOT: _Meaning("the store is full", _SPACE),
     errno.EIO: _Meaning(
         "stored bytes are damaged, or the object class can't be loaded (EIO)",
-        "Run `zlog doctor`, which tells whether the OSDs can load libcls_zlog.so; and `zlog check"
-        " LOG`, which tells what is damaged.",
+        "Run `zlog doctor`, which shows whether the OSDs can load libcls_zlog.so; and `zlog check"
+        " LOG`, which shows the damage.",
         CorruptEntry,
     ),
     errno.EINVAL: _Meaning(
@@ -203,21 +201,21 @@ _MEANINGS = {
         "1024 reads of the store are under way, of all its processes",
         "Try again; if it stays so, end processes that read the store.",
     ),
-    errno.ECANCELED: _Meaning("the store was closed meanwhile", "Connect again.", retryable=False),
+    errno.ECANCELED: _Meaning(
+        "the store was closed during the call", "Connect again.", retryable=False
+    ),
 }
-"""What the errnos mean that a store returns.
+"""The meanings of a store's errnos.
 
-Source: errno(3), and what an OSD answers for classes (``ceph-osd``: EOPNOTSUPP when the class
+Source: errno(3), and the answers of an OSD for classes (``ceph-osd``: EOPNOTSUPP when the class
 or method is missing, EPERM when the class is not in ``osd_class_load_list``).
 """
 
 
 def from_errno(code: int, what: str) -> ZlogError:
-    """Turn a store's outer error into an exception.
+    """Return the exception for a negative errno of a store or the system.
 
-    Args:
-        code: a negative errno, as librados, the embedded hosts and the system return it.
-        what: which operation failed, on which object.
+    ``what`` says which operation failed, on which object.
     """
     number = -code
     meaning = _MEANINGS.get(number, _Meaning(None))

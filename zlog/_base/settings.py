@@ -1,4 +1,4 @@
-"""How one handle on a log behaves, and the time budgets of its calls."""
+"""The options of a handle on a log, and the time budgets of its calls."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from zlog.limits import (
 
 @dataclass(frozen=True, slots=True)
 class HandleOptions:
-    """How one handle on a log behaves.
+    """The options of a handle on a log.
 
     Attributes:
-        timeout: budget of a whole call in seconds, unless the call has its own; None: no limit.
-        hole_timeout: seconds to wait for a hole before filling it; None: never fill.
-        sequencer_timeout: seconds that a sequencer may be out of reach before writers bring in a
+        timeout: limit of a call in seconds, unless the call has its own; None means no limit.
+        hole_timeout: seconds before a hole is filled; None means never.
+        sequencer_timeout: seconds that a sequencer may be unreachable before writers install a
             view without it.
-        entry_bytes_max: bytes of one entry, at most; 1 to 16 MiB.
-        key: that the log's MACs are made with; None: it was not given.
+        entry_bytes_max: limit of an entry, 1 byte to 16 MiB.
+        key: of the log's MACs, if it was given.
     """
 
     timeout: float | None = TIMEOUT_SECONDS
@@ -49,23 +49,23 @@ class HandleOptions:
 
 
 class Budget:
-    """Starts the time budgets of one handle's calls, on the clock of its Io."""
+    """Starts the time budgets of a handle's calls, on the clock of its Io."""
 
     def __init__(self, io: Io, settings: HandleOptions) -> None:
         self._io = io
         self._settings = settings
 
     def deadline(self, timeout: Timeout = ...) -> Deadline:
-        """Start the budget of one call."""
+        """Start the budget of a call."""
         return deadline_of(self._io, _own_or(timeout, self._settings.timeout))
 
     def longer(self, seconds: float | None) -> Deadline:
-        """Start that of a call which may wait so long for others first; None: it never does."""
+        """Start the budget of a call that first waits this long for others; None means no wait."""
         own = self._settings.timeout
         return deadline_of(self._io, own if own is None or seconds is None else own + seconds)
 
     def hole_timeout(self, given: Timeout) -> float | None:
-        """Return the hole time-out that a call was given, or the handle's own."""
+        """Return the hole timeout of a call, or of the handle."""
         wanted = _own_or(given, self._settings.hole_timeout)
         check_seconds("hole_timeout", wanted)
         return wanted

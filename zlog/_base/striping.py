@@ -1,4 +1,4 @@
-"""Which positions of a stripe lie in which of its objects (cls_zlog/base/spacing.h)."""
+"""The distribution of a stripe's positions over its objects (cls_zlog/base/spacing.h)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _SHIFT_AT: Final = 16
 
 
 class Spacing(NamedTuple):
-    """How positions are spread over a stripe's objects.
+    """The distribution of positions over a stripe's objects.
 
-    The objects take turns, and in each turn an object has a unit, ``unit`` positions in a row:
-    position p is in the object of number ``p // unit % width``.
+    The objects take turns. In each turn an object has ``unit`` consecutive positions, so position p
+    is in the object with the number ``p // unit % width``.
 
     Attributes:
-        width: objects of the stripe.
-        unit: positions in a row, a power of two.
+        width: number of objects.
+        unit: a power of two.
     """
 
     width: int
@@ -24,40 +24,40 @@ class Spacing(NamedTuple):
 
     @property
     def packed(self) -> int:
-        """Both as the one number that requests have (docs/formats/wire.md)."""
+        """Both in the one number of requests (docs/formats/wire.md)."""
         return self.width | (self.unit.bit_length() - 1) << _SHIFT_AT
 
     @property
     def step(self) -> int:
-        """From one position of an object to the next, in a row that a finding tells of."""
+        """The step between positions of an object, in a finding."""
         return self.width if self.unit == 1 else 1
 
     def number(self, position: int) -> int:
-        """Return the number of the object that has a position."""
+        """Return the number of the object of a position."""
         return position // self.unit % self.width
 
     def place(self, position: int) -> int:
-        """Return how many positions of its object lie below a position."""
+        """Return the number of positions of its object below a position."""
         return position // (self.unit * self.width) * self.unit + position % self.unit
 
     def after(self, position: int, count: int = 1) -> int:
-        """Return the position of its object that is ``count`` after one."""
+        """Return the position of the same object that is ``count`` positions later."""
         turns, place = divmod(position % self.unit + count, self.unit)
         return position - position % self.unit + turns * self.unit * self.width + place
 
     def first_at(self, position: int, number: int) -> int:
-        """Return the least position from one on that an object has."""
+        """Return the first position of an object at or above a position."""
         begin = (position // self.unit // self.width * self.width + number) * self.unit
         if position < begin + self.unit:
             return max(position, begin)
         return begin + self.unit * self.width
 
     def places(self, start: int, stop: int, number: int) -> Places:
-        """Return the positions of ``[start, stop)`` that an object has."""
+        """Return the positions of an object in ``[start, stop)``."""
         return Places(self, self.first_at(start, number), stop)
 
     def parts(self, start: int, stop: int) -> list[Places]:
-        """Return the positions of ``[start, stop)``, those of each object that has any of them."""
+        """Return the positions of ``[start, stop)`` by object, without objects that have none."""
         firsts = [start]
         while len(firsts) < self.width:
             firsts.append((firsts[-1] // self.unit + 1) * self.unit)
@@ -65,12 +65,11 @@ class Spacing(NamedTuple):
 
 
 class Places(Sequence[int]):
-    """Positions of one stripe object in a row, as a ``range`` is of numbers.
+    """Consecutive positions of a stripe object, as a sequence.
 
     Attributes:
-        spacing: of the stripe.
-        start: the first of them, if there is one.
-        stop: all of them lie below it.
+        start: the first position, unless there is none.
+        stop: a position above the last one.
     """
 
     __slots__ = ("_count", "spacing", "start", "stop")
@@ -86,7 +85,7 @@ class Places(Sequence[int]):
 
     @property
     def number(self) -> int:
-        """The number of the object that has them."""
+        """The number of the object."""
         return self.spacing.number(self.start)
 
     def __len__(self) -> int:

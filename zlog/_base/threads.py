@@ -1,4 +1,4 @@
-"""Starting threads of the library's own."""
+"""Starting threads of the library."""
 
 from __future__ import annotations
 

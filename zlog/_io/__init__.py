@@ -1,4 +1,4 @@
-"""The two drivers of the logic: one blocks a thread, the other suspends on an event loop."""
+"""The two implementations of ``Io``: for threads and for asyncio."""
 
 from zlog._io.aio import AsyncioIo
 from zlog._io.blocking import BlockingIo, drive

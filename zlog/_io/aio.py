@@ -1,4 +1,4 @@
-"""Io of an event loop."""
+"""The Io for asyncio."""
 
 from __future__ import annotations
 
@@ -17,12 +17,7 @@ T = TypeVar("T")
 
 
 class AsyncioIo(Driver):
-    """Io of one handle on the running event loop.
-
-    Args:
-        store: where calls run.
-        what: whose it is, for the message that it is closed.
-    """
+    """Io of a handle on the running event loop. Its arguments are as for :class:`Driver`."""
 
     def __init__(self, store: Store, what: str = "the handle") -> None:
         self._loop = asyncio.get_running_loop()
@@ -43,16 +38,12 @@ class AsyncioIo(Driver):
     async def close(self) -> None:
         if not self._closed:
             self._completions.leave(self)
-            del self._completions  # with its descriptor, if this was the last handle
+            del self._completions  # and its descriptor, if this was the last handle
         await super().close()
 
 
 def drive(work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
-    """Return a coroutine for the caller to await.
-
-    The facade for threads, which is generated from that for asyncio, has `blocking.drive` in its
-    place, and no await.
-    """
+    """Return the coroutine. The facade for threads has `blocking.drive` instead, and no await."""
     return work
 
 

@@ -1,4 +1,4 @@
-"""What both drivers share: clocks, randomness, one sequencer client per address."""
+"""The common part of both Ios: clocks, randomness, and a client per sequencer."""
 
 from __future__ import annotations
 
@@ -22,22 +22,19 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Batches(Protocol[T_co]):
-    """A reader of items."""
+    """A reader that returns items in batches."""
 
     async def next(self) -> Sequence[T_co] | None:
-        """Return the next items, in order; None at the end."""
+        """Return the next items in order, or None at the end."""
         ...
 
 
 class Driver(ProcessBound, ABC):
-    """What both drivers share.
+    """The common part of both Ios.
 
     Args:
-        store: where calls run.
         connect: makes a client of the sequencer at an address.
-        share: makes one of the sequencer that processes share through the store.
-        what: whose it is, for the message that it is closed.
-        world: chance and clocks.
+        share: makes a client of the sequencer that processes share through the store.
     """
 
     def __init__(
@@ -76,7 +73,7 @@ class Driver(ProcessBound, ABC):
 
     @abstractmethod
     def _begin(self, start: Start, count: int) -> Started:
-        """Start what ``count`` replies answer."""
+        """Start an operation that has ``count`` replies."""
 
     def wall_clock_us(self) -> int:
         return max(0, self._world.wall_clock_us())
@@ -99,7 +96,7 @@ class Driver(ProcessBound, ABC):
             return client
 
     def _new_sequencer(self, address: str) -> SequencerClient:
-        if self.store.read_only:  # it may take a log over, which changes the log
+        if self.store.read_only:  # a sequencer may take a log over, which changes the log
             raise SequencerUnavailable(f"{self.store.url} is read-only: no sequencer is asked")
         if address == SHARED_ADDRESS:
             shared = self.store.sequencer()

@@ -1,4 +1,4 @@
-"""Io whose coroutines block the calling thread, and how a call is run to its end with it."""
+"""The Io for threads, and running calls with it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 
 def drive(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine whose awaits all block inside, and return its result.
+    """Run a coroutine whose awaits all block, and return its result.
 
     Raises:
-        ReentrantCall: a signal handler calls it amid a few instructions that others wait for.
+        ReentrantCall: a signal handler calls this within a critical section.
     """
     begin_call(coroutine)
     try:
@@ -40,14 +40,9 @@ def iterate(reader: Batches[T]) -> Iterator[T]:
 
 
 class BlockingIo(Driver):
-    """Io whose coroutines block the calling thread. Usable from several threads at once.
+    """Io whose coroutines block the calling thread, for several threads at once."""
 
-    Args:
-        store: where calls run.
-        what: whose it is, for the message that it is closed.
-    """
-
-    monotonic = staticmethod(time.monotonic)  # without a detour: an append asks it ten times
+    monotonic = staticmethod(time.monotonic)  # called directly: an append reads it ten times
 
     def __init__(self, store: Store, what: str = "the handle") -> None:
         super().__init__(store, BlockingSequencer.shared, SharedSequencerClient, what)
@@ -67,7 +62,7 @@ class BlockingIo(Driver):
 
 
 class _BlockingCalls:
-    """Calls under way, with a queue of their own: giving them up leaves nothing behind."""
+    """Calls in progress, with a queue of their own, so that they can be abandoned."""
 
     def __init__(self, start: Start, count: int) -> None:
         self._queue = CompletionQueue()

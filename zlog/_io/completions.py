@@ -1,4 +1,4 @@
-"""Calls under way on an event loop, and the one queue through which their answers come."""
+"""Calls in progress on an event loop, and the queue of their answers."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from zlog.store import Start
 
 _CALL_BITS = 32
 _CALL_MASK = (1 << _CALL_BITS) - 1
-"""A completion's token: the group of calls in the upper bits, which of them in the lower ones."""
+"""A completion's token has the group of calls in its upper bits, and the call in its lower bits."""
 
 _KEY = "completions"
 
 
 class Completions:
-    """Wakes an event loop for the calls of all handles on it, through one file descriptor.
+    """Wakes an event loop for the calls of all its handles, through one file descriptor.
 
-    It is there while a handle is open.
+    It exists while a handle is open.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, world: World) -> None:
-        """Watch a new queue; handles call :meth:`join`."""
+        """Watch a new queue. Handles call :meth:`join`."""
         self._loop = loop
         self._world = world
         self._queue = CompletionQueue()
@@ -37,7 +37,7 @@ class Completions:
 
     @classmethod
     def join(cls, loop: asyncio.AbstractEventLoop, world: World) -> Completions:
-        """Return the loop's, for one more handle."""
+        """Return the object of the loop, for one more handle."""
         local = world.local(loop)
         found: Completions | None = local.get(_KEY)
         if found is None:
@@ -46,7 +46,7 @@ class Completions:
         return found
 
     def leave(self, handle: object) -> None:
-        """Let go of a handle. The outcome of what it has under way is not known any more."""
+        """Remove a handle. The results of its calls in progress are lost."""
         for number, calls in [*self._waiting.items()]:
             if calls.handle is handle:
                 del self._waiting[number]
@@ -57,7 +57,7 @@ class Completions:
             del self._world.local(self._loop)[_KEY]
 
     def begin(self, handle: object, start: Start, count: int) -> CallsUnderWay:
-        """Start a handle's calls, which ``count`` replies answer."""
+        """Start a handle's calls, which have ``count`` replies."""
         number = next(self._numbers)
         calls = self._waiting[number] = CallsUnderWay(self._loop, handle, count)
         try:
@@ -76,11 +76,11 @@ class Completions:
 
 
 class CallsUnderWay:
-    """Calls under way on an event loop, with one future for all of them.
+    """Calls in progress on an event loop, with one future.
 
     Attributes:
-        handle: whose they are.
-        under_way: the store's own token, with which they are given up.
+        handle: that started them.
+        under_way: of the store, to abandon them.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, handle: object, count: int) -> None:
@@ -94,7 +94,7 @@ class CallsUnderWay:
             self.give_up()
 
     def put(self, index: int, reply: Reply) -> bool:
-        """Take in a reply; returns whether it is the last one."""
+        """Take a reply. Returns whether it is the last one."""
         self._replies[index] = reply
         self._left -= 1
         if not self._left:
@@ -102,7 +102,7 @@ class CallsUnderWay:
         return not self._left
 
     def give_up(self) -> None:
-        """Wait no longer for what is not there yet."""
+        """Stop waiting for the missing replies."""
         if not self._over.done():
             self._over.set_result(None)
 
