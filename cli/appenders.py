@@ -1,4 +1,4 @@
-"""Who may append to a log: in words, as a column, and as JSON."""
+"""The clients that may append to a log: in words, as a column, and as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zlog.cli.template import iso
 
 
 def who_appends(view: View) -> str:
-    """Return who may append to a log, in words."""
+    """Return the clients that may append to a log, in words."""
     if view.mirror:
         return "none: a mirror takes no appends"
     if view.read_only:
@@ -20,19 +20,19 @@ def who_appends(view: View) -> str:
 
 
 def position_source(view: View) -> str:
-    """Return what hands out a log's positions, or why nothing does, as a column of a table."""
+    """Return the source of a log's positions, or why there is none, as a column of a table."""
     if view.writer is not None:
         return f"writer {view.writer.name or view.writer.id}"
     return view.sequencer or ("read-only" if view.read_only else "-")
 
 
 def since(writer: ExclusiveWriter) -> str:
-    """Return when a writer took the log, by its own clock, to the second."""
+    """Return when a writer took the log, by its own clock."""
     return f"{_taken(writer):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def appender_fields(view: View) -> dict[str, object]:
-    """Return who may append to a log, as JSON has it."""
+    """Return the clients that may append to a log, for JSON."""
     writer = view.writer
     named = writer and {"name": writer.name, "id": writer.id, "since": iso(_taken(writer))}
     return {"read_only": view.read_only, "writer": named}

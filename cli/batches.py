@@ -1,4 +1,4 @@
-"""Cutting a stream of bytes into entries, and these into batches, in bounded memory."""
+"""Splitting a stream of bytes into batches of entries, in bounded memory."""
 
 from __future__ import annotations
 
@@ -11,40 +11,37 @@ from zlog.cli.input import BadInput, Input, load_json
 from zlog.names import check_tags
 
 _QUIET_SECONDS = 0.003
-"""Silence of the input after which what has come is appended."""
+"""Silence of the input after which the pending entries are appended."""
 
 _LINGER_SECONDS = 0.03
-"""How long the first entry of a batch waits at most for others."""
+"""Limit of the time that the first entry of a batch waits for others."""
 
 Parser = Callable[[bytes], "bytes | None"]
-"""Makes an entry of a line; None: the line holds none. Raises ValueError."""
+"""Parses a line into an entry, or None if the line has none. Raises ValueError."""
 
 
 class TaggedLine(bytes):
-    """An entry that has tags of its own."""
+    """An entry with tags of its own."""
 
     tags: tuple[str, ...]
 
 
 def tags_each(batch: Sequence[bytes], tags: tuple[str, ...]) -> list[tuple[str, ...]] | None:
-    """Return the tags of each entry, its own and those of all; None where none has any."""
+    """Return the tags of each entry: its own and ``tags``. Returns None if no entry has tags."""
     if not tags and not any(isinstance(entry, TaggedLine) for entry in batch):
         return None
     return [(*tags, *entry.tags) if isinstance(entry, TaggedLine) else tags for entry in batch]
 
 
 def as_is(line: bytes) -> bytes:
-    """Return the line: it is the entry."""
+    """Return the line as the entry."""
     return line
 
 
 def from_json(line: bytes) -> bytes | None:
-    """Return the entry that a JSON line carries, as ``read --json`` prints it, with its tags.
+    """Return the entry of a JSON line in the format of ``read --json``, with its tags.
 
-    Gaps and blank lines hold none.
-
-    Raises:
-        ValueError: it is something else.
+    Returns None for a gap or a blank line. Raises ValueError for anything else.
     """
     if not line.strip():
         return None
@@ -87,11 +84,13 @@ def _data_of(fields: dict[str, object]) -> bytes | None:
 
 
 class Splitter:
-    """Cuts a stream of bytes into lines, or at another separator.
+    """Splits a stream of bytes at a separator.
 
     Args:
-        separator: one byte.
-        keep: whether it stays at the end of what it ends.
+        keep: whether it stays at the end of each line.
+
+    Attributes:
+        unfinished: bytes of the line that has not ended yet.
     """
 
     def __init__(self, separator: bytes, *, keep: bool = False) -> None:
@@ -99,10 +98,9 @@ class Splitter:
         self._suffix = separator if keep else b""
         self._parts: list[bytes] = []
         self.unfinished = 0
-        """Bytes of the line that has not ended so far."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Take a chunk, cut anywhere; returns the lines that end in it."""
+        """Take a chunk of any length. Returns the lines that end in it."""
         *lines, rest = chunk.split(self._separator)
         if lines:
             lines[0] = b"".join((*self._parts, lines[0]))
@@ -116,7 +114,7 @@ class Splitter:
         return lines
 
     def finish(self) -> list[bytes]:
-        """Return the last line if no separator ended it."""
+        """Return the last line if it has no separator."""
         line = b"".join(self._parts)
         self._parts.clear()
         self.unfinished = 0
@@ -125,14 +123,7 @@ class Splitter:
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds on what is held in memory and appended in one go.
-
-    Attributes:
-        entries: of one batch.
-        bytes: of one batch, about.
-        entry_bytes: of one entry.
-        line_bytes: of the line that carries it.
-    """
+    """Limits of memory and batches."""
 
     entries: int
     bytes: int
@@ -141,19 +132,13 @@ class Limits:
 
 
 class Batches:
-    """Cuts a stream into lists of entries, each to be appended in one go.
+    """Splits a stream into batches of entries.
 
-    A batch ends when it is full, and when the input falls silent: the lines of a slow pipe are not
-    kept waiting for others.
-
-    Args:
-        stream: where the bytes come from.
-        splitter: cuts them into lines.
-        parse: makes an entry of a line.
-        limits: see there.
+    A batch ends when it is full or the input is silent, so that lines of a slow pipe do not wait
+    for others.
 
     Attributes:
-        consumed: bytes of the stream that were read so far.
+        consumed: bytes that were read.
     """
 
     def __init__(self, stream: Input, splitter: Splitter, parse: Parser, limits: Limits) -> None:
@@ -169,31 +154,25 @@ class Batches:
         self.consumed = 0
 
     def __iter__(self) -> Iterator[list[bytes]]:
-        """Go through the batches.
-
-        Raises:
-            BadInput: a line is no entry; all entries before it come first.
-        """
+        """Iterate over the batches. Raises BadInput after all entries before an invalid line."""
         while self._failure is None and (chunk := self._input.read()):
             self.consumed += len(chunk)
-            self._take(self._splitter.feed(chunk))
+            yield from self._take(self._splitter.feed(chunk))
             if self._splitter.unfinished > self._limits.line_bytes:
                 limit = self._limits.entry_bytes
                 self._fail(self._lines + 1, f"entry exceeds --max-bytes ({limit})")
-            yield from self._full()
             if self._pending and not self._more_soon():
                 yield self._drain()
         if self._failure is None:
-            self._take(self._splitter.finish())
-        yield from self._full()
+            yield from self._take(self._splitter.finish())
         if self._pending:
             yield self._drain()
         if self._failure is not None:
             raise self._failure
 
-    def _take(self, lines: Sequence[bytes]) -> None:
-        if not self._pending:
-            self._since = time.monotonic()
+    def _take(self, lines: Sequence[bytes]) -> Iterator[list[bytes]]:
+        """Add the entries of lines, and yield full batches."""
+        limits = self._limits
         for line in lines:
             self._lines += 1
             try:
@@ -203,27 +182,19 @@ class Batches:
                 return
             if entry is None:
                 continue
-            size, limit = len(entry), self._limits.entry_bytes
+            size, limit = len(entry), limits.entry_bytes
             if size > limit:
                 self._fail(self._lines, f"entry of {size} bytes exceeds --max-bytes ({limit})")
                 return
+            if not self._pending:
+                self._since = time.monotonic()
             self._pending.append(entry)
             self._size += size
-
-    def _full(self) -> Iterator[list[bytes]]:
-        """Return the batches that need not wait for more."""
-        count = self._limits.entries
-        whole = len(self._pending) - len(self._pending) % count
-        for start in range(0, whole, count):
-            batch = self._pending[start : start + count]
-            self._size -= sum(map(len, batch))
-            yield batch
-        del self._pending[:whole]
-        if self._size >= self._limits.bytes and self._pending:
-            yield self._drain()
+            if len(self._pending) >= limits.entries or self._size >= limits.bytes:
+                yield self._drain()
 
     def _more_soon(self) -> bool:
-        """Whether the input has more, or gets it before the first pending entry waited too long."""
+        """Whether more input comes before the first pending entry has waited too long."""
         patience = self._since + _LINGER_SECONDS - time.monotonic()
         return patience > 0 and self._input.ready(min(_QUIET_SECONDS, patience))
 

@@ -1,4 +1,4 @@
-"""What a ``ceph://`` URL says, and the client that it should name."""
+"""``ceph://`` URLs, and clients for them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode, urlspli
 from zlog.store import ObjectClassUse
 
 ADMIN = "admin"
-"""The client that Ceph's own tools are by default, and that may do everything."""
+"""The default client of Ceph's own tools, which may do everything."""
 
 
 class Target(NamedTuple):
-    """What a ``ceph://`` URL says.
+    """The parts of a ``ceph://`` URL.
 
     Attributes:
-        pool: the pool's name.
         namespace: in the pool; empty for the default one.
         conf: path of ceph.conf; None for Ceph's own defaults.
-        client_id: as in ``client.ID``.
     """
 
     pool: str
@@ -28,7 +26,7 @@ class Target(NamedTuple):
 
     @classmethod
     def parse(cls, url: str) -> Target:
-        """Read the URL of a store that was opened, and so is in order."""
+        """Parse the URL of a store that was opened, and so is valid."""
         parts = urlsplit(url)
         query = parse_qs(parts.query)
         return cls(
@@ -47,9 +45,9 @@ def with_class(url: str, use: ObjectClassUse) -> str:
 
 
 def new_client(target: Target, *, plain: bool = False) -> str:
-    """Return how to make a client that may use a pool's logs, ``plain``: without the class.
+    """Return how to make a client for a pool's logs; ``plain`` means without the object class.
 
-    A new one, since ``ceph auth caps`` would replace all that an existing one may do elsewhere.
+    It is a new client because ``ceph auth caps`` would replace all caps of an existing one.
     """
     caps = f"rw pool={target.pool}" if plain else f"pool {target.pool}"
     path = quote(target.pool, safe="")

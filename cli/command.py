@@ -1,4 +1,4 @@
-"""What all commands share: examples in their help, and global options in any place."""
+"""The classes of commands, with examples in the help and global options in any place."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from zlog.cli.parameters import call_seconds, or_none
+from zlog.cli.parameters import FILE, call_seconds, or_none
 from zlog.cli.session import Session
 from zlog.cli.suggestions import suggested_commands, suggested_options
 from zlog.limits import TIMEOUT_SECONDS
 
 
 def _note_global(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    """Note a global option where it was given, before or after the command."""
+    """Store a global option, given before or after the command."""
     session = ctx.ensure_object(Session)
     if value is None or value is False:
         return
@@ -26,7 +26,7 @@ def _global(*words: str, **others: Any) -> click.Option:
 
 
 def global_options(*, hidden: bool) -> list[click.Option]:
-    """Return the options that stand before or after the command."""
+    """Return the options that may come before or after the command."""
     return [
         _global(
             "--store",
@@ -44,7 +44,7 @@ def global_options(*, hidden: bool) -> list[click.Option]:
         ),
         _global(
             "--mac-key-file",
-            type=click.Path(exists=True, dir_okay=False),
+            type=FILE,
             metavar="FILE",
             help="File with the key of the log's MACs.  [default: $ZLOG_MAC_KEY_FILE]",
             hidden=hidden,
@@ -59,7 +59,7 @@ def global_options(*, hidden: bool) -> list[click.Option]:
 
 
 def ceph_options() -> list[click.Option]:
-    """Return the options that name a store as Ceph's own tools do; they precede the command."""
+    """Return the options of Ceph's own tools for a store, which precede the command."""
     return [
         _global(
             "-p", "--pool", metavar="POOL", help="Use a store on Ceph: the pool, as for `rados`."
@@ -71,11 +71,10 @@ def ceph_options() -> list[click.Option]:
 
 
 class Command(click.Command):
-    """A command whose help has examples, and which takes the global options.
+    """A command with the global options.
 
     Args:
-        examples: command lines for ``--help``, one per line; ``#`` begins a remark.
-        others: click's own.
+        examples: command lines for ``--help``, one per line.
     """
 
     def __init__(self, *args: Any, examples: str, **others: Any) -> None:
@@ -84,7 +83,7 @@ class Command(click.Command):
         self.params += global_options(hidden=True)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments; name the right option if another tool's was given."""
+        """Parse the arguments, and suggest an option for one of another tool."""
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -103,7 +102,7 @@ class SignedCommand(Command):
     """A command with arguments that may begin with a minus sign, such as the range ``-10:@1h``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Set a space before such arguments, lest click takes their letters for options."""
+        """Put a space before such arguments, so that click does not parse them as options."""
         options = [param for param in self.params if isinstance(param, click.Option)]
         valued = {word for option in options if not option.is_flag for word in option.opts}
         shielded = [
@@ -119,11 +118,7 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that was called.
-
-        Raises:
-            click.UsageError: it does not exist.
-        """
+        """Find the command, or raise click.UsageError."""
         word = args[0]
         known = word.startswith("-") or ctx.resilient_parsing or self.get_command(ctx, word)
         if not known:
@@ -139,7 +134,7 @@ class CommandGroup(Command, Group):
 
 
 def write_examples(examples: str, formatter: click.HelpFormatter) -> None:
-    """Write command lines as they are, without wrapping them."""
+    """Write command lines without wrapping them."""
     with formatter.section("Examples"):
         for line in examples.strip().splitlines():
             formatter.write(f"{'':>{formatter.current_indent}}{line.strip()}\n")

@@ -1,4 +1,4 @@
-"""Committing what was printed: the cursor follows the output, and never runs ahead of it."""
+"""Committing a cursor: it follows the output, and is never ahead of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from zlog import Cursor, Entry, Gap, Log, ZlogError
 from zlog.cli.output import Output, OutputClosed, OutputFailed
 from zlog.cli.ranges import PositionSpec, beginning
-from zlog.cli.render import Renderer, show
+from zlog.cli.render import Renderer
 from zlog.cli.signals import terminable
 
 COMMIT_SECONDS = 1.0
@@ -19,7 +19,7 @@ COMMIT_SECONDS = 1.0
 
 
 def open_cursor(log: Log, name: str, begin: PositionSpec | None) -> Cursor:
-    """Open a cursor, or make it where ``begin`` says; None: at the first position that is left.
+    """Open a cursor, or create it at ``begin``; None means the first position not trimmed.
 
     Raises:
         Invalidated, BeyondTail: that position is trimmed, or beyond the tail.
@@ -28,7 +28,7 @@ def open_cursor(log: Log, name: str, begin: PositionSpec | None) -> Cursor:
 
 
 def flushing(items: Iterator[Entry | Gap], out: Output) -> Iterator[Entry | Gap]:
-    """Yield what a log's reader returns, and flush the output before each wait for more."""
+    """Yield the items of a log's reader, and flush the output before each wait."""
     for item in items:
         yield item
         if not operator.length_hint(items):
@@ -42,15 +42,15 @@ def print_items(
     cursor: Cursor | None,
     end: int = 0,
 ) -> bool:
-    """Print what there is, and commit it to the cursor: at the end, at least up to ``end``.
+    """Print items, and commit them to the cursor, in the end at least up to ``end``.
 
-    Returns False when something is lost.
+    Returns False if data is lost.
     """
     commit = None if cursor is None else CursorCommit(cursor, out)
     intact = True
     with commit.at_end() if commit else contextlib.nullcontext():
         for item in items:
-            intact = show(renderer, item) and intact
+            intact = renderer(item) and intact
             if commit:
                 commit.printed(item.end)
         if commit:
@@ -59,10 +59,10 @@ def print_items(
 
 
 class CursorCommit:
-    """Commits to a cursor what was printed and flushed.
+    """Commits printed items to a cursor, after flushing them.
 
-    A program that dies between the flush and the commit prints those entries again when it is
-    started again: each is printed at least once.
+    A program that dies between flush and commit prints these entries again when it is restarted, so
+    each entry is printed at least once.
     """
 
     def __init__(self, cursor: Cursor, out: Output) -> None:
@@ -72,13 +72,13 @@ class CursorCommit:
         self._next = time.monotonic() + COMMIT_SECONDS
 
     def printed(self, end: int) -> None:
-        """Note how far it was printed, and commit it if the last commit was a while ago."""
+        """Note the end of the printed items, and commit it if the last commit was a while ago."""
         self._printed = max(self._printed, end)
         if time.monotonic() >= self._next:
             self.commit()
 
     def commit(self) -> None:
-        """Flush what was printed, and commit it."""
+        """Flush the printed items, and commit them."""
         if self._printed > self._committed:
             self._out.flush()
             self._cursor.commit(self._printed)
@@ -87,9 +87,9 @@ class CursorCommit:
 
     @contextmanager
     def at_end(self) -> Iterator[None]:
-        """Commit at the end of a ``with`` block, also of one that failed or was ended by a signal.
+        """Commit at the end of a ``with`` block, even if it failed or a signal ended it.
 
-        Where the output could not be written, what it had taken before has been committed.
+        Nothing is committed if the output cannot be written.
         """
         try:
             with terminable():
@@ -97,7 +97,7 @@ class CursorCommit:
         except (OutputClosed, OutputFailed):
             raise
         except BaseException:
-            with contextlib.suppress(ZlogError):  # the first error is the one to be told
+            with contextlib.suppress(ZlogError):  # the first error is reported
                 self.commit()
             raise
         self.commit()

@@ -1,4 +1,4 @@
-"""Appends of an exclusive writer: batches in their order, some of them on their way at a time."""
+"""Appends of an exclusive writer: batches in order, several of them in flight."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from types import TracebackType
 
 from zlog import Log, ZlogError
 from zlog.cli.batches import tags_each
@@ -17,22 +16,20 @@ from zlog.cli.tally import Tally
 
 _ENTRIES_MAX = 32_768
 _BYTES_MAX = 16 << 20
-"""What may be on its way; one batch may be more."""
+"""Limits of entries in flight, except for a single batch."""
 
 
 class ExclusiveAppends:
-    """Takes a log, appends batches, and gives the log back. Use it as a context manager.
+    """A context manager that takes a log, appends batches, and releases the log.
 
-    A block that ends well has settled. However it ends else, what was handed in is waited for, and
-    noted in the tally; the second signal ends that wait.
+    If its block fails, it waits for the submitted entries and notes them in the tally. A second
+    signal ends this wait.
 
     Args:
-        log: that is taken.
-        name: what the writer calls itself; None: as the library has it.
-        tags: of all entries.
-        keep: leave the log to this writer in the end, so that no other client appends.
-        tally: of what is in the log.
-        show: prints positions; None: they are not printed.
+        name: of the writer; None for the library's default.
+        keep: do not release the log, so that no other client appends.
+        tally: of the entries that are in the log.
+        show: prints positions, if they are printed.
     """
 
     def __init__(
@@ -61,7 +58,7 @@ class ExclusiveAppends:
         self._bytes = 0
 
     def append(self, batch: Sequence[bytes]) -> None:
-        """Hand some entries in; those before them may be on their way still.
+        """Submit a batch, while earlier batches may be in flight.
 
         Raises:
             ZlogError: some of them have failed, or these are refused.
@@ -80,7 +77,7 @@ class ExclusiveAppends:
             self._finish_one()
 
     def settle(self) -> None:
-        """Wait until all that was handed in is confirmed.
+        """Wait until all submitted entries are confirmed.
 
         Raises:
             ZlogError: some of it has failed.
@@ -93,7 +90,7 @@ class ExclusiveAppends:
 
     def _finish_one(self) -> None:
         future, entries, size = self._under_way[0]
-        positions = future.result()  # those that fail stay here: they may be in the log
+        positions = future.result()  # failed ones stay here: they may be in the log
         self._under_way.popleft()
         self._tally.acknowledged(positions)
         self._count(-entries, -size)
@@ -108,12 +105,7 @@ class ExclusiveAppends:
     def __enter__(self) -> ExclusiveAppends:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, (OutputClosed, OutputFailed)):
             self._show = None
         try:
@@ -121,14 +113,14 @@ class ExclusiveAppends:
                 with suppress(ZlogError, OutputClosed, OutputFailed):
                     self.settle()
                 with suppress(ZlogError):
-                    self._writer.flush()  # which raises once what has failed
+                    self._writer.flush()  # which raises the failure once
             self._leave(failed=error is not None)
         except (KeyboardInterrupt, Terminated):
             self._tell_kept()
             raise
 
     def _leave(self, *, failed: bool) -> None:
-        """Give the log back, unless it is to be kept or is another's by now."""
+        """Release the log, unless it is kept or another client has taken it."""
         writer = self._writer
         try:
             if not self._keep and writer.fenced is None:

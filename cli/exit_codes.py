@@ -1,4 +1,4 @@
-"""Exit codes, and the one place where exceptions become them."""
+"""Exit codes, and the exceptions that cause them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from zlog.cli.output import say
 
 
 class ExitCode(enum.IntEnum):
-    """What the command tells the shell."""
+    """The exit codes of commands."""
 
     OK = 0
     FAILURE = 1
@@ -39,21 +39,17 @@ class ExitCode(enum.IntEnum):
     NOT_HELD = 10
     CHANGED = 11
     HUNG_UP = 129
-    """What a shell reports for a process that died of SIGHUP."""
+    """As a shell reports a process that died of SIGHUP."""
     INTERRUPTED = 130
-    """Ctrl-C: what a shell reports for a process that died of SIGINT."""
+    """Ctrl-C: as a shell reports a process that died of SIGINT."""
     OUTPUT_CLOSED = 141
-    """The reader of stdout is gone: what a shell reports for SIGPIPE."""
+    """The reader of stdout is gone: as a shell reports SIGPIPE."""
     TERMINATED = 143
-    """What a shell reports for a process that died of SIGTERM."""
+    """As a shell reports a process that died of SIGTERM."""
 
 
 class Failure(ZlogError):
-    """A failure of a command that has its own exit code.
-
-    Attributes:
-        code: what the command tells the shell.
-    """
+    """A failure of a command with an exit code of its own."""
 
     def __init__(self, message: str, code: ExitCode, hint: str) -> None:
         super().__init__(message, hint=hint)
@@ -70,7 +66,7 @@ _CODES: tuple[tuple[type[Exception], ExitCode], ...] = (
     (KeyNeeded, ExitCode.KEY_REFUSED),
     (WrongKey, ExitCode.KEY_REFUSED),
     (MacsMissing, ExitCode.KEY_REFUSED),
-    (ClassNotLoaded, ExitCode.CLASS_NOT_LOADED),  # before StoreUnavailable, which it is too
+    (ClassNotLoaded, ExitCode.CLASS_NOT_LOADED),  # before its base StoreUnavailable
     (StoreReadOnly, ExitCode.UNREACHABLE),
     (StoreUnavailable, ExitCode.UNREACHABLE),
     (SequencerUnavailable, ExitCode.UNREACHABLE),
@@ -90,7 +86,7 @@ def exit_code_of(error: BaseException) -> ExitCode:
 
 
 def exit_code_of_reading(log: str, *, intact: bool) -> ExitCode:
-    """Return the exit code of a command that printed a log, and warn if entries are lost."""
+    """Return the exit code of a command that printed a log. Warns if entries are lost."""
     if intact:
         return ExitCode.OK
     say(f"some entries are lost or forged; `zlog check {log}` shows which")

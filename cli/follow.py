@@ -1,4 +1,4 @@
-"""Printing what comes: the part of the command tail that never ends by itself."""
+"""Following a log: the part of the command tail that does not end by itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from zlog import Entry, aio
 from zlog.cli.cursor_commit import COMMIT_SECONDS
 from zlog.cli.output import Output, OutputClosed
-from zlog.cli.render import Renderer, show
+from zlog.cli.render import Renderer
 from zlog.cli.signals import Terminated, ending
 from zlog.cli.tags import Selected
 
@@ -26,11 +26,11 @@ async def follow(
     renderer: Renderer,
     out: Output,
 ) -> bool:
-    """Print entries from ``start`` on, until ``count`` were printed or the user or reader ends it.
+    """Print entries from ``start`` on, until there were ``count`` or the user or reader ends it.
 
-    With a cursor, what was printed and flushed is committed to it, every second and at the end.
+    With a cursor, printed and flushed entries are committed every second and at the end.
 
-    Returns False when something of it is lost.
+    Returns False if data is lost.
     """
     opened = await opening
     async with opened:
@@ -72,7 +72,7 @@ async def _print(
     intact = True
     entries = 0
     async for item in log.follow(start, **select):
-        intact = show(renderer, item) and intact
+        intact = renderer(item) and intact
         live.printed = item.end
         live.flush_soon()
         entries += isinstance(item, Entry)
@@ -88,18 +88,18 @@ async def _commit_regularly(cursor: aio.Cursor, live: _LiveOutput) -> None:
 
 
 async def _commit(cursor: aio.Cursor, live: _LiveOutput) -> None:
-    """Commit what was handed out: never more, so that nothing is lost when this dies."""
+    """Commit the flushed entries, and no more, so that no entry is skipped after a crash."""
     if live.flushed > cursor.position:
         await cursor.commit(live.flushed)
 
 
 class _LiveOutput:
-    """Hands out what was printed as soon as nothing more is there, and sees the reader leave.
+    """Flushes the output when no more items are ready, and notices when its reader ends.
 
     Attributes:
-        ended: fails when nothing can be printed any more; cancelled by ``close``.
-        printed: where a reader would go on behind what was printed.
-        flushed: the same of what was handed out.
+        ended: fails when the output cannot be written; cancelled by ``close``.
+        printed: the end of the printed items.
+        flushed: the end of the flushed items.
     """
 
     def __init__(self, out: Output, start: int) -> None:
@@ -112,13 +112,13 @@ class _LiveOutput:
         self._watch()
 
     def flush_soon(self) -> None:
-        """Flush when the follower waits for the store or for new entries."""
+        """Flush once the follower waits for the store or for new entries."""
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._flush)
 
     def close(self) -> None:
-        """Hand out what is left unless the reader is gone, and stop watching."""
+        """Flush the rest unless the reader is gone, and stop watching."""
         if not self.ended.done():
             self._flush()
         if self._watched is not None:
@@ -135,21 +135,21 @@ class _LiveOutput:
             self._end(error)
 
     def _watch(self) -> None:
-        """Ask to be told when the other end of a pipe is closed, for else only a write tells."""
+        """Watch for the end of a pipe's reader, which otherwise only a write would show."""
         try:
             if sys.stdout is None:
                 return
             descriptor = sys.stdout.fileno()
             if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
                 return
-        except OSError:  # also io.UnsupportedOperation: stdout is no file
+        except OSError:  # also io.UnsupportedOperation: stdout is not a file
             return
-        # A pipe's writing end never gets readable; what comes is its error.
+        # The writing end of a pipe is never readable; the event is its error.
         self._loop.add_reader(descriptor, self._end, OutputClosed())
         self._watched = descriptor
 
     def terminate(self, number: int) -> None:
-        """End since a signal came."""
+        """End because of a signal."""
         self._end(Terminated(number))
 
     def _end(self, error: BaseException) -> None:

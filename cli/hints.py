@@ -1,4 +1,4 @@
-"""What to do about an error, in the words of the command line and for the log at hand."""
+"""Hints for errors, in the words of the command line and with the name of the log."""
 
 from __future__ import annotations
 
@@ -34,15 +34,14 @@ _WORDS: dict[type[ZlogError], str] = {
     ),
     Invalidated: "It never will hold an entry; a range such as `zlog read LOG P:` passes over it.",
 }
-"""Where the library's own hint names calls and arguments of the library."""
+"""Hints instead of the library's own, which name its calls and arguments."""
 
 
 def hint_of(error: ZlogError, log: str | None) -> str:
-    """Return what the user can do.
+    """Return a hint for the error that ended a command.
 
     Args:
-        error: that ended the command.
-        log: that the command is about; None where it is about none, or several.
+        log: of the command, if it has exactly one.
     """
     own = (words for kind, words in _WORDS.items() if isinstance(error, kind))
     hint = next(own, error.hint) if error.hint == type(error).hint else error.hint

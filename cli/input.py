@@ -1,4 +1,4 @@
-"""Where bytes come from: stdin and files, read as they come."""
+"""Input from stdin and files, read as it arrives."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import select
 import stat
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,20 +17,16 @@ import click
 _CHUNK_BYTES = 1 << 18
 
 _HEED_SECONDS = 0.5
-"""How long a signal may go unheeded: one that comes just before a call that blocks, or to another
-thread, does not end that call."""
+"""How long a signal may have no effect: if it comes just before a call that blocks, or to another
+thread, it does not end that call."""
 
 
 class BadInput(click.ClickException):
-    """A part of the input is no valid entry; those before were appended."""
+    """A part of the input is not a valid entry. Entries before it were appended."""
 
 
 def load_json(text: str | bytes) -> Any:
-    """Return the value that a line of JSON has.
-
-    Raises:
-        ValueError: it is not JSON, or has more levels than this program can read.
-    """
+    """Parse a line of JSON. Raises ValueError if it is invalid or nested too deeply."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -43,70 +40,58 @@ def load_json(text: str | bytes) -> Any:
 def _open(path: str) -> BinaryIO:
     if path != "-":
         return Path(path).open("rb")
-    if sys.stdin is None:  # so Python has it where it was closed from the start
+    if sys.stdin is None:  # it was closed when Python started
         raise OSError(errno.EBADF, "closed", "stdin")
     return sys.stdin.buffer
 
 
 def check_readable(path: str) -> None:
-    """Raise OSError if there is no such file; one that may give its bytes once is not opened.
+    """Raise OSError if a file is not readable. A pipe or device is not opened for this.
 
-    Files are checked ahead of all reading rather than kept open: there may be thousands.
+    Files are checked before any is read, and not kept open, since there may be thousands.
     """
-    if not path:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-    if path == "-" or Path(path).is_file():
+    mode = stat.S_IFREG if path == "-" else os.stat(path).st_mode  # noqa: PTH116  # "" is no path
+    if stat.S_ISREG(mode):
         Input(path).close()
-    elif Path(path).is_dir():
-        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    else:
-        Path(path).stat()
-        if not os.access(path, os.R_OK):
-            raise OSError(errno.EACCES, os.strerror(errno.EACCES), path)
+    elif stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    elif not os.access(path, os.R_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
 
 class Input:
-    """A file or stdin, read as it comes.
-
-    Args:
-        path: of the file; ``-`` is stdin.
-    """
+    """A file, or stdin for the path ``-``."""
 
     def __init__(self, path: str) -> None:
         self.name = "stdin" if path == "-" else path
         self._file = _open(path)
         self._poll = select.poll()
-        self._descriptor = self._descriptor_or_none()
-
-    def _descriptor_or_none(self) -> int | None:
-        try:
-            descriptor = self._file.fileno()
-        except OSError:  # io.UnsupportedOperation: no file of the system's
-            return None
-        self._poll.register(descriptor, select.POLLIN)
-        return descriptor
+        self._descriptor: int | None = None
+        with suppress(OSError):  # io.UnsupportedOperation: it has no descriptor
+            self._descriptor = self._file.fileno()
+            self._poll.register(self._descriptor, select.POLLIN)
 
     @property
     def is_terminal(self) -> bool:
-        """Whether a person types this."""
+        """Whether the input is typed at a terminal."""
         return self._file.isatty()
 
     @property
     def size(self) -> int | None:
-        """How many bytes there are to come; None if that is unknown."""
+        """The number of bytes, if it is known."""
         if self._descriptor is None:
             return None
         found = os.fstat(self._descriptor)
         return found.st_size if stat.S_ISREG(found.st_mode) else None
 
     def ready(self, seconds: float) -> bool:
-        """Wait until there is something to read; returns whether there is."""
+        """Wait for input. Returns whether there is some."""
         if self._descriptor is None:
             return True
         return bool(self._poll.poll(max(0.0, seconds) * 1000))
 
     def read(self) -> bytes:
-        """Return some bytes, as soon as there are any; none at the end."""
+        """Return some bytes as soon as there are any, or none at the end."""
         if self._descriptor is None:
             return self._file.read(_CHUNK_BYTES)
         while not self.ready(_HEED_SECONDS):
@@ -114,11 +99,7 @@ class Input:
         return os.read(self._descriptor, _CHUNK_BYTES)
 
     def read_all(self, bytes_max: int) -> bytes:
-        """Return everything.
-
-        Raises:
-            BadInput: it is more than that many bytes.
-        """
+        """Return everything. Raises BadInput if it exceeds ``bytes_max``."""
         parts: list[bytes] = []
         left = bytes_max
         while chunk := self.read():

@@ -1,4 +1,4 @@
-"""The program: finds the command, runs it, and turns failures into exit codes."""
+"""The program: runs a command, and turns failures into exit codes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SECTIONS = {
     "Operation": ("seqr", "store", "check", "doctor", "top", "console", "exporter", "bench"),
     "This program": ("completion", "help"),
 }
-"""The commands as ``zlog --help`` lists them; each has a module of its name in ``commands``."""
+"""The commands in the order of ``zlog --help``. Each has a module of its name in ``commands``."""
 
 _COMMANDS = tuple(name for names in _SECTIONS.values() for name in names)
 
@@ -71,7 +71,7 @@ class Zlog(Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands in sections, each with the first sentence of its help."""
+        """Write the commands in sections, with the first sentence of their help."""
         width = max(map(len, _COMMANDS))
         for title, names in _SECTIONS.items():
             found = ((name, self.get_command(ctx, name)) for name in names)
@@ -92,7 +92,7 @@ class Zlog(Group):
     def main(  # type: ignore[override]  # click's own also may return, with standalone_mode
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **others: Any
     ) -> NoReturn:
-        """Run one command line and leave Python with its exit code."""
+        """Run a command line, and exit with its exit code."""
         logging.lastResort = _Warnings(logging.WARNING)
         session = Session()
         others.setdefault("obj", session)
@@ -101,7 +101,7 @@ class Zlog(Group):
 
 
 class _Warnings(logging.Handler):
-    """Prints the library's warnings as other messages; a sequencer has a log of its own."""
+    """Prints the library's warnings as messages. A sequencer configures its own log."""
 
     def emit(self, record: logging.LogRecord) -> None:
         say(self.format(record))
@@ -143,7 +143,7 @@ def _run(run: Callable[[], object], session: Session) -> int:
         say("there is not enough memory")
         say("hint: give the command more memory, or less at a time")
         return ExitCode.FAILURE
-    except Exception as error:  # noqa: BLE001  # the last door before the user
+    except Exception as error:  # noqa: BLE001  # any other error is a bug
         if not _show_traceback(session):
             say(f"internal error: {type(error).__name__}: {error}")
             say("hint: run it again with --debug, and report the output")
@@ -163,30 +163,16 @@ def _show_traceback(session: Session) -> bool:
     return session.debug
 
 
-def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
-    if value and not ctx.resilient_parsing:
-        click.echo(f"zlog {zlog.__version__}")
-        ctx.exit()
-
-
 command = Zlog(
     name="zlog",
     help="A distributed shared log on Ceph or in a local directory: many writers append, and all"
     " readers see the same entries in the same order.",
-    params=[
-        *global_options(hidden=False),
-        *ceph_options(),
-        click.Option(
-            ["--version"],
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
-            callback=_print_version,
-            help="Show the version.",
-        ),
-    ],
+    params=[*global_options(hidden=False), *ceph_options()],
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="",
+)
+click.version_option(zlog.__version__, message="zlog %(version)s", help="Show the version.")(
+    command
 )
 
 

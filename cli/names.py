@@ -1,4 +1,4 @@
-"""Names of logs, cursors and sources: checked, and completed by the shell."""
+"""Names of logs, cursors and sources on the command line, which shells can complete."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _COMPLETION_SECONDS = 2.0
 
 
 class Name(click.ParamType):  # type: ignore[type-arg]  # generic in type stubs only
-    """A name: checked, and completed from the names in the store.
+    """A name, which is checked, and completed from the names in the store.
 
     Args:
-        kind: what it names.
+        kind: log, cursor or source.
         check: returns the name; raises ValueError if it is invalid.
-        known: asks the store for names.
+        known: reads names from the store.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Name(click.ParamType):  # type: ignore[type-arg]  # generic in type stubs 
         self._known = known
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name, checked."""
+        """Check the name."""
         try:
             return self._check(value)
         except ValueError as error:
@@ -51,7 +51,7 @@ class Name(click.ParamType):  # type: ignore[type-arg]  # generic in type stubs 
         param: click.Parameter,  # noqa: ARG002  # click's signature
         incomplete: str,
     ) -> list[CompletionItem]:
-        """Return the names that begin so; none if the store does not answer soon."""
+        """Return the names that begin with a word; none if the store does not answer soon."""
         session = replace(ctx.ensure_object(Session), timeout=_COMPLETION_SECONDS)
         try:
             names = [*self._known(session, ctx)]
@@ -76,11 +76,7 @@ def _sources(session: Session, ctx: click.Context) -> list[str]:
 
 
 def log_named(ctx: click.Context) -> str:
-    """Return the log that is named before the word to be completed.
-
-    Raises:
-        click.UsageError: no log is named.
-    """
+    """Return the log that was named before the word to complete, or raise click.UsageError."""
     # After an option that still lacks its value, click does not parse the arguments.
     name = ctx.params.get("log") or next(iter(ctx.args), None)
     if name is None:
@@ -94,7 +90,7 @@ SOURCE_NAME = Name("source", check_source_name, _sources)
 
 
 def pass_log(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command its LOG, opened, as its argument ``log``."""
+    """Add the argument LOG, and pass the opened log as ``log``."""
 
     def with_log(session: Session, /, log: str, **others: Any) -> Any:
         with session.open_log(log) as opened:
@@ -104,7 +100,7 @@ def pass_log(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def log_argument(command: F) -> F:
-    """Give a command its LOG."""
+    """Add the argument LOG."""
     return click.argument("log", metavar="LOG", type=LOG_NAME, callback=_note_log)(command)
 
 

@@ -1,4 +1,4 @@
-"""Where words and data go: data to stdout, byte for byte, and everything else to stderr."""
+"""Output: data goes to stdout, byte for byte, and messages go to stderr."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import errno
 import os
 import select
 import sys
-from types import TracebackType
 from typing import BinaryIO
 
 import click
@@ -15,25 +14,24 @@ import click
 _BUFFER_BYTES = 1 << 16
 
 _MESSAGE_MAX = 1000
-"""Characters of a message."""
+"""Limit of the characters of a message."""
 
 
 class OutputClosed(Exception):
-    """The reader of stdout is gone; the command ends without a message."""
+    """The reader of stdout is gone. The command ends without a message."""
 
 
 class OutputFailed(OSError):
-    """What stdout leads to takes no more: a full disk, or stdout was closed from the start."""
+    """Stdout cannot be written: its disk is full, or it was closed from the start."""
 
 
 class Output:
-    """Data on its way to stdout, gathered so that a write carries many entries.
+    """Buffered data for stdout.
 
-    Use it as a context manager: what is left goes out at the end, also when the command failed
-    halfway.
+    Use it as a context manager: the end flushes the buffer, even if the command has failed.
 
-    Raises, from every method that writes: OutputClosed when the reader is gone, OutputFailed when
-    the file can't take more.
+    Each method that writes raises OutputClosed if the reader is gone, and OutputFailed if the file
+    cannot be written.
     """
 
     def __init__(self, stream: BinaryIO | None = None) -> None:
@@ -44,7 +42,7 @@ class Output:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether a person reads this as it is written."""
+        """Whether a terminal shows the data."""
         return self._stream is not None and self._stream.isatty()
 
     def check(self) -> None:
@@ -53,18 +51,18 @@ class Output:
             raise OutputFailed(errno.EBADF, "closed", "stdout")
 
     def write(self, data: bytes) -> None:
-        """Put bytes out, as they are."""
+        """Write bytes."""
         self._parts.append(data)
         self._size += len(data)
         if self._size >= _BUFFER_BYTES:
             self.flush()
 
     def line(self, text: str) -> None:
-        """Put a line of text out."""
+        """Write a line of text."""
         self.write(text.encode("utf-8", "surrogateescape") + b"\n")
 
     def flush(self) -> None:
-        """Hand everything over to the reader."""
+        """Write the buffer to stdout."""
         data = b"".join(self._parts)
         self._parts.clear()
         self._size = 0
@@ -82,18 +80,13 @@ class Output:
     def __enter__(self) -> Output:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None or not issubclass(kind, (OutputClosed, OutputFailed)):
             self.flush()
 
 
 def _write(stream: BinaryIO, data: bytes) -> None:
-    """Write all of it, also to a slow reader of what another library has made non-blocking."""
+    """Write all data, even if another library has made the stream non-blocking."""
     rest = memoryview(data)
     while True:
         try:
@@ -116,11 +109,10 @@ def _wait_for_room(stream: BinaryIO) -> None:
 
 
 def escaped(text: str, *, keep: str = "") -> str:
-    r"""Return text in which a character that would not print is shown as ``\x1b``.
+    r"""Return text with unprintable characters as ``\x1b``.
 
     Args:
-        text: to print.
-        keep: characters that stay as they are.
+        keep: characters that do not change.
     """
     return "".join(
         character
@@ -131,48 +123,48 @@ def escaped(text: str, *, keep: str = "") -> str:
 
 
 def shortened(message: str) -> str:
-    """Return a message that fits a screen, however long the input is that it quotes."""
+    """Return a message that fits a screen, even if it quotes long input."""
     half = _MESSAGE_MAX // 2
     return message if len(message) <= _MESSAGE_MAX else f"{message[:half]} … {message[-half:]}"
 
 
 def say(text: str) -> None:
-    """Print a message on stderr. A terminal that was lost takes nothing."""
+    """Print a message on stderr, unless its terminal was lost."""
     printed = escaped(shortened(text), keep="\n\t")
     with contextlib.suppress(OSError):
         click.echo(f"zlog: {printed}", err=True)
 
 
 def note(text: str) -> None:
-    """Tell the user something if stderr is a terminal; scripts need no remarks."""
+    """Print a message on stderr if it is a terminal, since scripts do not need it."""
     if stderr_is_terminal():
         say(text)
 
 
 def stderr_is_terminal() -> bool:
-    """Whether a person reads stderr. Python has none (None) where it was closed from the start."""
+    """Whether stderr is a terminal. It is None if it was closed from the start."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
 def hold_descriptors() -> None:
-    """Keep the numbers of closed standard streams from the files that will be opened.
+    """Open closed standard streams, so that other files do not get their numbers.
 
-    Else a store's file may get number 2, and what a library writes to stderr goes into it.
+    Otherwise a store's file may get number 2, and a library's messages are written into it.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number: this one
 
 
 def silence_stdout() -> None:
-    """Let Python's own flush at exit go nowhere, after the reader has gone."""
+    """Redirect Python's own flush at exit to nowhere, after the reader has ended."""
     if sys.stdout is None:
         return
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())
         os.close(null)
-    except OSError:  # also io.UnsupportedOperation: stdout is no file, so nothing will be flushed
+    except OSError:  # also io.UnsupportedOperation: stdout is not a file
         pass

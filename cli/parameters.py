@@ -1,4 +1,4 @@
-"""Types of arguments and options: each turns a word of the command line into a value."""
+"""Types of arguments and options, and options that several commands have."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from zlog.view import check_unit
 F = TypeVar("F", bound=Callable[..., Any])
 
 NEVER = math.inf
-"""A time-out that does not come."""
+"""The timeout 'never'."""
 
 
 def seconds(word: str | float) -> float:
-    """Return a time span in seconds; ``never`` gives NEVER."""
+    """Parse a number of seconds, or ``never``."""
     try:
         number = NEVER if word == "never" else float(word)
     except ValueError:
@@ -37,7 +37,7 @@ def seconds(word: str | float) -> float:
 
 
 def call_seconds(word: str | float) -> float:
-    """Return how long a call may take: some time, or NEVER."""
+    """Parse the timeout of a call, which is not zero."""
     number = seconds(word)
     if not number:
         raise click.BadParameter(
@@ -47,17 +47,17 @@ def call_seconds(word: str | float) -> float:
 
 
 def or_none(span: float) -> float | None:
-    """Return a time-out as the library wants it: None for never."""
+    """Return a timeout for the library: None for never."""
     return None if span == NEVER else span
 
 
 class FiniteRange(click.FloatRange):
-    """A range of numbers that refuses what is not a number, and infinity."""
+    """A range of numbers without NaN and infinity."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return the number, checked."""
+        """Return the number if it is finite."""
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
@@ -65,7 +65,7 @@ class FiniteRange(click.FloatRange):
 
 
 def number_option(name: str, default: int, least: int, most: int, text: str) -> Callable[[F], F]:
-    """Make an option that takes a whole number in a range."""
+    """Return an option for an integer in a range."""
     kind = click.IntRange(least, most)
     return click.option(name, type=kind, default=default, show_default=True, metavar="N", help=text)
 
@@ -73,7 +73,7 @@ def number_option(name: str, default: int, least: int, most: int, text: str) -> 
 def seconds_option(
     name: str, default: float, least: float, most: float | None, text: str
 ) -> Callable[[F], F]:
-    """Make an option that takes a number of seconds in a range."""
+    """Return an option for a number of seconds in a range."""
     kind = FiniteRange(least, most)
     return click.option(
         name, type=kind, default=default, show_default=True, metavar="SECONDS", help=text
@@ -81,7 +81,7 @@ def seconds_option(
 
 
 def entry_size(word: str | int) -> int:
-    """Return how many bytes an entry may have: a size that the object class takes."""
+    """Parse the size limit of an entry."""
     count = size(word)
     if not 0 < count <= ENTRY_BYTES_MAX:
         limit = f"{ENTRY_BYTES_MAX >> 20}M"
@@ -107,12 +107,12 @@ match_option = click.option(
 
 
 def interval_option(default: float, text: str) -> Callable[[F], F]:
-    """Give a command that shows logs ``--interval``."""
+    """Return ``--interval``, for commands that show logs."""
     return seconds_option("--interval", default, 0.1, None, text)
 
 
 def listen_option(default: str, text: str) -> Callable[[F], F]:
-    """Give a command that serves ``--listen``."""
+    """Return ``--listen``, for commands that serve."""
     text += " Port 0 selects a free port."
     return click.option(
         "--listen", default=default, show_default=True, metavar="HOST:PORT", help=text
@@ -120,7 +120,7 @@ def listen_option(default: str, text: str) -> Callable[[F], F]:
 
 
 def tls_options(command: F) -> F:
-    """Give a command that serves its certificate, ``--tls-cert`` and ``--tls-key``."""
+    """Add ``--tls-cert`` and ``--tls-key``, for commands that serve."""
     certificate = click.option(
         "--tls-cert", type=FILE, help="Use TLS, with this certificate (PEM)."
     )
@@ -133,12 +133,12 @@ def tls_options(command: F) -> F:
 
 
 def json_option(text: str) -> Callable[[F], F]:
-    """Give a command ``--json``."""
+    """Return ``--json``."""
     return click.option("--json", "as_json", is_flag=True, help=text)
 
 
 def width_option(text: str, default: int | None = None) -> Callable[[F], F]:
-    """Give a command ``--width``."""
+    """Return ``--width``."""
     return click.option(
         "--width",
         type=click.IntRange(1, WIDTH_MAX),
@@ -149,19 +149,15 @@ def width_option(text: str, default: int | None = None) -> Callable[[F], F]:
 
 
 def unit_option(text: str, default: int | None = None) -> Callable[[F], F]:
-    """Give a command ``--unit``."""
+    """Return ``--unit``."""
+    shown = default is not None
     return click.option(
-        "--unit",
-        type=_unit,
-        default=default,
-        show_default=default is not None,
-        metavar="N",
-        help=text,
+        "--unit", type=_unit, default=default, show_default=shown, metavar="N", help=text
     )
 
 
 def _unit(word: str | int) -> int:
-    """Return the positions in a row in a stripe object: a power of two."""
+    """Parse the number of consecutive positions per object: a power of two."""
     try:
         number = int(word)
         check_unit(number)
@@ -172,7 +168,7 @@ def _unit(word: str | int) -> int:
 
 
 def settings_option() -> Callable[[F], F]:
-    """Give a command ``--option``, which may be repeated."""
+    """Return ``--option``, which may be repeated."""
     return click.option(
         "--option",
         "options",
@@ -186,7 +182,7 @@ def settings_option() -> Callable[[F], F]:
 def key_values(
     _ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]
 ) -> dict[str, str]:
-    """Return the settings of an option that takes ``KEY=VALUE``."""
+    """Parse the values of an option for ``KEY=VALUE``."""
     options = {}
     for word in words:
         key, equals, value = word.partition("=")
@@ -204,10 +200,7 @@ def _some_bytes(word: str | int) -> int:
 
 
 def stripe_options(command: F) -> F:
-    """Give a command the options of a log that both `create` and `reconfigure` have.
-
-    They have the names of the arguments of :meth:`zlog.Log.create`.
-    """
+    """Add the options of a log, which have the names of arguments of :meth:`zlog.Log.create`."""
     compression = click.option(
         "--compression",
         type=click.Choice(COMPRESSIONS),
@@ -232,7 +225,7 @@ def stripe_options(command: F) -> F:
 
 
 def hole_timeout_option(command: F) -> F:
-    """Give a command ``--hole-timeout``; it passes None for never, as the library does."""
+    """Add ``--hole-timeout``, which passes None for never."""
     return click.option(
         "--hole-timeout",
         type=seconds,

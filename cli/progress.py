@@ -1,10 +1,9 @@
-"""A progress bar for long work: on stderr, only for a person, and only when it takes a while."""
+"""A progress bar on stderr, for long work and only on a terminal."""
 
 from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
 from typing import Any
 
 import click
@@ -15,12 +14,11 @@ _DELAY_SECONDS = 1.0
 
 
 class Progress:
-    """Shows how much of the work is done, as a context manager around it.
+    """A context manager that shows the progress of its block after a second.
 
     Args:
-        total: how much there is to do; None if that is unknown so far; then nothing is shown.
-        label: what is being done.
-        hidden: show nothing, since data goes to the same terminal.
+        total: amount of work; nothing is shown while it is None.
+        hidden: show nothing, because data goes to the same terminal.
     """
 
     def __init__(self, total: int | None, label: str, *, hidden: bool = False) -> None:
@@ -32,7 +30,7 @@ class Progress:
         self._bar: Any = None
 
     def advance(self, count: int) -> None:
-        """Note that so much more of the work is done."""
+        """Note progress."""
         if self._hidden or not self._total:
             return
         self._done += count
@@ -46,23 +44,18 @@ class Progress:
             self._bar.update(self._done)
 
     def reach(self, done: int, total: int) -> None:
-        """Note how much of the work is done, and how much there is."""
+        """Note the total progress and the amount of work."""
         self._total = total
         self.advance(done - self._done)
 
     def give_way(self) -> None:
-        """Take the bar away for a line of text; it comes back when the work goes on."""
+        """Clear the bar for a line of text. The next progress shows it again."""
         if self._bar is not None:
             click.echo("\r\x1b[K", err=True, nl=False)
 
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar is not None:
-            self._bar.__exit__(kind, error, trace)
+            self._bar.__exit__(*error)

@@ -1,7 +1,7 @@
-r"""Which positions: ``5``, ``5:10``, ``-10:``, ``earliest``, ``@5m``, ``@yesterday:@today 07:00``.
+r"""Positions and ranges: ``5``, ``5:10``, ``-10:``, ``earliest``, ``@5m``, ``@yesterday:@today``.
 
-As in a slice, the first position is part of the range and the end is not, and a negative number
-counts back from the tail. A time stands for the first position that is not older.
+As in a slice, a range excludes its end, and a negative number counts back from the tail. A time
+means the first position that is not older.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from zlog.cli.units import SPAN, time_span
 from zlog.limits import POSITION_MAX
 
 PositionSpec = zlog.PositionSpec | datetime
-"""What stands for a position: the number itself (negative: back from the tail), an end, a time."""
+"""A number, which counts back from the tail if it is negative; an end of the log; or a time."""
 
 _DAY = r"\d{4}-\d\d-\d\d|today|yesterday"
 _CLOCK = r"\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?"
@@ -28,17 +28,17 @@ _SPEC = rf"-?\d+|earliest|latest|@(?:(?:{_DAY})(?:[T ]{_CLOCK})?|{_CLOCK}|{SPAN}
 _RANGE = re.compile(rf"({_SPEC})?(?:(:)({_SPEC})?)?", re.ASCII)
 
 FORMS = "a position, a negative one (counts back from the tail), earliest, latest, @5m or @TIME"
-"""Of a PositionSpec, for help texts."""
+"""The forms of a PositionSpec, for help texts."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """Some positions of a log.
+    """A range of positions.
 
     Attributes:
         start: the first one.
         end: one past the last; None for the tail.
-        single: one position was named, and there has to be an entry.
+        single: whether a single position was named, which must have an entry.
         word: as the user wrote it.
     """
 
@@ -48,7 +48,7 @@ class Range:
     word: str = field(default="", compare=False)
 
     def resolve(self, log: Log, tail: int) -> tuple[int, int]:
-        """Return the range in positions, as of the tail, beyond which it does not go."""
+        """Return the positions of the range, which ends at the tail at most."""
         start = resolve(log, self.start, tail)
         end = tail if self.end is None else resolve(log, self.end, tail)
         if self.end is not None and end < start:
@@ -64,10 +64,7 @@ EVERYTHING = Range(0, None)
 
 
 def resolve(log: Log, spec: PositionSpec, tail: int) -> int:
-    """Return the position that is meant, as of the tail.
-
-    What would be before the first position is the first one, as in a slice.
-    """
+    """Return the position of a spec. As in a slice, it is 0 if it would be negative."""
     if isinstance(spec, datetime):
         return log.find_time(spec)
     if spec == "earliest":
@@ -78,12 +75,12 @@ def resolve(log: Log, spec: PositionSpec, tail: int) -> int:
 
 
 def beginning(log: Log, spec: PositionSpec) -> zlog.PositionSpec:
-    """Return where a cursor begins. What the ends of a log are, its cursors find out themselves."""
+    """Return the position for a new cursor, which resolves the ends of a log itself."""
     return spec if isinstance(spec, str) else resolve(log, spec, log.tail())
 
 
 def parse(word: str) -> Range:
-    """Read a range from the command line. A time or an end alone begins one."""
+    """Parse a range. A single time or end is the start of a range."""
     word = word.strip()
     found = _RANGE.fullmatch(word)
     if found is None or not word:
@@ -99,7 +96,7 @@ def parse(word: str) -> Range:
 
 
 def position_spec(word: str) -> PositionSpec:
-    """Read what stands for a position from the command line."""
+    """Parse a position, an end or a time."""
     word = word.strip()
     if not re.fullmatch(_SPEC, word, re.ASCII):
         raise click.BadParameter(f"{word!r} is not a position: write {FORMS}")
@@ -124,7 +121,7 @@ def _spec(word: str) -> PositionSpec:
 
 
 def _moment(word: str) -> datetime:
-    """Read a time. It is UTC without an offset, today without a date, midnight without a clock."""
+    """Parse a time: UTC unless it has an offset, today without a date, midnight without a clock."""
     found = _MOMENT.fullmatch(word)
     assert found is not None
     day, clock = found.groups()
@@ -138,7 +135,7 @@ def _date(word: str | None) -> date:
 
 
 def _time(word: str) -> time:
-    """Read a clock. Python 3.10 takes no ``Z``, no offset without a colon, no single decimal."""
+    """Parse a clock, in all forms; Python 3.10 lacks ``Z``, ``+0100`` and single decimals."""
     word = re.sub(r"Z$", "+00:00", word)
     word = re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", word)
     word = re.sub(r"\.(\d+)", lambda found: "." + found[1].ljust(6, "0"), word)
@@ -147,5 +144,5 @@ def _time(word: str) -> time:
 
 
 def utc_now() -> datetime:
-    """Return the present time."""
+    """Return the current time."""
     return datetime.now(timezone.utc)

@@ -1,4 +1,4 @@
-"""How entries and gaps are printed: as bytes, by a format, as JSON lines, or for eyes."""
+"""Printing entries and gaps: as bytes, in a format, as JSON lines, or for a terminal."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, fields
+from typing import Any
 
 import click
 
@@ -19,24 +19,8 @@ from zlog.cli.template import HELP, Template, iso
 _UNSAFE = re.compile("[\x80-\x9f\u2028\u2029\ud800-\udfff]")
 """Characters of JSON that may end a line, control a terminal, or have no UTF-8."""
 
-
-class Renderer(Protocol):
-    """Prints what a reader gets."""
-
-    def entry(self, entry: Entry) -> None:
-        """Print an entry."""
-
-    def gap(self, gap: Gap) -> None:
-        """Show positions that hold no entry."""
-
-
-def show(items: Renderer, item: Entry | Gap) -> bool:
-    """Print an entry or a gap; returns False when it is data that the store has lost."""
-    if isinstance(item, Entry):
-        items.entry(item)
-        return True
-    items.gap(item)
-    return item.kind not in (GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
+Renderer = Callable[[Entry | Gap], bool]
+"""Prints an item. Returns False if it is data that the store has lost."""
 
 
 def entries_of(count: int) -> str:
@@ -44,51 +28,25 @@ def entries_of(count: int) -> str:
     return "1 entry" if count == 1 else f"{count:,} entries"
 
 
-class Bytes:
-    """Each entry's bytes and nothing else but what ends each; gaps are told on stderr."""
-
-    def __init__(self, out: Output, render: Callable[[Entry], bytes]) -> None:
-        self._out = out
-        self._render = render
-
-    def entry(self, entry: Entry) -> None:
-        """Print an entry."""
-        self._out.write(self._render(entry))
-
-    def gap(self, gap: Gap) -> None:
-        """Tell of the gap, after the data before it."""
-        self._out.flush()
-        say(f"gap: {gap}")
+def entry_fields(entry: Entry) -> dict[str, object]:
+    """Return an entry for JSON. Data that is not UTF-8 is ``data_b64``."""
+    shown: dict[str, object] = {"position": entry.position, "timestamp": iso(entry.timestamp)}
+    if entry.tags:
+        shown["tags"] = sorted(entry.tags)
+    try:
+        shown["data"] = entry.data.decode()
+    except UnicodeDecodeError:
+        shown["data_b64"] = b64encode(entry.data).decode()
+    return shown
 
 
-class JsonLines:
-    """One object per entry or gap. Data that is not UTF-8 comes as ``data_b64``."""
-
-    def __init__(self, out: Output) -> None:
-        self._out = out
-
-    def entry(self, entry: Entry) -> None:
-        """Print an entry."""
-        fields: dict[str, object] = {
-            "position": entry.position,
-            "timestamp": iso(entry.timestamp),
-        }
-        if entry.tags:
-            fields["tags"] = sorted(entry.tags)
-        try:
-            fields["data"] = entry.data.decode()
-        except UnicodeDecodeError:
-            fields["data_b64"] = b64encode(entry.data).decode()
-        self._out.line(to_json(fields))
-
-    def gap(self, gap: Gap) -> None:
-        """Print a gap."""
-        fields = {"gap": gap.kind.value, "position": gap.position, "end": gap.end}
-        self._out.line(to_json({**fields, **gap_details(gap)}))
+def _gap_fields(gap: Gap) -> dict[str, object]:
+    where = {"gap": gap.kind.value, "position": gap.position, "end": gap.end}
+    return {**where, **gap_details(gap)}
 
 
 def gap_details(gap: Gap) -> dict[str, object]:
-    """Return what is known of a gap beside its kind, for JSON."""
+    """Return the details of a gap for JSON."""
     detail = gap.detail
     if isinstance(detail, Fill):
         return {"by": detail.by, "at": iso(detail.at), "why": detail.why.value}
@@ -97,41 +55,26 @@ def gap_details(gap: Gap) -> dict[str, object]:
     return {}
 
 
-class Terminal:
-    """A line per entry in which nothing can upset the terminal; gaps are dimmed."""
-
-    def __init__(self, out: Output) -> None:
-        self._out = out
-
-    def entry(self, entry: Entry) -> None:
-        """Print an entry."""
-        self._out.line(printable(entry.data))
-
-    def gap(self, gap: Gap) -> None:
-        """Print a gap."""
-        self._out.line(click.style(f"-- {gap} --", dim=True))
-
-
 def printable(data: bytes) -> str:
-    r"""Return bytes as text of one line or more; what would not print is shown as ``\x1b``."""
+    r"""Return bytes as text, with unprintable characters as ``\x1b``."""
     return escaped(data.decode("utf-8", "backslashreplace"), keep="\n\t")
 
 
-def to_json(fields: Any) -> str:
+def to_json(value: Any) -> str:
     """Return JSON on one line."""
-    text = json.dumps(fields, ensure_ascii=False, separators=(", ", ": "))
+    text = json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
     return text if text.isascii() else _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 @dataclass(frozen=True)
 class Style:
-    """What the user said about how entries are printed.
+    """How the user wants entries to be printed.
 
     Attributes:
-        as_json: JSON lines.
-        template: by this format.
-        null: bytes, each entry followed by NUL.
-        raw: bytes and nothing else.
+        as_json: as JSON lines.
+        template: in this format.
+        null: as bytes, with NUL after each entry.
+        raw: as bytes alone.
     """
 
     as_json: bool = False
@@ -140,18 +83,36 @@ class Style:
     raw: bool = False
 
     def renderer(self, out: Output) -> Renderer:
-        """Return what prints so; with nothing said, it depends on who reads."""
+        """Return the function that prints items. By default, it depends on the output."""
         if self.as_json:
-            return JsonLines(out)
-        if self.template is not None:
-            return Bytes(out, self.template.render)
-        if self.raw:
-            return Bytes(out, lambda entry: entry.data)
-        if self.null:
-            return Bytes(out, lambda entry: entry.data + b"\0")
-        if out.is_terminal:
-            return Terminal(out)
-        return Bytes(out, lambda entry: entry.data + b"\n")
+            return _renderer(
+                lambda entry: out.line(to_json(entry_fields(entry))),
+                lambda gap: out.line(to_json(_gap_fields(gap))),
+            )
+        if not (self.template or self.raw or self.null) and out.is_terminal:
+            return _renderer(
+                lambda entry: out.line(printable(entry.data)),
+                lambda gap: out.line(click.style(f"-- {gap} --", dim=True)),
+            )
+        end = b"" if self.raw else b"\0" if self.null else b"\n"
+        render = self.template.render if self.template else lambda entry: entry.data + end
+
+        def report(gap: Gap) -> None:
+            out.flush()  # the data before the gap
+            say(f"gap: {gap}")
+
+        return _renderer(lambda entry: out.write(render(entry)), report)
+
+
+def _renderer(entry: Callable[[Entry], None], gap: Callable[[Gap], None]) -> Renderer:
+    def show(item: Entry | Gap) -> bool:
+        if isinstance(item, Entry):
+            entry(item)
+            return True
+        gap(item)
+        return item.kind not in (GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
+
+    return show
 
 
 def _template(word: str) -> Template:
@@ -168,20 +129,14 @@ def _template(word: str) -> Template:
 
 
 def style_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say how entries are printed, as one argument ``style``."""
+    """Add the options that say how entries are printed, as one argument ``style``."""
 
     @functools.wraps(command)
-    def with_style(
-        *args: Any,
-        as_json: bool,
-        template: Template | None,
-        null: bool,
-        raw: bool,
-        **others: Any,
-    ) -> Any:
-        if sum((as_json, template is not None, null, raw)) > 1:
+    def with_style(*args: Any, **others: Any) -> Any:
+        given = [others.pop(field.name) for field in fields(Style)]
+        if sum(map(bool, given)) > 1:
             raise click.UsageError("--json, --format, --null and --raw exclude each other")
-        return command(*args, style=Style(as_json, template, null, raw), **others)
+        return command(*args, style=Style(*given), **others)
 
     options = (
         click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line."),

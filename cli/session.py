@@ -1,4 +1,4 @@
-"""What every command needs: which store, how long to wait, and the log opened in it."""
+"""The global options of the command: the store, the timeout, the key; and opening a log."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Session:
 
     Attributes:
         store: the store's URL; None for the default one.
-        pool, namespace, conf, name: a store on Ceph in the words of Ceph's own tools, as
-            ``rados -p POOL -N NAMESPACE -c CONF -n client.ID``; they make up a URL.
+        pool, namespace, conf, name: instead of a URL, the options of Ceph's own tools, as in
+            ``rados -p POOL -N NAMESPACE -c CONF -n client.ID``.
         timeout: seconds for each call to the store or the sequencer; None for no limit.
-        debug: show the traceback of errors.
-        mac_key_file: has the key of the log's MACs; None: the one that the environment names.
-        log: that the command is about; None where it takes none, or several.
+        debug: whether to show the traceback of errors.
+        mac_key_file: has the key of the log's MACs; by default, the environment names it.
+        log: of the command, if it has exactly one.
     """
 
     store: str | None = None
@@ -51,11 +51,7 @@ class Session:
 
     @property
     def url(self) -> str:
-        """The store's URL, as the user named it.
-
-        Raises:
-            click.UsageError: it was named in two ways.
-        """
+        """The store's URL. Raises click.UsageError if the options contradict each other."""
         if self.pool is None:
             if self.namespace or self.conf or self.name:
                 raise click.UsageError("-N, -c and -n need a pool: name it with -p")
@@ -71,34 +67,32 @@ class Session:
 
     @cached_property
     def mac_key(self) -> bytes | None:
-        """The key of the log's MACs, if a file is named that has it: read once, as from a pipe.
+        """The key of the log's MACs, if a file is named. It is read once, as from a pipe.
 
-        Raises:
-            click.UsageError: it is too short, or too long.
-            OSError: it can't be read.
+        Raises as :func:`read_key`.
         """
         return None if self.mac_key_path is None else read_key(self.mac_key_path)
 
     @property
     def mac_key_path(self) -> str | None:
-        """The file that has the key, if one is named."""
+        """The file with the key, if one is named."""
         return self.mac_key_file or os.environ.get(MAC_KEY_FILE_VARIABLE) or None
 
     def of(self, url: str) -> Session:
-        """Return the same for another store."""
+        """Return the same options with another store."""
         return replace(self, store=url, pool=None, namespace=None, conf=None, name=None)
 
     @contextmanager
     def connect(self, *, create: bool = False) -> Iterator[zlog.Store]:
-        """Open the store for the length of a ``with`` block.
+        """Open the store for a ``with`` block.
 
         Args:
-            create: make an embedded store if it does not exist. Only commands that make logs do,
-                lest a typing error makes one.
+            create: create an embedded store if it does not exist. Only commands that create logs
+                do, so that a typing error creates none.
 
         Raises:
             click.UsageError: the URL is invalid.
-            StoreUnavailable: it is unreachable, or there is none.
+            StoreUnavailable: the store is unreachable, or does not exist.
         """
         with usage_errors():
             store = zlog.connect(_bounded(self.url, self.timeout), create=create)
@@ -115,11 +109,7 @@ class Session:
         hole_timeout: float | None = HOLE_TIMEOUT_SECONDS,
         entry_bytes_max: int = ENTRY_BYTES_MAX_DEFAULT,
     ) -> Iterator[zlog.Log]:
-        """Open a log for the length of a ``with`` block.
-
-        Raises:
-            LogNotFound: there is no such log.
-        """
+        """Open a log for a ``with`` block. Raises LogNotFound if it does not exist."""
         with (
             self.connect() as store,
             zlog.Log.open(
@@ -135,11 +125,7 @@ class Session:
 
 
 def _bounded(url: str, timeout: float | None) -> str:
-    """Put the time that connecting may take into the URL of a cluster, unless it says so itself.
-
-    Raises:
-        ValueError: it is no URL.
-    """
+    """Add the timeout to the URL of a cluster, unless it has one. Raises ValueError for no URL."""
     parts = urlsplit(url)
     query = parse_qsl(parts.query, keep_blank_values=True)
     chosen = timeout not in (None, TIMEOUT_SECONDS)
@@ -150,11 +136,11 @@ def _bounded(url: str, timeout: float | None) -> str:
 
 
 def read_key(path: str) -> bytes:
-    """Return the key that a file has.
+    """Read a key from a file.
 
     Raises:
         click.UsageError: it is too short, or too long.
-        OSError: it can't be read.
+        OSError: the file cannot be read.
     """
     with Path(path).open("rb") as file:
         key = file.read(MAC_KEY_BYTES_MAX + 1)
@@ -167,7 +153,7 @@ def read_key(path: str) -> bytes:
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """Turn the library's refusal of an argument into a usage error; nothing was sent before."""
+    """Turn an argument that the library refuses, before it sends anything, into a usage error."""
     try:
         yield
     except UnicodeEncodeError as error:

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGHUP as an exception, so that what was begun is put in order before the end."""
+"""SIGTERM and SIGHUP as an exception, so that the command can clean up."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Terminated(BaseException):
 
 
 def ending() -> list[signal.Signals]:
-    """Return the signals that end a command, without those that its parent has had it ignore.
+    """Return the signals that end a command, except those that its parent has set to be ignored.
 
-    SIGHUP comes when a terminal, such as a session of ssh, is lost; ``nohup`` ignores it.
+    SIGHUP comes when a terminal is lost, such as a session of ssh. ``nohup`` ignores it.
     """
     signals = (signal.SIGTERM, signal.SIGHUP)
     return [each for each in signals if signal.getsignal(each) is not signal.SIG_IGN]
@@ -32,7 +32,7 @@ def ending() -> list[signal.Signals]:
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Raise Terminated at SIGTERM and SIGHUP for the length of a ``with`` block."""
+    """Raise Terminated at SIGTERM and SIGHUP during a ``with`` block."""
     before = {number: signal.signal(number, _raise) for number in ending()}
     try:
         yield
@@ -42,6 +42,6 @@ def terminable() -> Iterator[None]:
 
 
 def _raise(number: int, _frame: FrameType | None) -> NoReturn:
-    if number == signal.SIGHUP:  # the kernel and a shell both send it: that is not impatience
+    if number == signal.SIGHUP:  # sent by both the kernel and a shell: the second is not impatience
         signal.signal(number, signal.SIG_IGN)
     raise Terminated(number)

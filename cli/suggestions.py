@@ -1,4 +1,4 @@
-"""What other tools call the commands and options of zlog."""
+"""Suggestions for unknown commands and options, from the words of other tools."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MOVED = {
     "compact": "store compact",
     "restore": "store restore",
 }
-"""Commands of versions before 0.1 that are in a group now."""
+"""Commands of older versions that are now in a group."""
 
 _OPTIONS = {
     "--from": "--after --begin --offset --since --start",
@@ -64,11 +64,11 @@ _OPTIONS = {
 }
 
 _BOUNDS = {"--from", "--to", "--count", "-n"}
-"""For these, `zlog read` takes a RANGE instead."""
+"""`zlog read` has a RANGE instead of these options."""
 
 
 def suggested_commands(word: str, known: Collection[str]) -> str:
-    """Return where the command is now or which commands the user may have meant, if known."""
+    """Return the new name of a command, or the commands that the user may have meant."""
     if moved := _MOVED.get(word) if "access" in known else None:
         return f" It is `zlog {moved}` now."
     meant = [name for name in known if word.lower() in _COMMANDS.get(name, "").split()]
@@ -76,7 +76,7 @@ def suggested_commands(word: str, known: Collection[str]) -> str:
 
 
 def suggested_options(word: str, command: click.Command) -> str:
-    """Return a question that names the options which the user may have meant, or nothing."""
+    """Return a question with the options that the user may have meant, or nothing."""
     names = {name for param in command.params for name in param.opts}
     meant = [own for own, others in _OPTIONS.items() if word == own or word in others.split()]
     known = [name for name in meant if name in names]

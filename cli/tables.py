@@ -11,12 +11,12 @@ from zlog.cli.render import to_json
 
 
 def bold(out: Output, text: str) -> str:
-    """Return text that stands out, if a terminal shows it."""
+    """Return text in bold if a terminal shows it."""
     return click.style(text, bold=True) if out.is_terminal else text
 
 
 def details(out: Output, rows: Iterable[tuple[str, str]]) -> None:
-    """Print a line for each row: what it is, in bold, and its value."""
+    """Print a line for each row: its label in bold, and its value."""
     shown = [*rows]
     width = max(len(label) for label, _ in shown)
     for label, value in shown:
@@ -30,7 +30,7 @@ def table(
     *,
     head_always: bool = False,
 ) -> None:
-    """Print columns under a head, which a pipe does not get unless asked for."""
+    """Print columns, under a head on a terminal or if ``head_always``."""
     with_head = out.is_terminal or head_always
     cells_of = (tuple(escaped(cell) for cell in row) for row in rows)
     shown = [head, *cells_of] if with_head else [*cells_of]

@@ -1,4 +1,4 @@
-"""Tags on the command line: those that entries get, and those that a reader asks for."""
+"""Options for the tags of entries, and for selecting entries by tags."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Selected(TypedDict):
-    """Which entries are read, as :meth:`zlog.Log.read_range` takes it."""
+    """Arguments of :meth:`zlog.Log.read_range` that select entries."""
 
     tags: tuple[str, ...] | None
     match: Match
 
 
 def selected(tags: tuple[str, ...], match: Match | None) -> Selected:
-    """Return what the options of :func:`selecting_options` ask for."""
+    """Return the selection from the options of :func:`selecting_options`."""
     if match is not None and not tags:
         raise click.UsageError("--match needs --tag")
     return {"tags": tags or None, "match": match or "any"}
@@ -33,7 +33,7 @@ def tag_option(help: str) -> Callable[[F], F]:
 
 
 def selecting_options(command: F) -> F:
-    """Add the options that say which entries are read; they pass ``tags`` and ``match``."""
+    """Add the options that select entries. They pass ``tags`` and ``match``."""
     match = click.option(
         "--match",
         type=click.Choice(["any", "all"]),

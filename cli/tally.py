@@ -1,9 +1,8 @@
-"""The tally of an append: what of the input is in the log, told however the command ends."""
+"""The tally of an append: the entries of the input that are in the log."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 
 from zlog import StoreTimeout, ZlogError
 from zlog.cli.output import say
@@ -11,16 +10,15 @@ from zlog.cli.render import entries_of
 
 
 class Tally:
-    """Counts entries, and tells how many are in the log when the block that it guards fails.
+    """Counts appended entries, and reports how many are in the log if its block fails.
 
-    It is a context manager around everything that may fail while entries are on their way, and
-    says nothing when all went well. All failures are alike to it: errors of the log, of the input
-    and of the output, a reader of stdout that left, signals.
+    It is a context manager around the append. Any failure counts: errors of the log, the input or
+    the output, the end of the reader of stdout, and signals.
 
     Attributes:
         count: entries from the beginning of the input that are in the log.
-        first: the lowest position of the first batch; None before it.
-        last: the highest position of the latest batch; None before it.
+        first: the lowest position of the first batch, if there was one.
+        last: the highest position of the latest batch, if there was one.
     """
 
     def __init__(self) -> None:
@@ -31,11 +29,11 @@ class Tally:
         self._unknown = 0
 
     def sent(self, count: int) -> None:
-        """Note that ``count`` entries are on their way; their outcome is unknown so far."""
+        """Note that ``count`` entries are in flight."""
         self._unknown = count
 
     def acknowledged(self, positions: Sequence[int]) -> None:
-        """Note that all entries on their way are in the log, at these positions."""
+        """Note that all entries in flight are in the log, at these positions."""
         if positions:
             self.first = min(positions) if self.first is None else self.first
             self.last = max(positions)
@@ -43,10 +41,10 @@ class Tally:
         self._unknown = 0
 
     def failed(self, error: ZlogError) -> list[int]:
-        """Note what an append left behind; returns the positions from the beginning of the batch.
+        """Note a failed append. Returns the positions of its first entries that are in the log.
 
-        Only a time-out of the store leaves entries open. Entries that a failed batch does not say
-        a word about were refused before anything was sent.
+        Only after a timeout of the store may further entries be in the log. A batch without
+        positions was refused before anything was sent.
         """
         known = list(error.positions)
         prefix = known.index(None) if None in known else len(known)
@@ -59,7 +57,7 @@ class Tally:
         return done
 
     def summary(self) -> str:
-        """Say what was appended."""
+        """Describe the appended entries."""
         if not self.count:
             return "nothing appended"
         return f"appended {entries_of(self.count)} from position {self.first} to {self.last}"
@@ -67,17 +65,10 @@ class Tally:
     def __enter__(self) -> Tally:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is not None:
-            self._tell()
-
-    def _tell(self) -> None:
-        """Say what is in the log, before the error itself."""
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """After a failure, report the entries that are in the log."""
+        if kind is None:
+            return
         later = entries_of(self._scattered)
         if not self.count and self._scattered:
             text = f"the first entry of the input is not in the log, but {later} after it"

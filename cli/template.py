@@ -1,4 +1,4 @@
-"""The little language of ``--format``: how an entry is printed."""
+"""The format language of ``--format``."""
 
 from __future__ import annotations
 
@@ -32,27 +32,23 @@ HELP = (
 
 
 def iso(moment: datetime) -> str:
-    """Return a time of an entry as ISO 8601 in UTC, always with microseconds."""
+    """Return a time as ISO 8601 in UTC, with microseconds."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%f") + "Z"
 
 
 class Template:
-    """A format string, ready to be applied.
-
-    Raises:
-        ValueError: it has a token or an escape that doesn't exist.
-    """
+    """A parsed format. Raises ValueError if it has an unknown token or escape."""
 
     def __init__(self, text: str) -> None:
         self._pieces = _parse(text)
 
     @property
     def constant(self) -> bool:
-        """Whether every entry is printed as the same text."""
+        """Whether it prints every entry as the same text."""
         return all(isinstance(piece, bytes) for piece in self._pieces)
 
     def render(self, entry: Entry) -> bytes:
-        """Return an entry as the format wants it."""
+        """Return an entry in this format."""
         return b"".join(
             piece if isinstance(piece, bytes) else piece(entry) for piece in self._pieces
         )

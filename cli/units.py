@@ -1,4 +1,4 @@
-"""Spans of time, numbers of bytes and of entries, as they are written on the command line."""
+"""Time spans, sizes and counts on the command line."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?b)?", re.ASCII | re.IGNORECAS
 _PREFIXES = ("", "k", "m", "g", "t")
 
 _SPAN_WEEKS_MAX = 52_000
-"""A thousand years: a time so long ago is still a date."""
+"""A thousand years: that long ago is still a valid date."""
 
 SPAN = r"(?:\d+(?:\.\d+)?[smhdw])+"
-"""What a span of time looks like: ``90s``, ``5m``, ``1h30m``, ``7d``, ``2w``."""
+"""Pattern of a time span: ``90s``, ``5m``, ``1h30m``, ``7d``, ``2w``."""
 
 
 def time_span(word: str | float) -> float:
-    """Return a span of time in seconds: ``90s``, ``5m``, ``1h30m``, ``7d``, ``2w``."""
+    """Parse a time span, such as ``90s`` or ``1h30m``, into seconds."""
     text = str(word).strip()
     if not re.fullmatch(SPAN, text, re.ASCII):
         raise click.BadParameter(f"{word!r} is not a duration: write 90s, 5m, 1h30m, 7d or 2w")
@@ -34,7 +34,7 @@ def time_span(word: str | float) -> float:
 
 
 def count(word: str | int) -> int:
-    """Return a number of entries: ``5000``, ``10K``, ``1.5M``; K, M and G are powers of 1000."""
+    """Parse a number of entries: ``5000``, ``10K``, ``1.5M``. K, M and G are powers of 1000."""
     found = _COUNT.fullmatch(str(word).strip())
     if found is None:
         raise click.BadParameter(f"{word!r} is not a number of entries: write 5000, 10K or 1M")
@@ -42,9 +42,9 @@ def count(word: str | int) -> int:
 
 
 def size(word: str | int) -> int:
-    """Return a number of bytes: ``4096``, ``64K``, ``1.5MiB``, ``10GB``.
+    """Parse a number of bytes: ``4096``, ``64K``, ``1.5MiB``, ``10GB``.
 
-    K and KiB are powers of 1024, and KB of 1000; the same holds for M, G and T.
+    K and KiB are powers of 1024, and KB of 1000, and likewise for M, G and T.
     """
     found = _SIZE.fullmatch(str(word).strip())
     if found is None:
@@ -55,14 +55,14 @@ def size(word: str | int) -> int:
 
 
 def _whole(word: str | int, number: float) -> int:
-    """Return a number that the protocol can carry, without its fraction."""
+    """Return a number below 2^63, without its fraction."""
     if number >= 2**63:
         raise click.BadParameter(f"{word!r} is out of range: write a number below 2^63")
     return int(number)
 
 
 def span_words(seconds: float) -> str:
-    """Return a span of time in the largest unit that divides it: ``7d``, ``90s``."""
+    """Return a time span in the largest unit that divides it: ``7d``, ``90s``."""
     for unit in ("w", "d", "h", "m"):
         if seconds >= _SECONDS[unit] and seconds % _SECONDS[unit] == 0:
             return f"{seconds / _SECONDS[unit]:g}{unit}"
@@ -70,7 +70,7 @@ def span_words(seconds: float) -> str:
 
 
 def human_bytes(count: int) -> str:
-    """Return a number of bytes in three digits or four and a unit."""
+    """Return a number of bytes with three or four digits and a unit."""
     number = float(count)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if number < 1024:

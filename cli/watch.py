@@ -1,4 +1,4 @@
-"""Looking at the logs of a store again and again: what the exporter and the console show."""
+"""Polling the logs of a store, for the exporter and the console."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from zlog.overview import LogContent, LogOverview, log_names, see_store
 
 @dataclass(frozen=True)
 class Look:
-    """What was seen at one time.
+    """The result of one poll.
 
     Attributes:
         logs: by name.
-        contents: what objects of logs held, and when they were asked: seconds since 1970. Not of
-            all logs, and of some by an earlier look.
-        left_out: logs above the limit.
-        sequencer: what the one that leads said of itself; None: there is none, or no answer.
+        contents: of some logs, and when each was read, in seconds since 1970; some are from an
+            earlier poll.
+        left_out: number of logs above the limit.
+        sequencer: STATUS of the leader, if it answered.
         sequencer_error: why it did not answer.
-        at: when it ended: seconds since 1970; 0 before the first one.
-        seconds: that it took.
+        at: when it ended, in seconds since 1970; 0 before the first one.
+        seconds: its duration.
     """
 
     logs: Mapping[str, LogOverview] = field(default_factory=dict)
@@ -38,26 +38,19 @@ class Look:
 
 
 class Watch:
-    """Looks at the logs of a store, at a bounded number of them each time.
+    """Polls a bounded number of the logs of a store.
 
     Attributes:
-        last: what was seen last; it is replaced as a whole, so that other threads may have it.
+        last: the last result. It is replaced as a whole, so other threads may use it.
 
     Args:
-        store: see there.
-        match: a pattern of names.
-        logs_max: logs that are looked at, by name.
-        contents: logs whose objects are asked each time what they hold, by turns.
-        timeout: for each log, in seconds.
+        match: pattern of the logs' names.
+        logs_max: limit of the logs, in name order.
+        contents: number of logs whose contents each poll reads, in turn.
     """
 
     def __init__(
-        self,
-        store: zlog.Store,
-        match: str,
-        logs_max: int,
-        contents: int,
-        timeout: float | None,
+        self, store: zlog.Store, match: str, logs_max: int, contents: int, timeout: float | None
     ) -> None:
         self.last = Look()
         self._store = store
@@ -68,11 +61,7 @@ class Watch:
         self._turns: deque[str] = deque()
 
     async def look(self) -> Look:
-        """Look at all logs once, and at the objects of those whose turn it is.
-
-        Raises:
-            ZlogError: the names could not be read.
-        """
+        """Poll all logs once. Raises ZlogError if the names cannot be read."""
         began = time.monotonic()
         found = await log_names(self._store, timeout=self._timeout)
         found = [name for name in found if fnmatch.fnmatchcase(name, self._match)]

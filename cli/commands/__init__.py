@@ -1,1 +1,1 @@
-"""The commands, each in a module or package of its name. The parent package is what they share."""
+"""The commands, each in a module or package of its name. The parent package has shared code."""

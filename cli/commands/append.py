@@ -1,4 +1,4 @@
-"""The command append: entries from stdin, files or JSON lines into a log."""
+"""The command append: appends entries from stdin, files or JSON lines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from zlog.limits import ENTRY_BYTES_MAX_DEFAULT
 
 _BATCH_BYTES = 4 << 20
 _JSON_OVERHEAD = 8
-"""A line of JSON may be this many times as long as its entry: an escape takes six bytes for one."""
+"""Limit of the length of a JSON line per byte of its entry: an escape has six bytes."""
 
 
 @click.command(
@@ -177,11 +177,7 @@ def append(
 
 
 def _texts(messages: Sequence[str], bytes_max: int) -> list[bytes]:
-    """Return the entries that were given on the command line.
-
-    Raises:
-        BadInput: one is too long.
-    """
+    """Return the entries from the command line. Raises BadInput if one is too long."""
     texts = [os.fsencode(message) for message in messages]
     for number, text in enumerate(texts, start=1):
         if len(text) > bytes_max:
@@ -214,7 +210,7 @@ def _append_all(
             appends.append(batch)
             progress.advance(batches.consumed - shown)
             shown = batches.consumed
-            if not stream.ready(0):  # now there is time to tell what became of them
+            if not stream.ready(0):  # there is time to report the positions
                 appends.settle()
 
 
@@ -225,13 +221,11 @@ def _print(out: Output, positions: Sequence[int]) -> None:
 
 
 class _Appends(AbstractContextManager["_Appends", None]):
-    """Appends batches beside other clients, and keeps the tally of them.
+    """Appends batches, while other clients append too.
 
     Args:
-        log: where to.
-        tags: of all entries.
-        tally: of what is in the log.
-        show: prints positions; None: they are not printed.
+        tally: of the entries that are in the log.
+        show: prints positions, if they are printed.
     """
 
     def __init__(
@@ -247,17 +241,13 @@ class _Appends(AbstractContextManager["_Appends", None]):
         self._show = show
 
     def __exit__(self, *_: object) -> None:
-        """Do nothing: no batch is on its way."""
+        """Do nothing: no batch is in flight."""
 
     def settle(self) -> None:
-        """Do nothing: each batch was waited for."""
+        """Do nothing: no batch is in flight."""
 
     def append(self, batch: Sequence[bytes]) -> None:
-        """Append some entries in one go.
-
-        Raises:
-            ZlogError: as the log does; what is in the log all the same was noted.
-        """
+        """Append a batch. If it fails, the tally has the entries that are in the log."""
         self._tally.sent(len(batch))
         before = self._tally.count
         try:
@@ -277,11 +267,11 @@ class _Appends(AbstractContextManager["_Appends", None]):
 
 
 def moved_back(positions: Sequence[int]) -> list[tuple[range, int]]:
-    """Return runs of entries that have higher positions than later entries, and than how many.
+    """Return runs of consecutive entries with higher positions than later entries.
 
-    Each run has the indexes of consecutive such entries, and the largest number of later entries
-    that one of them is above. This happens when the entry's first position was filled or taken. As
-    long as few entries moved, the time it takes is in proportion to the number of positions.
+    Each run has the indexes of the entries, and the largest number of later entries below one of
+    them. An entry moves if its first position was filled or taken. With few moved entries, the time
+    is proportional to the number of positions.
     """
     moved: list[tuple[range, int]] = []
     later: list[int] = []  # negated, so that what is in order goes to the end of this list
@@ -296,7 +286,7 @@ def moved_back(positions: Sequence[int]) -> list[tuple[range, int]]:
 
 
 def _moved(positions: Sequence[int], run: range, ahead: int, first: int) -> str:
-    """Say where a run of entries is now; ``first`` is the number of the batch's first entry."""
+    """Report the positions of a run; ``first`` is the number of the batch's first entry."""
     taken = positions[run.start : run.stop]
     entries, where = f"entry {first + run.start}", f"position {taken[0]}"
     if len(run) > 1:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from zlog import CheckSummary, Finding, Log
@@ -50,9 +52,7 @@ from zlog.cli.units import human_bytes
     help="Rebuild the index of tags if it differs from the entries.",
 )
 @json_option("Print a JSON object per finding, and a summary at the end.")
-def check(
-    log: Log, no_orphans: bool, heal: bool, copies: int, rebuild_index: bool, as_json: bool
-) -> int:
+def check(log: Log, no_orphans: bool, as_json: bool, **options: Any) -> int:
     """Audit a log while it is in use.
 
     The audit verifies the checksum of each entry without transferring its data. It also
@@ -67,13 +67,7 @@ def check(
     found = serious = 0
     with Output() as out:
         with Progress(None, "checking") as progress:
-            audit = log.check(
-                orphans=not no_orphans,
-                heal=heal,
-                copies=copies,
-                rebuild_index=rebuild_index,
-                progress=progress.reach,
-            )
+            audit = log.check(orphans=not no_orphans, progress=progress.reach, **options)
             for finding in audit:
                 found += 1
                 serious += finding.serious

@@ -1,4 +1,4 @@
-"""The command ls: the logs of a store."""
+"""The command ls: lists the logs of a store."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def ls(session: Session, long: bool, as_json: bool) -> None:
 
 
 def _names(session: Session, store: zlog.Store) -> Iterator[str]:
-    """Iterate over the logs' names in order, asked for in pages."""
+    """Iterate over the logs' names in order, in pages."""
     after: str | None = ""
     while after is not None:
         page = zlog.Log.list(store, after=after, count=_PAGE, timeout=session.timeout)
@@ -64,7 +64,7 @@ def _names(session: Session, store: zlog.Store) -> Iterator[str]:
 
 
 def _stat(session: Session, store: zlog.Store, name: str) -> tuple[LogStat, View] | None:
-    """Return a log at a glance and its view; None if it was removed since it was listed."""
+    """Return the state and view of a log; None if it was removed since it was listed."""
     try:
         with zlog.Log.open(store, name, timeout=session.timeout) as opened:
             return opened.stat(), opened.view
@@ -80,5 +80,5 @@ def _row(stat: LogStat, view: View) -> tuple[str, ...]:
 
 
 def log_fields(stat: LogStat, view: View) -> dict[str, object]:
-    """Return a log at a glance, as JSON has it."""
+    """Return the state of a log for JSON."""
     return {**stat._asdict(), "log_id": f"{stat.log_id:016x}", **appender_fields(view)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import click
 
@@ -11,7 +12,7 @@ from zlog import ZlogError
 from zlog.cli.command import Command
 from zlog.cli.names import LOG_NAME, log_argument
 from zlog.cli.output import note, say
-from zlog.cli.parameters import width_option
+from zlog.cli.parameters import FILE, width_option
 from zlog.cli.session import Session, pass_session, read_key
 from zlog.cli.signals import terminable
 
@@ -52,7 +53,7 @@ _RETRY_SECONDS_MAX = 30.0
 @click.option(
     "--target-mac-key-file",
     "target_key",
-    type=click.Path(exists=True, dir_okay=False),
+    type=FILE,
     metavar="FILE",
     help="The key of the mirror's MACs.  [default: the key of the log]",
 )
@@ -60,14 +61,13 @@ _RETRY_SECONDS_MAX = 30.0
 @pass_session
 def mirror(
     session: Session,
+    /,
     log: str,
     target: str,
     name: str | None,
     on: bool,
-    cursors: bool,
-    adopt: bool,
     target_key: str | None,
-    width: int | None,
+    **options: Any,
 ) -> None:
     """Copy a log to another store, position by position.
 
@@ -90,12 +90,10 @@ def mirror(
                         source,
                         store,
                         name,
-                        width=width,
                         follow=on,
-                        cursors=cursors,
-                        adopt=adopt,
                         timeout=session.timeout,
                         mac_key=session.mac_key if target_key is None else read_key(target_key),
+                        **options,
                     ):
                         failures, tail = 0, reached
                 break

@@ -1,4 +1,4 @@
-"""The command read: positions and ranges of a log, to stdout."""
+"""The command read: prints positions and ranges of a log."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def read(
 def _items(
     log: Log, wanted: ranges.Range, select: Selected, reverse: bool, out: Output, *, as_json: bool
 ) -> Iterator[Entry | Gap]:
-    """Go through a range, and show how far it is."""
+    """Iterate over a range, and show the progress."""
     tail = log.tail()
     if wanted.single and isinstance(wanted.start, int):
         try:
@@ -129,8 +129,7 @@ def _items(
 def _one(log: Log, position: int, tail: int) -> Entry:
     """Return the entry at a position; a negative one counts back from the tail.
 
-    Raises:
-        NotWritten: it holds none so far, or the log does not reach there.
+    Raises NotWritten if the position is unwritten, or outside the log.
     """
     where = f"log {log.name!r}"
     start = position + tail if position < 0 else position
@@ -148,5 +147,5 @@ def _one(log: Log, position: int, tail: int) -> Entry:
         why = f"position {start} of {where} is beyond the tail ({tail})"
         raise NotWritten(
             why if tail else f"{where} is empty: position {start} holds nothing yet",
-            hint=f"`zlog tail {log.name} --follow` waits for what comes.",
+            hint=f"`zlog tail {log.name} --follow` waits for new entries.",
         ) from error

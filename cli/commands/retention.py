@@ -1,10 +1,10 @@
-"""The command retention: how much of a log is kept."""
+"""The command retention: shows and sets how much of a log is kept."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import click
@@ -21,6 +21,7 @@ from zlog.cli.units import count, human_bytes, size, span_words, time_span
 from zlog.limits import RETENTION_SKEW_SECONDS
 
 _OFF = "off"
+_SPANS = ("age", "compact_after", "skew")
 
 
 def _or_off(read: Callable[[str], float], *, zero: bool = False) -> Callable[[str], float | str]:
@@ -59,7 +60,6 @@ def _or_off(read: Callable[[str], float], *, zero: bool = False) -> Callable[[st
 )
 @click.option(
     "--bytes",
-    "size_",
     type=_or_off(size),
     metavar="SIZE",
     help="Keep this much of the newest data, such as 500M or 10G.",
@@ -87,16 +87,7 @@ def _or_off(read: Callable[[str], float], *, zero: bool = False) -> Callable[[st
 @json_option("Print the limits as one JSON object.")
 @pass_session
 def retention(
-    session: Session,
-    log: str,
-    age: float | str | None,
-    size_: float | str | None,
-    entries: float | str | None,
-    compact_after: float | str | None,
-    skew: float | None,
-    off: bool,
-    apply_: bool,
-    as_json: bool,
+    session: Session, /, log: str, off: bool, apply_: bool, as_json: bool, **limits: Any
 ) -> None:
     """Set how much of a log is kept, by age, size or tags.
 
@@ -108,15 +99,9 @@ def retention(
     sequencer, so run --apply regularly, for instance by cron. The age of an entry counts from the
     first run after its append.
     """
-    given = {
-        "age": age,
-        "bytes": size_,
-        "entries": entries,
-        "compact_after": compact_after,
-        "skew": skew,
-    }
+    given = {name: limit for name, limit in limits.items() if limit is not None}
     changes: dict[str, Any] = {
-        key: None if each == _OFF else each for key, each in given.items() if each is not None
+        name: None if limit == _OFF else limit for name, limit in given.items()
     }
     if off and changes:
         raise click.UsageError(
@@ -140,17 +125,8 @@ def retention(
                 f" `zlog retention {log} --apply` regularly"
             )
         if as_json:
-            out.line(
-                to_json(
-                    {
-                        "age_s": wanted.age,
-                        "bytes": wanted.bytes,
-                        "entries": wanted.entries,
-                        "compact_after_s": wanted.compact_after,
-                        "skew_s": wanted.skew,
-                    }
-                )
-            )
+            shown = asdict(wanted)
+            out.line(to_json({f"{key}_s" if key in _SPANS else key: shown[key] for key in shown}))
         elif not (changes or off or apply_):
             out.line(_in_words(wanted))
 
@@ -159,12 +135,12 @@ def _apply(log: Log) -> None:
     age, compact_after = log.retention.age, log.retention.compact_after
     ages = [each for each in (age, compact_after) if each is not None]
     point = log.apply_retention()
-    # A client that enforces no age may not be allowed to read what is known of ages.
+    # A client that enforces no age may lack the caps to read the report.
     while (report := log.retention_report() if ages else RetentionReport(0, "")).compacting:
         note(f"compacted below {report.compacted}, and going on")
         point = log.apply_retention()
     note(f"every position below {point} is trimmed")
-    with contextlib.suppress(ZlogError):  # all is done, and a client may not be allowed to ask
+    with contextlib.suppress(ZlogError):  # the client may lack the caps for this remark
         holding = [repr(each.name) for each in log.cursors() if each.position == point]
         if holding and point < log.tail():
             say(f"retention goes no further than {point}, where cursor {', '.join(holding)} is")

@@ -22,7 +22,7 @@ from zlog.cli.parameters import (
 )
 from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session, usage_errors
-from zlog.cli.tables import bold, table
+from zlog.cli.tables import details, table
 from zlog.cli.units import human_bytes, size
 from zlog.seqr import service
 from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT, LEASE_SECONDS_MAX, LEASE_SECONDS_MIN
@@ -246,14 +246,12 @@ def _announced(session: Session) -> str:
 
 
 def _show(out: Output, found: dict[str, Any]) -> None:
-    for label in _LABELS:
-        text = f"{label.replace('_', ' '):17}"
-        out.line(f"{bold(out, text)}  {found.get(label, '')}")
     closed = [f"{reason} {count}" for reason, count in found.get("closed", {}).items() if count]
-    out.line(f"{bold(out, 'closed           ')}  {', '.join(closed) or 'none'}")
+    shown = [(label.replace("_", " "), str(found.get(label, ""))) for label in _LABELS]
+    details(out, [*shown, ("closed", ", ".join(closed) or "none")])
     namespaces = [
         (
-            _name_of(namespace),
+            _name_of(namespace) or "-",
             namespace["role"],
             namespace["leader"] or "?",
             f"{namespace['lease_left_s']:.1f} s",
@@ -268,7 +266,7 @@ def _show(out: Output, found: dict[str, Any]) -> None:
         table(out, head, namespaces, head_always=True)
     rows = [
         (
-            "/".join(part for part in (log["pool"], log["namespace"], log["log"]) if part),
+            _name_of(log, "log"),
             str(log["epoch"]),
             str(log["tail"]),
             str(log["granted"]),
@@ -287,5 +285,5 @@ def _scrubbed(scrub: dict[str, Any] | None) -> str:
     return f"{human_bytes(scrub['bytes'])}, {scrub['healed']} healed, {scrub['damaged']} damaged"
 
 
-def _name_of(namespace: dict[str, Any]) -> str:
-    return "/".join(part for part in (namespace["pool"], namespace["namespace"]) if part) or "-"
+def _name_of(fields: dict[str, Any], *more: str) -> str:
+    return "/".join(fields[key] for key in ("pool", "namespace", *more) if fields[key])

@@ -1,4 +1,4 @@
-"""The command tail: the end of a log, and what comes after it."""
+"""The command tail: prints the last entries of a log, and new ones."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def tail(
         if on and not exit_at_tail:
 
             async def run() -> bool:
-                if beyond:  # said here, where an interrupt ends it as it should
+                if beyond:  # printed here, where an interrupt is handled
                     say(f"{beyond}: waiting for position {start}")
                 opening = aio.Log.open(store, log, **how)
                 return await follow(opening, start, select, count, name, renderer, out)
@@ -160,7 +160,7 @@ def tail(
 
 
 def _nth_last(log: zlog.Log, count: int, end: int, select: Selected) -> int:
-    """Return where the last ``count`` before ``end`` begin: positions, or entries with the tags."""
+    """Return the start of the last ``count`` positions or matching entries before ``end``."""
     if not select["tags"] or not count:
         return max(0, end - count)
     found = log.read_range(end=end, reverse=True, **select)
@@ -171,14 +171,14 @@ def _nth_last(log: zlog.Log, count: int, end: int, select: Selected) -> int:
 def _items(
     log: zlog.Log, start: int, end: int, select: Selected, out: Output, *, to_tail: bool
 ) -> Iterator[Entry | Gap]:
-    """Go through a range, and on to the tail as it is then."""
+    """Iterate over a range and, if ``to_tail``, on to the tail at that time."""
     while start < end:
         yield from flushing(log.read_range(start, end, **select), out)
         start, end = end, log.tail() if to_tail else end
 
 
 def _first(items: Iterator[Entry | Gap], count: int | None) -> Iterator[Entry | Gap]:
-    """Go as far as the entry with this number; None: through all."""
+    """Iterate up to the entry with the number ``count``, or over all items for None."""
     entries = 0
     for item in items:
         yield item

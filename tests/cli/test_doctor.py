@@ -144,7 +144,7 @@ def test_a_store_that_is_only_to_be_read(inside: Inside, tmp_path: Path) -> None
     url = f"{(tmp_path / 'store').as_uri()}?mode=ro"
     found = findings(inside.ok("--store", url, "doctor", "--json"))
     assert {each["level"] for part, each in found.items() if "rados" not in part} == {"ok"}
-    assert found["directory"]["text"].endswith("can be read, also beside processes that write")
+    assert found["directory"]["text"].endswith("can be read, also while processes write")
     assert found["object class"]["text"] == "answers, for reading"
     (tmp_path / "store" / "lock.mdb").unlink()
     (alone,) = directory.examine(tmp_path / "store", read_only=True)

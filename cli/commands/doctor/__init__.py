@@ -1,4 +1,4 @@
-"""The command doctor: what is there, what is missing, and the command that mends it."""
+"""The command doctor: reports problems, and how to fix them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from zlog.cli.render import to_json
 from zlog.cli.session import Session, pass_session
 
 _SECONDS_MAX = 5.0
-"""How long the store may take for any one answer, unless --timeout asks for less."""
+"""Limit of each answer of the store, unless --timeout is shorter."""
 
 _COLOURS = {
     Level.OK: "green",
@@ -63,7 +63,7 @@ def doctor(session: Session, as_json: bool) -> int:
 
 
 def examine(session: Session) -> Iterator[Diagnosis]:
-    """Look at the installation, the store, the object class and the sequencers, in this order."""
+    """Examine the installation, the store, the object class and the sequencers, in this order."""
     seconds = min(_SECONDS_MAX, session.timeout or _SECONDS_MAX)
     session.timeout = seconds
     url = session.url
@@ -77,7 +77,7 @@ def examine(session: Session) -> Iterator[Diagnosis]:
         path = Path(unquote(parts.path)).absolute()
         if not os.path.lexists(path):
             with suppress(StoreUnavailable), session.connect():
-                pass  # there is no store, but what is no URL is refused
+                pass  # there is no store, but an invalid URL is refused
         usable = True
         read_only = parts.query == "mode=ro"
         for diagnosis in directory.examine(path, read_only=read_only):
@@ -110,7 +110,7 @@ def examine(session: Session) -> Iterator[Diagnosis]:
 
 
 def _sound(layer: Iterator[Diagnosis]) -> Generator[Diagnosis, None, bool]:
-    """Pass diagnoses on. Returns whether none is a failure: what stands on one has no chance."""
+    """Yield diagnoses. Returns whether none is a failure, so that dependent parts can follow."""
     sound = True
     for diagnosis in layer:
         sound = sound and diagnosis.level is not Level.FAILURE

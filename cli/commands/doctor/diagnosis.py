@@ -1,4 +1,4 @@
-"""What the doctor says: one diagnosis per part that was looked at."""
+"""The results of the doctor: a diagnosis of each part."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from zlog import ZlogError
 from zlog.cli.exit_codes import ExitCode, exit_code_of
 
 FIND_OSD = "ceph health detail && ceph osd tree   # shows which OSDs are down"
-"""A mend, where OSDs do not answer."""
+"""Advice if OSDs do not answer."""
 
 
 class Level(enum.Enum):
-    """How bad it is."""
+    """How serious a diagnosis is."""
 
     OK = "ok"
     NOTE = "note"
@@ -23,14 +23,14 @@ class Level(enum.Enum):
 
 
 class Diagnosis(NamedTuple):
-    """What was found about one part.
+    """The diagnosis of a part.
 
     Attributes:
-        part: what was looked at, in a word or two.
-        level: how bad it is.
-        text: what was found, one sentence.
-        mend: what to do about it, best a command; empty when nothing is to be done.
-        code: the exit code that a failure calls for.
+        part: in a word or two.
+        level: how serious it is.
+        text: one sentence.
+        mend: how to fix it, preferably a command; empty if there is nothing to fix.
+        code: exit code of a failure.
     """
 
     part: str
@@ -41,20 +41,35 @@ class Diagnosis(NamedTuple):
 
 
 def ok(part: str, text: str) -> Diagnosis:
-    """Return that a part is well."""
+    """Return that a part is sound."""
     return Diagnosis(part, Level.OK, text)
 
 
+def note(part: str, text: str, mend: str = "") -> Diagnosis:
+    """Return a remark about a part."""
+    return Diagnosis(part, Level.NOTE, text, mend)
+
+
+def warning(part: str, text: str, mend: str) -> Diagnosis:
+    """Return a warning about a part."""
+    return Diagnosis(part, Level.WARNING, text, mend)
+
+
+def failure(part: str, text: str, mend: str, code: ExitCode = ExitCode.FAILURE) -> Diagnosis:
+    """Return that a part has failed."""
+    return Diagnosis(part, Level.FAILURE, text, mend, code)
+
+
 def failed(part: str, error: ZlogError, mend: str = "") -> Diagnosis:
-    """Return that a part raised an error; its hint is the mend, unless that is the doctor."""
+    """Return a failure for an error, with its hint unless that names the doctor."""
     hint = "" if "zlog doctor" in error.hint else error.hint
     return Diagnosis(part, Level.FAILURE, str(error), mend or hint, exit_code_of(error))
 
 
 def worst(diagnoses: Iterable[Diagnosis]) -> ExitCode:
-    """Return the exit code for all of them.
+    """Return the exit code for all diagnoses.
 
-    Parts are looked at from the ground up, so the first failure is the one that others hang on.
+    Each part depends on those before it, so the first failure may cause the others.
     """
     for diagnosis in diagnoses:
         if diagnosis.level is Level.FAILURE:
@@ -63,7 +78,7 @@ def worst(diagnoses: Iterable[Diagnosis]) -> ExitCode:
 
 
 def some(logs: list[str]) -> str:
-    """Return the names of some logs, and how many there are."""
+    """Return the number of logs, and the names of some."""
     if len(logs) == 1:
         return f"log {logs[0]}"
     shown = ", ".join(logs[:3])

@@ -1,4 +1,4 @@
-"""Whether a local directory can hold an embedded store."""
+"""The directory of an embedded store, its disk and its file system."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from zlog.cli.commands.doctor.diagnosis import Diagnosis, Level, ok
+from zlog.cli.commands.doctor.diagnosis import Diagnosis, failure, note, ok, warning
 from zlog.cli.exit_codes import ExitCode
 from zlog.cli.units import human_bytes
 
@@ -21,21 +21,20 @@ _LOCK_FILE = "lock.mdb"
 _ANOTHER = "name another directory with --store"
 
 _FULL_BYTES = 1 << 20
-"""With less left, the store itself takes a disk for full (cls_zlog/host/lmdb/env.cc)."""
+"""With less free space, the store refuses writes (cls_zlog/host/lmdb/env.cc)."""
 
 _LOW_BYTES = 16 << 20
 _LOW_SHARE = 0.05
 
 _REMOTE = frozenset(("9p", "ceph", "cifs", "fuse.sshfs", "glusterfs", "nfs", "nfs4", "smb3"))
-"""File systems on which locks and mapped memory are not shared as LMDB needs it."""
+"""File systems that do not share locks and mapped memory, as LMDB requires."""
 
 
 def examine(path: Path, *, read_only: bool = False) -> Iterator[Diagnosis]:
-    """Look at the directory and its file system, without making it.
+    """Examine the directory and its file system, without creating it.
 
     Args:
-        path: of the directory.
-        read_only: whether it is only to be read (``?mode=ro``).
+        read_only: whether the store is opened for reading only (``?mode=ro``).
     """
     ground = _existing(path)
     if ground is None:
@@ -49,21 +48,21 @@ def examine(path: Path, *, read_only: bool = False) -> Iterator[Diagnosis]:
     elif not os.access(ground, os.R_OK | os.W_OK | os.X_OK):
         yield _not_writable(ground, path)
     elif ground != path:
-        yield Diagnosis(_PART, Level.NOTE, f"{path} is not there yet; `zlog create` makes it")
+        yield note(_PART, f"{path} does not exist yet; `zlog create` creates it")
     else:
         yield from _store_in(path)
     yield from _remote(ground)
 
 
 def _readable(path: Path) -> Diagnosis:
-    """Say whether this user can read the store in a directory, and beside whom."""
+    """Examine whether this user can read the store, also while others write."""
     data, listing = path / _DATA_FILE, path / _LOCK_FILE
     if not os.access(data, os.F_OK):
         return _failure(f"there is no store in {path} that this user may see", _ANOTHER)
     if not os.access(data, os.R_OK):
         return _failure(f"{data} is not readable for this user", f"sudo chmod a+r {_word(data)}")
     if os.access(listing, os.R_OK | os.W_OK):
-        return ok(_PART, f"{path} can be read, also beside processes that write")
+        return ok(_PART, f"{path} can be read, also while processes write")
     return ok(
         _PART,
         f"{path} can be read while no process writes: this user can't write {_LOCK_FILE}, in"
@@ -72,7 +71,7 @@ def _readable(path: Path) -> Diagnosis:
 
 
 def _existing(path: Path) -> Path | None:
-    """Return the nearest of the path and its parents that is there; None: not for us to know."""
+    """Return the path or its nearest parent that exists; None if this user may not see it."""
     try:
         while not path.exists() and path != path.parent:
             path = path.parent
@@ -82,7 +81,7 @@ def _existing(path: Path) -> Path | None:
 
 
 def _not_writable(what: Path, path: Path) -> Diagnosis:
-    """Say why this user can't write to what a store in ``path`` needs."""
+    """Report that this user cannot write to ``what``, which a store in ``path`` needs."""
     read = ""
     if os.access(path / _DATA_FILE, os.R_OK):
         read = f"; to read it: --store {_word(f'{path.absolute().as_uri()}?mode=ro')}"
@@ -92,17 +91,17 @@ def _not_writable(what: Path, path: Path) -> Diagnosis:
 
 
 def _grant(path: Path) -> str:
-    """Say how this user gets the right to write to a directory."""
+    """Return how this user gets the right to write to a directory."""
     where, user = _word(path), os.environ.get("USER", "USER")
     if not path.exists():
-        # Never the parent of a store that is to be made: it belongs to another user.
+        # Not for the parent of the store, which may belong to another user.
         return f"sudo install -d -o {user} {where}"
     owner = path.stat().st_uid
     if owner == os.geteuid():
         return f"chmod -R u+rwX {where}"
     with suppress(KeyError):
         return f"ask {pwd.getpwuid(owner).pw_name} for the right to write to all of {where}"
-    return f"sudo chown -R {user} {where}"  # of a user that is no more
+    return f"sudo chown -R {user} {where}"  # its owner no longer exists
 
 
 def _word(path: Path | str) -> str:
@@ -112,7 +111,7 @@ def _word(path: Path | str) -> str:
 def _store_in(path: Path) -> Iterator[Diagnosis]:
     data = path / _DATA_FILE
     if not data.exists():
-        yield ok(_PART, f"{path} is writable, and has no store in it so far")
+        yield ok(_PART, f"{path} is writable, and has no store in it yet")
     elif not os.access(data, os.R_OK | os.W_OK):
         yield _not_writable(data, path)
     else:
@@ -121,38 +120,36 @@ def _store_in(path: Path) -> Iterator[Diagnosis]:
 
 
 def examine_disk(path: Path, room_inside: int = 0) -> Diagnosis:
-    """Look at how much a store can grow.
+    """Examine how much a store can grow.
 
     Args:
-        path: of its directory, which may not exist yet.
-        room_inside: bytes that fit into the store's file without making it larger.
+        room_inside: free bytes in the store's file.
     """
     usage = shutil.disk_usage(_existing(path) or path)
     text = f"{human_bytes(usage.free)} of {human_bytes(usage.total)} are free"
     mend = "free some space, or trim logs: zlog trim LOG --to POSITION"
     if usage.free < _FULL_BYTES <= room_inside:
         text = f"full: {text}. Entries go into {human_bytes(room_inside)} free in the store"
-        return Diagnosis("disk", Level.WARNING, text, mend)
+        return warning("disk", text, mend)
     if usage.free < _FULL_BYTES:
-        return Diagnosis("disk", Level.FAILURE, f"full: {text}", mend)
+        return failure("disk", f"full: {text}", mend)
     if usage.free < max(_LOW_BYTES, usage.total * _LOW_SHARE):
-        return Diagnosis("disk", Level.WARNING, f"only {text}", mend)
+        return warning("disk", f"only {text}", mend)
     return ok("disk", text)
 
 
 def _remote(path: Path) -> Iterator[Diagnosis]:
     kind = _file_system(path)
     if kind in _REMOTE:
-        yield Diagnosis(
+        yield warning(
             "file system",
-            Level.WARNING,
             f"{path} is on {kind}: several machines that use the store at once destroy it",
             "put the store on a local disk, or the logs on Ceph",
         )
 
 
 def _file_system(path: Path) -> str:
-    """Return the type of the file system that holds a path; empty when the system doesn't tell."""
+    """Return the type of a path's file system; empty if it is unknown."""
     try:
         lines = Path("/proc/self/mounts").read_text(errors="surrogateescape").splitlines()
     except OSError:
@@ -166,4 +163,4 @@ def _file_system(path: Path) -> str:
 
 
 def _failure(text: str, mend: str) -> Diagnosis:
-    return Diagnosis(_PART, Level.FAILURE, text, mend, ExitCode.UNREACHABLE)
+    return failure(_PART, text, mend, ExitCode.UNREACHABLE)

@@ -1,4 +1,4 @@
-"""Which parts of zlog are installed on this machine."""
+"""The parts of zlog that are installed on this machine."""
 
 from __future__ import annotations
 
@@ -8,17 +8,13 @@ from collections.abc import Iterator
 
 import zlog
 from zlog.admin import extension_file, librados_file
-from zlog.cli.commands.doctor.diagnosis import Diagnosis, Level, ok
+from zlog.cli.commands.doctor.diagnosis import Diagnosis, Level, note, ok
 from zlog.cli.exit_codes import ExitCode
 from zlog.errors import StoreUnavailable
 
 
 def examine(*, ceph: bool) -> Iterator[Diagnosis]:
-    """Look at the installation.
-
-    Args:
-        ceph: whether the store is on Ceph, so that what is needed for it must be there.
-    """
+    """Examine the installation. With ``ceph``, it must have the parts for stores on Ceph."""
     yield ok("zlog", f"version {zlog.__version__}, on Python {platform.python_version()}")
     yield ok("embedded store", f"built in ({extension_file()})")
     yield _librados(needed=ceph)
@@ -26,12 +22,11 @@ def examine(*, ceph: bool) -> Iterator[Diagnosis]:
 
 
 def _librados(*, needed: bool) -> Diagnosis:
-    part = "librados"
     try:
-        return ok(part, f"there ({librados_file()})")
+        return ok("librados", f"there ({librados_file()})")
     except StoreUnavailable as error:
         level = Level.FAILURE if needed else Level.NOTE
-        return Diagnosis(part, level, str(error), error.hint, ExitCode.UNREACHABLE)
+        return Diagnosis("librados", level, str(error), error.hint, ExitCode.UNREACHABLE)
 
 
 def _python_rados() -> Diagnosis:
@@ -46,5 +41,5 @@ def _python_rados() -> Diagnosis:
             "apt install python3-rados, and make the virtual environment with"
             " --system-site-packages"
         )
-        return Diagnosis(part, Level.NOTE, text, mend)
+        return note(part, text, mend)
     return ok(part, f"there ({module.__file__})")

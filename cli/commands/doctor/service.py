@@ -1,4 +1,4 @@
-"""Whether the store runs the object class, and whether the sequencers that it names answer."""
+"""The object class, the logs, and the sequencers that the store names."""
 
 from __future__ import annotations
 
@@ -34,11 +34,21 @@ from zlog.admin import (
 )
 from zlog.cli.ceph import Target, new_client, with_class
 from zlog.cli.commands.doctor import versions
-from zlog.cli.commands.doctor.diagnosis import FIND_OSD, Diagnosis, Level, failed, ok, some
+from zlog.cli.commands.doctor.diagnosis import (
+    FIND_OSD,
+    Diagnosis,
+    Level,
+    failed,
+    failure,
+    note,
+    ok,
+    some,
+    warning,
+)
 from zlog.cli.exit_codes import ExitCode
 
 _LOGS_MAX = 200
-"""Logs whose views are looked at."""
+"""Limit of the logs whose views are read."""
 
 _SEQUENCER_SECONDS = 2.0
 _ASK_SECONDS = 2.0
@@ -62,21 +72,15 @@ _REBUILD_CLASS = (
     "build libcls_zlog.so for the release that the OSDs are of (ceph versions), and install it on"
     " every OSD host; an OSD's log says why: grep _load_class /var/log/ceph/ceph-osd.*.log"
 )
-_FIND_DAMAGE = "ceph health detail   # shows scrub errors; ceph pg repair PG mends them"
+_FIND_DAMAGE = "ceph health detail   # shows scrub errors; ceph pg repair PG repairs them"
 _IN_CLIENT = (
-    "methods run in this client: safe, slower where writers meet, and who may write to the pool can"
+    "methods run in this client: safe, slower if writers compete, and who may write to the pool can"
     " overwrite logs"
 )
 
 
 def examine_class(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
-    """Run one method that reads and, if the store may be written, one that does so, in vain.
-
-    Args:
-        store: that runs them.
-        url: of the store, as its user names it.
-        seconds: how long each answer may take.
-    """
+    """Run a method that reads and, if the store is writable, one that would write."""
     refusal = check_class(store, timeout=seconds)
     if refusal is not None:
         yield _refused(store, refusal, url)
@@ -90,7 +94,7 @@ def examine_class(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]
 
 
 def never_asks(url: str) -> bool:
-    """Return whether a URL says that the class is not to be used."""
+    """Return whether a URL excludes the use of the class."""
     return _class_use(url) == "never"
 
 
@@ -99,19 +103,19 @@ def _class_use(url: str) -> str:
 
 
 def _not_used(url: str, seconds: float) -> Diagnosis:
-    """Tell why the methods run in the client, and what that means."""
+    """Report why methods run in the client, and the consequences."""
     part = "object class"
     url = with_class(url, "require")
     with connect(url) as store:
         refusal = check_class(store, timeout=seconds)
-        if refusal is None:  # by now it is there
-            return Diagnosis(part, Level.NOTE, f"not used: {_IN_CLIENT}")
+        if refusal is None:  # it was installed just now
+            return note(part, f"not used: {_IN_CLIENT}")
         why = _refused(store, refusal, url)
-    return Diagnosis(part, Level.NOTE, f"{why.text}, so {_IN_CLIENT}", why.mend)
+    return note(part, f"{why.text}, so {_IN_CLIENT}", why.mend)
 
 
 def _how_to_allow(store: Store) -> str:
-    """Return how to have the OSDs load the class; the monitors may have been told already."""
+    """Return how to have the OSDs load the class, unless they are configured to already."""
     with suppress(StoreUnavailable):
         for option in ask_monitors(store, "config dump", timeout=_ASK_SECONDS):
             if option["name"] == _LOAD_LIST and {"zlog", "*"} & {*option["value"].split()}:
@@ -126,11 +130,11 @@ def _refused(store: Store, refusal: ClassRefusal, url: str) -> Diagnosis:
         return failed(part, refusal.error, FIND_OSD)
     if code == -errno.EIO and loaded:
         text = f"{where} is damaged, or the disk that it is on (EIO)"
-        return Diagnosis(part, Level.FAILURE, text, _FIND_DAMAGE)
+        return failure(part, text, _FIND_DAMAGE)
     if code == -errno.EPERM and never_asks(url):
         text = f"this client's caps don't allow it to {purpose} in the pool (EPERM)"
         mend = new_client(Target.parse(url), plain=True)
-    elif code == -errno.EPERM and _class_use(url) == "auto":  # which tried both
+    elif code == -errno.EPERM and _class_use(url) == "auto":  # both ways were tried
         neither = "neither with the class nor without"
         text = f"this client's caps allow it to {purpose} {neither} (EPERM)"
         mend = new_client(Target.parse(url), plain=not loaded)
@@ -145,17 +149,11 @@ def _refused(store: Store, refusal: ClassRefusal, url: str) -> Diagnosis:
         text, mend = "the OSDs have it and can't load it (EIO)", _REBUILD_CLASS
     else:
         return failed(part, refusal.error)
-    return Diagnosis(part, Level.FAILURE, text, mend, ExitCode.CLASS_NOT_LOADED)
+    return failure(part, text, mend, ExitCode.CLASS_NOT_LOADED)
 
 
 def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
-    """Count the logs, look at their retention, and ask every sequencer that they or the store name.
-
-    Args:
-        store: that holds them.
-        url: of the store, as its user names it.
-        seconds: how long each answer may take.
-    """
+    """Examine the logs, their retention, and each sequencer that they or the store name."""
     try:
         names = Log.list(store, timeout=seconds)
         views = views_of(store, names[:_LOGS_MAX], timeout=seconds)
@@ -183,16 +181,15 @@ def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
     if not (served or offered) and store.sequencer() is not None:
         yield ok("sequencer", "shared through the store; none needs to run")
     elif not (served or offered or store.read_only):
-        yield Diagnosis(
+        yield note(
             "sequencer",
-            Level.NOTE,
             "none: writers find the tail themselves, which is slower",
             f"zlog --store {shlex.quote(url)} seqr",
         )
 
 
 def _writers(views: dict[str, View]) -> Iterator[Diagnosis]:
-    """Tell which logs take no appends of all clients."""
+    """Report logs to which not all clients can append."""
     taken = [name for name, view in views.items() if view.writer is not None]
     if taken:
         yield ok("exclusive", f"{some(taken)}; `zlog access show LOG` shows who appends")
@@ -202,23 +199,23 @@ def _writers(views: dict[str, View]) -> Iterator[Diagnosis]:
 
 
 def _removals(store: Store, names: list[str], seconds: float) -> Iterator[Diagnosis]:
-    """Report logs whose removal has begun, and which still have objects and their name."""
+    """Report logs whose removal has begun and is not complete."""
     removals = unfinished_removals(store, names, timeout=seconds)
     if removals:
         error = next(iter(removals.values()))
         text = f"the removal of {some([*removals])} is not finished"
-        yield Diagnosis("removal", Level.WARNING, text, error.hint)
+        yield warning("removal", text, error.hint)
 
 
 def _retention(store: Store, names: list[str], seconds: float) -> Iterator[Diagnosis]:
     try:
         doubts = retention_doubts(store, names, timeout=seconds)
-    except ZlogError as error:  # who only reads need not be allowed to
-        yield Diagnosis("retention", Level.NOTE, f"not looked at: {error}")
+    except ZlogError as error:  # a client that only reads may lack the caps
+        yield note("retention", f"not looked at: {error}")
         return
     for name, doubt in doubts.items():
         text = f"clocks disagree about log {name}: {doubt}"
-        yield Diagnosis("retention", Level.WARNING, text, RETENTION_DOUBT_HINT)
+        yield warning("retention", text, RETENTION_DOUBT_HINT)
 
 
 def _sequencer(
@@ -238,20 +235,22 @@ def _sequencer(
         return failed("sequencer", error)
     except OtherProtocol as error:
         text = f"{error}; this client appends without it, and slowly while others use it"
-        return Diagnosis("sequencer", Level.WARNING, text, error.hint)
+        return warning("sequencer", text, error.hint)
     except SequencerUnavailable as error:
         text = f"{address}, {whose}, does not answer: {error}"
-        if led:  # what no client had open when it was lost
+        if led:  # no client had the log open when the sequencer was lost
             text += "; the announced one takes such a log over once a client asks"
-            return Diagnosis("sequencer", Level.NOTE, text)
+            return note("sequencer", text)
         port = address.rpartition(":")[2]
         return Diagnosis(
             "sequencer",
-            Level.FAILURE if offered else Level.WARNING,  # the next append to such a log mends it
+            Level.FAILURE
+            if offered
+            else Level.WARNING,  # the next append to such a log resolves it
             text,
             f"start it again there (zlog seqr --listen HOST:{port}); or, if it is gone for good,"
             f" zlog --store {shlex.quote(url)} seqr forget {address}. Else the next append to each"
-            " log waits some seconds for it, and goes on without it",
+            " log waits some seconds for it, and continues without it",
             ExitCode.UNREACHABLE,
         )
     version, role = status.get("version"), status.get("role")
