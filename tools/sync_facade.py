@@ -34,9 +34,7 @@ RULES = (
     # The counterparts of what is written for both, by hand.
     (r"\bzlog\._io\.aio\b", "zlog._io.blocking"),
     (r"\bAsyncioIo\b", "BlockingIo"),
-    (r"\bcoalesce\b", "share"),
     (r"\bCoalescer\b", "SharedAppends"),
-    (r"\bexclusive_aio\b", "exclusive_blocking"),
     (r"\bAsyncioAppends\b", "BlockingAppends"),
     (r"\bAsyncioPort\b", "ThreadPort"),
     (r"\bdrive_aio as drive\b", "drive"),

@@ -25,9 +25,8 @@ from zlog._lifecycle import create_log, find_log, find_or_create_log
 from zlog._native.new_entries import tagged, tagged_each, tags_checked, with_tags
 from zlog._positions.positions import Positions
 from zlog._read.cursors import Cursors
-from zlog._read.holes import HoleTimeout
 from zlog._read.items import no_entry
-from zlog._read.read import Reader
+from zlog._read.read import HoleTimeout, Reader
 from zlog._read.times import as_time, find_time
 from zlog._trim.trim import trim, trim_to
 from zlog.entry import Entry, Gap, GapKind
@@ -56,14 +55,14 @@ class LogClient:
         self.positions = Positions(self.layout)
         self.writer = io.token(16)
         """The id of this handle's appends and fills, which no other handle has."""
-        self.reader = Reader(self.positions, self.writer)
+        self.reader = Reader(self.positions, self.writer, self.budget)
         self.cursors = Cursors(self.layout)
         entry_bytes_max = options.entry_bytes_max
         if view.mac is not None:
             entry_bytes_max = min(entry_bytes_max, ENTRY_BYTES_MAX - MAC_BYTES)
         self.appender = Appender(self.layout, self.positions, self.writer, entry_bytes_max)
         self.reserved = Reserved(self.reader, self.appender)
-        self.deliveries = Deliveries(self.reader, self.budget, entry_bytes_max)
+        self.deliveries = Deliveries(self.reader, entry_bytes_max)
         for attach in instruments.attached:
             attach(self)
 

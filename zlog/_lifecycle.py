@@ -17,8 +17,7 @@ from zlog._base.sequencer import SHARED_ADDRESS
 from zlog._catalog.directory import Directory
 from zlog._catalog.head import Head, HeadState
 from zlog._catalog.rights import check_removal
-from zlog._layout.discard import discard, remove_all
-from zlog._layout.stripe_objects import make, remove
+from zlog._layout.stripe_objects import discard, make, remove, remove_all
 from zlog._layout.views import Change, activate_shared, backoff, change_view
 from zlog._positions.notifications import remove_wake_object
 from zlog.errors import (

@@ -34,7 +34,7 @@ from zlog._native.mutex import Mutex, reentrant_call
 from zlog._native.new_entries import EntryColumn, Tagged, tagged_each
 from zlog._read.columns import Columns, column_reader
 from zlog._read.items import no_entry
-from zlog._read.iterate import range_reader
+from zlog._read.iterate import ReadOptions, range_reader
 from zlog._read.select import BackwardReader, Wanted
 from zlog._read.times import as_time
 from zlog.entry import Entry, Gap
@@ -196,8 +196,8 @@ class LogPort(abc.ABC):
 
     def items(self, tag: str) -> ItemReader:
         """Return a reader of the entries with a tag, from the first one on."""
-        wanted = Wanted.of((tag,), "any")
-        return range_reader(self._client.reader, self._client.budget, 0, None, wanted=wanted)
+        options = ReadOptions(tags=(tag,))
+        return range_reader(self._client.reader, 0, None, options)
 
     def newest(self, tag: str, end: int | None = None) -> ItemReader:
         """Return a reader of the entries with a tag, the newest first, one at a time.
@@ -207,15 +207,13 @@ class LogPort(abc.ABC):
             end: only entries below this position; None for all.
         """
         client, wanted = self._client, Wanted.of((tag,), "any")
-        return BackwardReader(client.reader, client.budget, wanted, 0, end, entries_max=1)
+        return BackwardReader(client.reader, wanted, 0, end, entries_max=1)
 
     def columns(self, start: int, tag: str | None = None) -> ColumnReader:
         """Return a reader of the entries from ``start`` on, all with their tags, or of one tag."""
-        client = self._client
-        if tag is None:
-            return column_reader(client.reader, client.budget, start, with_tags=True)
-        wanted = Wanted.of((tag,), "any")
-        return column_reader(client.reader, client.budget, start, wanted=wanted)
+        tags = None if tag is None else (tag,)
+        options = ReadOptions(tags=tags, with_tags=tag is None, passes_holes=False)
+        return column_reader(self._client.reader, start, options)
 
     async def cursor(self, name: str) -> int | None:
         """Return the position of a cursor; None if there is no cursor of this name."""

@@ -17,7 +17,7 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zlog._append.outcomes import Failed
+from zlog._append.rounds import Failed
 from zlog._base import instruments
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline

@@ -70,10 +70,10 @@ def export_log(
     last = tail if end is None else min(end, tail)
     first = min(trim_point if start is None else start, last)
     view = client.layout.view
-    before = drive(mark_at(client.reader, client.budget, first - 1)) if first > 0 else None
+    before = drive(mark_at(client.reader, first - 1)) if first > 0 else None
     options = {key: value for key, value in view.options.items() if key != MIRROR_OF}
     writer = ExportWriter(file, Info(first, view.live_stripe.width, before, options))
-    source = Source(client.reader, client.budget, first)
+    source = Source(client.reader, first)
     while source.position < last:
         pieces = drive(source.next(last))
         if not pieces:
@@ -204,7 +204,7 @@ def mirror_log(
     _bind(client, target, end, adopt=adopt)
     if not target.tail:
         drive(target.begin_at(start))
-    source = Source(client.reader, client.budget, target.tail)
+    source = Source(client.reader, target.tail)
     copied: dict[str, int] = {}  # the log's cursors
     waits = 0
     read_again = -1  # the mirror's tail at which pieces were read again
@@ -231,7 +231,7 @@ def mirror_log(
                 if read_again == target.tail:
                     raise
                 read_again = target.tail
-                source = Source(client.reader, client.budget, target.tail)
+                source = Source(client.reader, target.tail)
         if cursors:
             copied = _copy_cursors(client, target, copied)
         yield target.tail
@@ -257,7 +257,7 @@ def _bind(client: LogClient, target: Target, tail: int, *, adopt: bool) -> None:
         raise CopyDiffers(f"{target} is a mirror, but not of {source}")
     if target.tail:
         own = drive(target.last_mark())
-        last = drive(mark_at(client.reader, client.budget, target.tail - 1))
+        last = drive(mark_at(client.reader, target.tail - 1))
         target.compare(source, last, own, target.tail - 1)
         if target.mark == MIRROR_OF_FILE and None in (last, own) and not adopt:
             raise CopyDiffers(

@@ -27,7 +27,7 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture(autouse=True)
 def no_patience_with_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is lost in all copies is said to be at once."""
-    monkeypatch.setattr("zlog._read.copies._PAUSE_SECONDS_MAX", 0.0)
+    monkeypatch.setattr("zlog._read.read._REPLICAS_PAUSE_SECONDS_MAX", 0.0)
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ def test_an_entry_keeps_its_append_id_wherever_it_goes(memory: zlog.Store) -> No
     assert log.append_many([b"0", b"1", b"2", b"3", b"4"]) == [5, 1, 2, 6, 4]
     assert grants == [5, 2]
     ids = append_ids(log)
-    assert {writer for writer, _ in ids.values()} == {log._client.appender._writer}
+    assert {writer for writer, _ in ids.values()} == {log._client.appender.writer}
     assert {position: number for position, (_, number) in ids.items()} == {
         5: 0,
         1: 1,

@@ -10,7 +10,7 @@ import pytest
 
 import zlog
 from zlog import aio
-from zlog._append import coalesce
+from zlog._append import gather
 
 from .faulty import FaultyStore, loses_first
 
@@ -126,7 +126,7 @@ async def test_an_entry_that_is_no_entry_hurts_nobody_else(log: aio.Log) -> None
 async def test_who_comes_when_much_is_waiting_waits_too(
     store: FaultyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(coalesce, "_WAITING_BYTES_MAX", 10_000)
+    monkeypatch.setattr(gather, "_WAITING_BYTES_MAX", 10_000)
     async with await aio.Log.create(store, "much", width=4) as log:
         data = bytes(1000)
         tasks = [asyncio.create_task(log.append(data)) for _ in range(100)]
@@ -150,8 +150,8 @@ async def test_nobody_waits_much_longer_than_its_time_allows(
     waiting_bytes_max: int,
 ) -> None:
     """However many rounds are before it: what was not sent in time is not sent at all."""
-    monkeypatch.setattr(coalesce, "ROUND_BYTES_MAX", 1000)
-    monkeypatch.setattr(coalesce, "_WAITING_BYTES_MAX", waiting_bytes_max)
+    monkeypatch.setattr(gather, "ROUND_BYTES_MAX", 1000)
+    monkeypatch.setattr(gather, "_WAITING_BYTES_MAX", waiting_bytes_max)
     async with await aio.Log.create(store, "slow", width=4, timeout=0.3) as log:
         store.fault = lambda _, method: "lose" if method == "write" else None
         began = time.monotonic()

@@ -223,7 +223,7 @@ def test_an_append_is_not_taken_for_one_that_is_alike(store: zlog.Store, kind: s
     entry = b"an entry that can be guessed " * 60
     with zlog.Log.create(store, "log", width=1, compression="zstd") as log:
         position = log.append(b"first") + 1
-        writer, number = log._client.appender._writer, log._client.appender._number
+        writer, number = log._client.appender.writer, log._client.appender._number
         data = {"same": entry, "forged": forged(position, entry), "wrong": entry[::-1]}[kind]
         stored = zstd.pack(data)
         request = encode(
@@ -259,7 +259,7 @@ def test_an_append_that_can_not_be_compared_ends(
     """Also where it has all the time there is."""
     entry = b"compressed the first time " * 60
     with zlog.Log.create(store, "log", width=1, timeout=None) as log:
-        writer, number = log._client.appender._writer, log._client.appender._number
+        writer, number = log._client.appender.writer, log._client.appender._number
         position = log.tail()
         head = (log.view.epoch, 0, writer, log.view.live_stripe.spacing.packed)
         request = encode_write(*head, [position], [number], [entry], "zstd")

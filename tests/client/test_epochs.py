@@ -259,7 +259,7 @@ def test_nothing_is_lost_doubled_or_left_behind(
                 if found and isinstance(found[-1], zlog.Gap):
                     start = found[-1].end
                 client = clients[WRITERS + CHANGERS + number]
-                reader = range_reader(client.reader, client.budget, start, None)
+                reader = range_reader(client.reader, start, None)
                 while (items := await reader.next()) is not None:
                     found += items
             return found

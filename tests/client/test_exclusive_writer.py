@@ -262,7 +262,7 @@ async def test_no_append_passes_one_that_failed_before_it(
     memory: zlog.Store, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
     """Neither where that was sent and never answered, nor where it waited for room too long."""
-    monkeypatch.setattr("zlog._append.exclusive_aio.ROUND_ENTRIES_MAX", 1)
+    monkeypatch.setattr("zlog._append.exclusive_forms.ROUND_ENTRIES_MAX", 1)
     writes = iter(range(100))
 
     def plan(call: testing.StoreCall) -> testing.Fate:

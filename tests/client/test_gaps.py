@@ -132,8 +132,8 @@ def test_a_log_without_gaps_is_read_as_if_there_were_none(memory: zlog.Store) ->
 def test_windows_after_one_with_a_fill_are_requested_once(
     memory: zlog.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zlog._read.prefetch._WINDOW_POSITIONS_FIRST", 16)
-    monkeypatch.setattr("zlog._read.prefetch.WINDOW_POSITIONS_MAX", 16)
+    monkeypatch.setattr("zlog._read.iterate._WINDOW_POSITIONS_FIRST", 16)
+    monkeypatch.setattr("zlog._read.iterate.WINDOW_POSITIONS_MAX", 16)
     log = zlog.Log.create(memory, "orders", width=1)
     for _ in range(20):
         log.append_many([b"x"] * 15)
@@ -153,8 +153,8 @@ def test_windows_after_one_with_a_fill_are_requested_once(
 def test_fills_and_open_holes_across_windows_are_one_gap(
     memory: zlog.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zlog._read.prefetch._WINDOW_POSITIONS_FIRST", 16)
-    monkeypatch.setattr("zlog._read.prefetch.WINDOW_POSITIONS_MAX", 16)
+    monkeypatch.setattr("zlog._read.iterate._WINDOW_POSITIONS_FIRST", 16)
+    monkeypatch.setattr("zlog._read.iterate.WINDOW_POSITIONS_MAX", 16)
     monkeypatch.setattr("zlog._read.select._WINDOW_BACKWARDS", 16)
     log = zlog.Log.create(memory, "orders", width=3)
     assert leave_hole(log, 50) == 0

@@ -30,8 +30,8 @@ Seen = Callable[[Item], object]
 def _small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows of 16 positions, so that a reader has some of them under way, and many to come."""
     for name in (
-        "zlog._read.prefetch._WINDOW_POSITIONS_FIRST",
-        "zlog._read.prefetch.WINDOW_POSITIONS_MAX",
+        "zlog._read.iterate._WINDOW_POSITIONS_FIRST",
+        "zlog._read.iterate.WINDOW_POSITIONS_MAX",
     ):
         monkeypatch.setattr(name, WINDOW)
 

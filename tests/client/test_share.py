@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 import zlog
-from zlog._append import share
+from zlog._append import gather
 
 from ..support.threads import at_once
 from .faulty import Died, FaultyStore, loses_first
@@ -240,7 +240,7 @@ def test_a_buffer_may_be_used_again_at_once(
 def test_a_round_takes_only_so_many(
     store: FaultyStore, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(share, "ROUND_ENTRIES_MAX", 4)
+    monkeypatch.setattr(gather, "ROUND_ENTRIES_MAX", 4)
     with zlog.Log.create(store, "orders", width=4, timeout=SECONDS) as log:
         jam = Jam(store, log)
         before = store.operations

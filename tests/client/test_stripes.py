@@ -11,7 +11,7 @@ import zlog
 from zlog._base.deadline import Deadline
 from zlog._catalog.head import Head
 from zlog._io import BlockingIo, drive
-from zlog._layout.stripe_index import StripeIndex
+from zlog._layout.layout import StripeIndex
 from zlog.view import STRIPES_MAX, Stripe
 
 UNITS = (1, 4)

@@ -172,7 +172,7 @@ def test_a_round_that_is_sent_again_is_the_same_with_its_tags_only(log: zlog.Log
     with zlog.Log.open(losing, "orders") as opened:
         with pytest.raises(zlog.StoreTimeout):
             opened.append(b"x", tags=["a"], timeout=0.3)
-        writer, number = opened._client.appender._writer, opened._client.appender._number - 1
+        writer, number = opened._client.appender.writer, opened._client.appender._number - 1
     head = (log.view.epoch, 0, writer, log.view.live_stripe.spacing.packed, [0], [number])
     name = log.view.object_of(0).name
     for tags, expected in (({"a"}, Code.OK), ({"b"}, Code.READ_ONLY), (set(), Code.READ_ONLY)):
@@ -185,7 +185,7 @@ def test_an_append_is_compared_with_its_tags(store: zlog.Store, tags: tuple[str,
     """Data that is compressed once and plain the next time is compared by the client."""
     entry = b"compressed the first time " * 60
     with zlog.Log.create(store, "log", width=1) as log:
-        writer, number = log._client.appender._writer, log._client.appender._number
+        writer, number = log._client.appender.writer, log._client.appender._number
         head = (log.view.epoch, 0, writer, log.view.live_stripe.spacing.packed)
         sent = tagged([entry], tags)
         request = encode_write(*head, [0], [number], sent, "zstd")

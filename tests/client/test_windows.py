@@ -13,7 +13,7 @@ import pytest
 
 import zlog
 from zlog import Entry
-from zlog._read.prefetch import WINDOW_BYTES
+from zlog._read.iterate import WINDOW_BYTES
 
 READ = """
     import pathlib, sys, zlog

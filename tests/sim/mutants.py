@@ -161,10 +161,10 @@ def _confirm_all_written(self):  # type: ignore[no-untyped-def]
     for done in [each for each in self._rounds if each.written]:
         self._rounds.remove(done)
         self.confirmed = max(self.confirmed, done.end)
-        for handed, count in done.parts:
-            handed.left -= count
-            if not handed.left:
-                self._told.append((handed, handed.first))
+        for pending, count in done.parts:
+            pending.left -= count
+            if not pending.left:
+                self._ended.append((pending, None))
 
 
 class _WrittenForEver(Round):

@@ -184,7 +184,7 @@ def test_copies_are_told_apart(damaged: Damaged, ceph_cluster: CephCluster) -> N
 def test_nothing_is_lost_while_a_copy_that_may_have_it_is_down(
     damaged: Damaged, ceph_cluster: CephCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zlog._read.copies._PAUSE_SECONDS_MAX", 0.0)
+    monkeypatch.setattr("zlog._read.read._REPLICAS_PAUSE_SECONDS_MAX", 0.0)
     for rank in (0, 1):
         damaged.damage([Place(damaged.stripe, "bytes")], rank)
     third = damaged.acting(damaged.stripe)[2]

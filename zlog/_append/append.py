@@ -1,24 +1,23 @@
-"""Appending: ask for positions, write there, and know for certain what became of every entry.
+"""Appends entries: asks for positions, writes there, and finds out what is in the log.
 
-Each entry carries its append id, the writer's id and a number. The class answers "that very entry
-is here already" before it looks at the epoch, so these answers of a write are definite:
+Each entry carries its append id: the writer's id and a number. The class answers "this entry is
+here already" before it compares epochs, so these answers to a write are definite:
 
-- OK: the entry is at this position, now or since an attempt whose reply was lost.
-- READ_ONLY: another entry, junk or a trim is there; this one is not and never will be.
-- STALE_EPOCH: it is not there, and the seal keeps it out.
-- BEYOND_STRIPE: no entry can be there; only an epoch above this one might change that.
-- ALIKE: nothing was done; whether the entry is there, its data tells (:mod:`zlog._append.same_id`).
-- REQUEST_TOO_NEW: nothing was done; an older class takes entries that are not compressed, and none
-  with tags.
+- OK: the entry is at this position, from now or from an attempt whose reply was lost.
+- READ_ONLY: the position is taken. The entry is not there and never will be.
+- STALE_EPOCH: the entry is not there, and the seal keeps it out.
+- BEYOND_STRIPE: no entry can be there in this epoch.
+- ALIKE: nothing was done. The writer compares the stored entry (:mod:`zlog._append.same_id`).
+- REQUEST_TOO_NEW: nothing was done. The class is too old for compressed entries, or for tags.
 
-Any other answer ends the call. Two are indefinite, since it may be this entry that is there or
-another one: UNREADABLE, where a newer class stored it; and LOST, where it is damaged or gone, and
-may be put back from another copy.
+Any other answer ends the call. Two of them are indefinite, since they may be about this entry or
+another one: UNREADABLE, if a newer class stored it; and LOST, if it is damaged or gone, and may be
+repaired from another replica.
 
-Only after READ_ONLY, STALE_EPOCH, BEYOND_STRIPE, or ALIKE and other data, does an entry move
-on to another position. An entry is therefore at one position at most, also when the call ends in a
-time-out. After STALE_EPOCH it keeps its position if a later entry of the batch is written, so that
-a change of the layout does not reorder the batch.
+An entry moves to another position only after READ_ONLY, STALE_EPOCH or BEYOND_STRIPE, or ALIKE with
+other data. It is therefore at one position at most, even if the call times out. After STALE_EPOCH
+it keeps its position if a later entry of the batch was written, so that a change of the layout does
+not reorder the batch.
 """
 
 from __future__ import annotations
@@ -28,9 +27,8 @@ import errno
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from zlog._append.compression import Compression
-from zlog._append.outcomes import Failed
-from zlog._append.roll import RollWatch
+from zlog._append.feedback import Compression, RollWatch
+from zlog._append.rounds import Failed
 from zlog._append.same_id import AppendId, compare
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
@@ -41,7 +39,7 @@ from zlog._layout.layout import Layout
 from zlog._native.mutex import Mutex
 from zlog._native.new_entries import entries_check, entries_cut, entries_owned
 from zlog._native.writes import encode_write, encode_writes
-from zlog._positions.positions import refusal
+from zlog._positions.positions import check_takes_appends
 from zlog._replica.repair import answers
 from zlog.errors import (
     ClassNotLoaded,
@@ -57,28 +55,19 @@ if TYPE_CHECKING:
     from zlog._native.new_entries import NewEntry
 
 _BUMPS_MAX = 8
-"""How often in a row an entry may find the position taken that a sequencer has handed out. Readers
-fill few of them; what fills many gets ahead of the sequencer, and only another epoch passes it."""
+"""How many times in a row an entry may find the position taken that a sequencer granted. Readers
+fill few positions. A client that takes many is ahead of the sequencer until the next epoch."""
 
 
 class Grants(Protocol):
-    """Where positions to write to come from."""
+    """Grants positions."""
 
     async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:
         """Return a view and the first of ``count`` positions to use in that view only."""
-        ...
 
 
 class Appender:
-    """Appends entries under one writer id, whose numbers no other appender uses.
-
-    Args:
-        layout: of the log.
-        positions: where they come from.
-        writer: the id.
-        entry_bytes_max: of one entry.
-        number: the first append's.
-    """
+    """Appends entries under one writer id, whose numbers from ``number`` on it alone uses."""
 
     def __init__(
         self,
@@ -89,25 +78,25 @@ class Appender:
         *,
         number: int = 0,
     ) -> None:
-        self._layout = layout
-        self._positions = positions
+        self.layout = layout
+        self.positions = positions
         self.entry_bytes_max = entry_bytes_max
-        self._writer = writer
-        self._number = number
-        self._rolls = RollWatch(layout)
+        self.writer = writer
+        self.rolls = RollWatch(layout)
         self.compression = Compression()
+        self._number = number
         self._lock = Mutex()
 
     async def append(self, entries: Sequence[NewEntry], deadline: Deadline) -> list[int]:
         """Append entries; returns their positions, in the entries' order.
 
-        Positions ascend unless a reader or another writer takes one of them first: that entry gets
-        a position above its successors (docs/design.md, "Order within a batch").
+        Positions ascend, except for an entry whose position was taken by a reader or another writer
+        (docs/design.md, "Order within a batch").
 
         Raises:
-            EntryTooLarge: before anything was sent.
-            ZlogError: with ``positions`` set to what was acknowledged until then (None: not
-                acknowledged, and for a StoreTimeout possibly in the log all the same).
+            EntryTooLarge: nothing was sent.
+            ZlogError: its ``positions`` has the acknowledged positions, and None for each other
+                entry, which after a StoreTimeout may be in the log.
         """
         self.check(entries)
         entries = entries_owned(entries)
@@ -125,44 +114,35 @@ class Appender:
     async def append_round(
         self, entries: Sequence[NewEntry], start: int, end: int, deadline: Deadline
     ) -> Sequence[int] | Failed:
-        """Append ``entries[start:end]``, which were checked and are few enough for one round.
-
-        Returns their positions, in the entries' order; or what they failed with.
-        """
-        count = end - start
-        if self._rolls.alert:
-            await self._rolls.act(deadline)
-        shared = (self._layout, self._rolls, self.compression, self._writer)
-        work = _Round(*shared, entries, start, self._take(count))
+        """Append checked ``entries[start:end]`` as one round; return positions or the failure."""
+        if self.rolls.alert:
+            await self.rolls.act(deadline)
+        with self._lock:
+            number = self._number
+            self._number += end - start
+        work = _Round(self, entries, start, end - start, number)
         try:
-            appended = await work.append(count, self._positions, deadline)
+            appended = await work.append(deadline)
         except ZlogError as error:
             if isinstance(error, StoreTimeout):
-                await explain(self._layout.io, error)
-            return Failed(error, work.acknowledged(count))
-        if not self._layout.view.sequencer:
-            self._layout.head.announce()
+                await explain(self.layout.io, error)
+            return Failed(error, work.acknowledged())
+        if not self.layout.view.sequencer:
+            self.layout.head.announce()
         return appended
 
     def check(self, entries: Sequence[NewEntry]) -> None:
-        """Raise EntryTooLarge, or TypeError for what is no bytes, before anything is sent."""
+        """Raise EntryTooLarge, or TypeError if an entry is not bytes."""
         found = entries_check(entries, self.entry_bytes_max)
         if found is not None:
             raise EntryTooLarge(
-                f"entry {found[0]} has {found[1]} bytes; log {self._layout.view.log!r} takes up to"
+                f"entry {found[0]} has {found[1]} bytes; log {self.layout.view.log!r} takes up to"
                 f" {self.entry_bytes_max}"
             )
 
-    def _take(self, count: int) -> int:
-        """Return the first of ``count`` append numbers, which are given out once."""
-        with self._lock:
-            number = self._number
-            self._number += count
-            return number
-
 
 class _Slot(NamedTuple):
-    """A position, and which entry of the round is about to be written there."""
+    """A position, and the entry of the round to write there."""
 
     position: int
     entry: int
@@ -172,31 +152,23 @@ _Groups = dict[ObjectRef, list[_Slot]]
 
 
 class _Round:
-    """Entries that travel together: one grant, one write per stripe object, all at once.
+    """Entries that are sent together: one grant, then one write per stripe object.
 
-    In the usual case every object takes its share, and no entry is looked at one by one. Where an
-    object refuses, its entries are sorted out: see :meth:`_sort`.
+    Usually every object takes its share, and no code runs for single entries. If an object refuses
+    its share, :meth:`_take_answers` sorts out the entries.
     """
 
     def __init__(
-        self,
-        layout: Layout,
-        rolls: RollWatch,
-        compression: Compression,
-        writer: bytes,
-        entries: Sequence[NewEntry],
-        start: int,
-        number: int,
+        self, appender: Appender, entries: Sequence[NewEntry], start: int, count: int, number: int
     ) -> None:
-        self._layout = layout
-        self._rolls = rolls
-        self._compression = compression
-        self._sent = "none"  # what compressed that which was sent last
-        self._writer = writer
+        self._appender = appender
+        self._layout = appender.layout
+        self._sent = "none"  # the compression of the last request
         self._entries = entries
         self._start = start
+        self._count = count
         self._number = number
-        self._timestamp = layout.io.wall_clock_us()
+        self._timestamp = appender.layout.io.wall_clock_us()
         self._acknowledged: dict[int, int] = {}
         self._bumped: list[int] = []
         self._sealed: _Groups = {}  # refused since an object has a newer epoch
@@ -204,18 +176,18 @@ class _Round:
         self._beyond = False
         self._missing = ""
 
-    def acknowledged(self, count: int) -> list[int | None]:
+    def acknowledged(self) -> list[int | None]:
         """Return the positions acknowledged so far, None for the other entries."""
-        return [self._acknowledged.get(index) for index in range(count)]
+        return [self._acknowledged.get(index) for index in range(self._count)]
 
-    async def append(self, count: int, positions: Grants, deadline: Deadline) -> Sequence[int]:
-        """Append ``count`` entries and return their positions."""
-        layout = self._layout
+    async def append(self, deadline: Deadline) -> Sequence[int]:
+        """Append the entries and return their positions."""
+        layout, positions, count = self._layout, self._appender.positions, self._count
         view, first = await positions.grant(count, deadline)
-        calls, indexes = self._all_at_once(view, first, count)
+        calls, indexes = self._all_at_once(view, first)
         replies = await layout.io.execute(calls, deadline)
         if not any(reply.code for reply in replies):
-            self._rolls.note(view, replies, first + count)
+            self._appender.rolls.note(view, replies, first + count)
             return range(first, first + count)
         replies = await answers(layout.io, calls, replies, deadline)
         slots = [_Slot(first + index, index) for index in range(count)]
@@ -234,12 +206,12 @@ class _Round:
             replies = await layout.io.execute(self._calls(view, groups), deadline)
 
     async def _assign(self, positions: Grants, deadline: Deadline) -> tuple[View, _Groups]:
-        """Return where the refused entries go next, and the view to write them in.
+        """Return the next positions of the refused entries, and the view to write them in.
 
-        An entry below an acknowledged one keeps its position: the change of the layout that refused
-        it found that one written, so the new tail is above both, and neither is handed out again.
+        An entry below an acknowledged entry keeps its position: the change of the layout that
+        refused it found the other one written, so the new tail is above both positions.
         """
-        view = self._layout.view  # before what is looked up in it, or in a newer one
+        view = self._layout.view  # may change in the calls below
         sealed, self._sealed = self._sealed, {}
         groups = await self._kept(sealed, deadline)
         if self._bumped:
@@ -249,12 +221,12 @@ class _Round:
             slots = [_Slot(first + offset, index) for offset, index in enumerate(pending)]
             for ref, group in _by_object(view, slots).items():
                 groups[ref] = groups.get(ref, []) + group
-        elif (refused := refusal(view)) is not None:
-            raise refused
+        else:
+            check_takes_appends(view)
         return view, groups
 
     async def _kept(self, refused: _Groups, deadline: Deadline) -> _Groups:
-        """Return those refused entries that keep their positions; the others need new ones."""
+        """Return the refused entries that keep their positions; mark the others as bumped."""
         kept: _Groups = {}
         last = max(self._acknowledged.values(), default=-1)
         for ref, group in refused.items():
@@ -267,7 +239,7 @@ class _Round:
         return kept
 
     async def _holds(self, ref: ObjectRef, position: int, deadline: Deadline) -> bool:
-        """Whether an object still has a position: not if it is trimmed, or after a rescue."""
+        """Whether an object still has a position. It may be trimmed, or lost in a rescue."""
         layout = self._layout
         stripe = await layout.stripe_at(position, deadline)
         view = layout.view
@@ -277,19 +249,19 @@ class _Round:
             and ref in layout.objects(view, stripe)
         )
 
-    def _all_at_once(self, view: View, first: int, count: int) -> tuple[list[Call], list[int]]:
+    def _all_at_once(self, view: View, first: int) -> tuple[list[Call], list[int]]:
         stripe = view.live_stripe
-        self._sent = self._compression.of(view)
+        self._sent = self._appender.compression.of(view)
         requests = encode_writes(
             view.epoch,
             self._timestamp,
-            self._writer,
+            self._appender.writer,
             stripe.spacing.packed,
             first,
             self._number,
             self._entries,
             self._start,
-            self._start + count,
+            self._start + self._count,
             self._sent,
             self._layout.macs.key,
         )
@@ -305,7 +277,7 @@ class _Round:
                 encode_write(
                     view.epoch,
                     self._timestamp,
-                    self._writer,
+                    self._appender.writer,
                     ref.spacing.packed,
                     [slot.position for slot in group],
                     [self._number + slot.entry for slot in group],
@@ -319,19 +291,19 @@ class _Round:
     async def _take_answers(
         self, view: View, groups: _Groups, replies: Sequence[Reply], deadline: Deadline
     ) -> None:
-        """Bring every entry to a definite answer at its position in ``view``."""
+        """Repeat writes in ``view`` until each entry has a definite answer at its position."""
         error = None
         while True:
             again: _Groups = {}
             sent, self._sent = self._sent, "none"
             for (ref, group), reply in zip(groups.items(), replies, strict=True):
-                if self._compression.refused(view, ref.name, reply.code, sent):
+                if self._appender.compression.refused(view, ref.name, reply.code, sent):
                     rest, failure = group, None
                 elif reply.code == Code.ALIKE:
                     rest, failure = await self._take_same_id(ref, group, reply, deadline)
                 else:
                     rest, failure = self._take_answer(ref, group, reply)
-                if not isinstance(error, StoreTimeout):  # which holds for others as well
+                if not isinstance(error, StoreTimeout):  # a timeout takes precedence
                     error = failure or error
                 if rest:
                     again[ref] = rest
@@ -345,10 +317,9 @@ class _Round:
     def _take_answer(
         self, ref: ObjectRef, group: list[_Slot], reply: Reply
     ) -> tuple[list[_Slot], ZlogError | None]:
-        """Take note of one object's answer, which concerns all entries of the group.
+        """Record the answer of one object, which takes all entries of a group or none.
 
-        An object takes all or none. Where another writer was faster at one position, that entry
-        needs another one, and the rest is returned, to be sent again without it.
+        If one position is taken, its entry is bumped, and the rest is returned to be sent again.
         """
         if reply.code == Code.OK:
             self._acknowledged.update((slot.entry, slot.position) for slot in group)
@@ -373,10 +344,12 @@ class _Round:
     async def _take_same_id(
         self, ref: ObjectRef, group: list[_Slot], reply: Reply, deadline: Deadline
     ) -> tuple[list[_Slot], ZlogError | None]:
-        """Acknowledge the entries that are there; others move on, or are returned."""
+        """Acknowledge the entries that the object holds; bump or return the others."""
         wanted = {
             slot.position: AppendId(
-                self._writer, self._number + slot.entry, self._entries[self._start + slot.entry]
+                self._appender.writer,
+                self._number + slot.entry,
+                self._entries[self._start + slot.entry],
             )
             for slot in group
         }
@@ -391,13 +364,13 @@ class _Round:
     async def _catch_up(self, view: View, deadline: Deadline) -> None:
         """Find the newer view, if an object refused this one or is gone; or bring one in.
 
-        That is for positions that are of no use: beyond those that the stripe takes, or taken again
-        and again, though a sequencer hands out each once.
+        A new view is needed if the stripe takes no positions that high, or if granted positions
+        were taken again and again.
         """
         if self._sealed:
             await self._layout.advance(view, deadline, sealed=self._sealed_at)
         elif self._beyond:
-            with contextlib.suppress(ClassNotLoaded):  # one that may not has to go on as it is
+            with contextlib.suppress(ClassNotLoaded):  # without the rights, continue in this view
                 await self._layout.renew(view, deadline)
         elif self._missing and not await self._layout.outdated(view, deadline):
             raise CorruptEntry(f"stripe object {self._missing} is missing")
@@ -413,7 +386,7 @@ def _indefinite(what: str, reply: Reply) -> StoreTimeout:
 
 
 def _by_object(view: View, slots: Sequence[_Slot]) -> _Groups:
-    """Sort positions of the live stripe by the object that holds them."""
+    """Group positions of the live stripe by object."""
     stripe = view.live_stripe
     spacing = stripe.spacing
     groups: dict[int, list[_Slot]] = {}

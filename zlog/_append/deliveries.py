@@ -1,17 +1,15 @@
-"""Deliveries: entries that are appended exactly once, however often it is tried.
+"""Deliveries: entries that are appended exactly once, however often the call is repeated.
 
-A delivery is a part of a batch of a source. The head object keeps, for each, which positions were
-granted to it (cls_zlog/head/deliveries.cc), and nothing is written to a position before that is
-done. A new attempt
+A delivery is one part of a batch of a source. The head object records the positions granted to it
+(cls_zlog/head/deliveries.cc) before any of them is written. A new attempt
 
-1. begins in the head, so that earlier attempts are granted nothing more;
-2. settles every position that they were granted: what is not written is filled, and stays so;
-3. reads what they have written there;
-4. appends the entries that are not among that.
+1. begins in the head, so that earlier attempts get no more grants;
+2. settles every position granted to earlier attempts, by filling the unwritten ones;
+3. reads the entries that they have written there;
+4. appends the other entries.
 
-After the second step no other attempt can write an entry of the delivery, so what the third
-one finds is all there is. Entries are compared by their content, data and tags: they may come in
-another order.
+After step 2 no other attempt can write an entry of the delivery, so step 3 finds all entries that
+are in the log. They are compared by data and tags, and may come in another order.
 
 Source: docs/design.md, "Deliveries".
 """
@@ -26,11 +24,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from zlog._append.append import Appender
-from zlog._append.content import digest, digest_of
 from zlog._append.delivery_records import DeliveryKey, DeliveryRecords
+from zlog._append.same_id import digest, digest_of
 from zlog._base.codes import FillCode
 from zlog._base.deadline import Deadline, Timeout
-from zlog._base.settings import Budget
 from zlog._native.new_entries import EntryColumn, entries_cut, entries_owned
 from zlog._read.read import READ_BYTES_MAX, Reader
 from zlog.entry import Entry, Gap, GapKind
@@ -42,7 +39,7 @@ if TYPE_CHECKING:
     from zlog._native.new_entries import NewEntry
 
 _UNKNOWN = (GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
-"""Where it can't be told what an attempt has written."""
+"""Gaps that may hide an entry of an earlier attempt."""
 
 _NUMBERS_BITS = 40  # numbers of appends of one attempt
 _WINDOW_POSITIONS = 4096
@@ -50,27 +47,18 @@ _WINDOW_BYTES = 8 << 20
 
 
 class Deliveries:
-    """Delivers to one log.
+    """Delivers to one log; the head keeps the ``records`` of its deliveries."""
 
-    Args:
-        reader: of the log.
-        budget: of the handle.
-        entry_bytes_max: of one entry.
-
-    Attributes:
-        records: what the head keeps of deliveries.
-    """
-
-    def __init__(self, reader: Reader, budget: Budget, entry_bytes_max: int) -> None:
+    def __init__(self, reader: Reader, entry_bytes_max: int) -> None:
         self.records = DeliveryRecords(reader.layout)
-        self._reader = reader
-        self._deadline = budget.deadline
-        self._entry_bytes_max = entry_bytes_max
+        self.reader = reader
+        self.entry_bytes_max = entry_bytes_max
+        self._deadline = reader.budget.deadline
 
     async def deliver(
         self, entries: Iterable[NewEntry | EntryColumn], key: DeliveryKey, timeout: Timeout
     ) -> int:
-        """Append what is not there yet; see :meth:`zlog.Log.deliver`."""
+        """Append the missing entries; see :meth:`zlog.Log.deliver`."""
         key.check()
         attempt = await self._begin(key, timeout)
         appended = 0
@@ -82,12 +70,10 @@ class Deliveries:
         return appended
 
     async def _begin(self, key: DeliveryKey, timeout: Timeout) -> _Attempt:
-        """Shut out the attempts before, and find what they have written."""
-        await self._reader.positions.check_appendable(self._deadline(timeout))
+        """Shut out the earlier attempts, and find the entries that they have written."""
+        await self.reader.positions.check_appendable(self._deadline(timeout))
         number, grants, incarnation = await self.records.begin(key, self._deadline(timeout))
-        attempt = _Attempt(
-            self._reader, self.records, key, incarnation, number, self._entry_bytes_max
-        )
+        attempt = _Attempt(self, key, incarnation, number)
         if grants:
             for window in await attempt.granted(self._deadline(timeout)):
                 await attempt.recover(window, self._deadline(timeout))
@@ -97,35 +83,29 @@ class Deliveries:
 class _Attempt:
     """One attempt at a delivery.
 
-    Life: begun → recovered, if others were before it → appending → finished; or, at any time,
-    superseded by a later one.
+    Life: begun → recovered, if there were earlier attempts → appending → finished. A later attempt
+    may supersede it at any time.
 
     Attributes:
         appender: appends entries of the delivery, at positions that the head has recorded.
     """
 
     def __init__(
-        self,
-        reader: Reader,
-        records: DeliveryRecords,
-        key: DeliveryKey,
-        incarnation: int,
-        number: int,
-        entry_bytes_max: int,
+        self, deliveries: Deliveries, key: DeliveryKey, incarnation: int, number: int
     ) -> None:
-        self._reader = reader
-        self._layout = layout = reader.layout
-        self._records = records
+        self._reader = deliveries.reader
+        self._layout = layout = deliveries.reader.layout
+        self._records = deliveries.records
         self._key = key
         self._incarnation = incarnation
         self._number = number
         self._writer = _writer_id(layout.address.log_id, key, incarnation)
         self._written: Counter[bytes] = Counter()
-        first = number << _NUMBERS_BITS
-        self.appender = Appender(layout, self, self._writer, entry_bytes_max, number=first)
+        first, bytes_max = number << _NUMBERS_BITS, deliveries.entry_bytes_max
+        self.appender = Appender(layout, self, self._writer, bytes_max, number=first)
 
     async def granted(self, deadline: Deadline) -> list[range]:
-        """Return the positions that the attempts before were granted, in windows."""
+        """Return the positions granted to earlier attempts, in windows."""
         grants = await self._records.granted(self._key, self._incarnation, deadline)
         return [
             range(first, min(first + _WINDOW_POSITIONS, grant.stop))
@@ -134,7 +114,7 @@ class _Attempt:
         ]
 
     async def recover(self, positions: Sequence[int], deadline: Deadline) -> None:
-        """Fill what is not written of some of these positions, and take note of what is."""
+        """Fill the unwritten ones of these positions, and record the written entries."""
         reader, layout = self._reader, self._layout
         while positions:
             bytes_max = min(READ_BYTES_MAX, _WINDOW_BYTES // layout.width_at(positions[0]))
@@ -143,7 +123,7 @@ class _Attempt:
                 positions, deadline, bytes_max=bytes_max, writers=writers
             )
             for position, slot in found.items():
-                # Without a sequencer, another writer may have been faster.
+                # Without a sequencer, another writer may have taken the position.
                 if isinstance(slot, Entry) and writers[position] == self._writer:
                     self._written[digest_of(slot.data, slot.tags)] += 1
                 elif isinstance(slot, Gap) and slot.kind in _UNKNOWN:
@@ -162,7 +142,7 @@ class _Attempt:
             positions = [p for p in positions if p in open_ or p not in found]
 
     def missing(self, entries: Sequence[NewEntry]) -> Sequence[NewEntry]:
-        """Return those of the entries that earlier attempts have not written."""
+        """Return the entries that earlier attempts have not written."""
         if not self._written:
             return entries
         return [entry for entry in entries if not self._take(digest(entry))]
@@ -176,7 +156,7 @@ class _Attempt:
         return count > 0
 
     def finish(self) -> None:
-        """Raise DeliveryDiffers if earlier attempts have written what was not among the entries."""
+        """Raise DeliveryDiffers if earlier attempts have written other entries."""
         surplus = self._written.total()
         if surplus:
             raise DeliveryDiffers(
@@ -185,7 +165,7 @@ class _Attempt:
             )
 
     async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:
-        """Return positions as :meth:`Positions.grant` does, once the head has written them down."""
+        """Grant positions as :meth:`Positions.grant` does, and record them in the head."""
         while True:
             view, first = await self._reader.positions.grant(count, deadline)
             asked = range(first, first + count)
@@ -193,7 +173,7 @@ class _Attempt:
                 granted = await self._records.grant(
                     self._key, self._incarnation, self._number, view, asked, deadline
                 )
-            except StoreUnavailable:  # so fills would fail as well, and use up the time in trying
+            except StoreUnavailable:  # fills would also fail, and use up the time
                 raise
             except ZlogError:
                 await self._give_back(view, asked, deadline)
@@ -203,10 +183,10 @@ class _Attempt:
             await self._layout.advance(view, deadline)
 
     async def _give_back(self, view: View, positions: range, deadline: Deadline) -> None:
-        """Fill positions that will not be written, so that no reader has to wait for them.
+        """Fill granted positions that will not be written, so that no reader waits for them.
 
-        Only while there is no later epoch: the head knows nothing of this grant, and
-        so others may be handed the same positions then. Without a sequencer none were handed out.
+        The head does not know this grant, so that a later epoch may grant the positions again, and
+        they must not be filled then. Without a sequencer there was no grant.
         """
         if not view.sequencer:
             return
@@ -218,10 +198,9 @@ class _Attempt:
 
 
 def _rounds(entries: Iterable[NewEntry | EntryColumn]) -> Iterator[Sequence[NewEntry]]:
-    """Cut entries, or columns of them, into what is appended in one go.
+    """Cut entries, or columns of entries, into lists for one append each.
 
-    Each is bytes of its own from here on: the caller may use one buffer for all. Columns stay what
-    they are.
+    Entries are copied, since the caller may use one buffer for all. Columns stay columns.
     """
     some: list[NewEntry] = []
     size = 0
@@ -230,7 +209,11 @@ def _rounds(entries: Iterable[NewEntry | EntryColumn]) -> Iterator[Sequence[NewE
             if some:
                 yield some
                 some, size = [], 0
-            yield from _parts(item)
+            start = 0
+            while start < len(item):
+                end = entries_cut(item, start, APPEND_ENTRIES_MAX, APPEND_BYTES_MAX)
+                yield item[start:end]
+                start = end
             continue
         entry = item if type(item) is bytes else entries_owned((item,))[0]
         if len(some) == APPEND_ENTRIES_MAX or (some and size + len(entry) > APPEND_BYTES_MAX):
@@ -242,16 +225,8 @@ def _rounds(entries: Iterable[NewEntry | EntryColumn]) -> Iterator[Sequence[NewE
         yield some
 
 
-def _parts(column: EntryColumn) -> Iterator[EntryColumn]:
-    start = 0
-    while start < len(column):
-        end = entries_cut(column, start, APPEND_ENTRIES_MAX, APPEND_BYTES_MAX)
-        yield column[start:end]
-        start = end
-
-
 def _each_once(grants: Iterable[range]) -> Iterator[range]:
-    """Return every position in one range only: a store may have written a grant down twice."""
+    """Return each position in one range only: a store may have recorded a grant twice."""
     reached = 0
     for grant in sorted(grants, key=lambda each: each.start):
         if grant.stop > reached:
@@ -260,10 +235,10 @@ def _each_once(grants: Iterable[range]) -> Iterator[range]:
 
 
 def _writer_id(log_id: int, key: DeliveryKey, incarnation: int) -> bytes:
-    """Return the writer's id of all attempts at a delivery; their numbers tell them apart.
+    """Return the writer's id of all attempts at a delivery, which differ in their append numbers.
 
-    A source that was forgotten and comes again has another incarnation, since its attempts are
-    counted from 1 again. Numbers go by their value, however they show themselves: ``True`` is 1.
+    A source that was forgotten and returns gets another incarnation, since its attempts are counted
+    from 1 again. Numbers are converted to int, so that ``True`` is 1.
     """
     batch, part = operator.index(key.batch), operator.index(key.part)
     text = f"{log_id} {key.source} {incarnation} {batch} {part}".encode()

@@ -1,4 +1,4 @@
-"""Calls on what a log's head object keeps of deliveries (cls_zlog/head/deliveries.cc)."""
+"""The deliveries that a log's head object keeps (cls_zlog/head/deliveries.cc)."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ _LIMITS = {
         "Deliver it in more parts.",
     ),
 }
-"""By the limit that a method would exceed: what happened, and what to do."""
+"""The message and the hint for each limit that a method may exceed."""
 
 
 class DeliveryKey(NamedTuple):
-    """Which delivery.
+    """Identifies a delivery.
 
     Attributes:
-        source: who delivers, by a name of its own.
-        batch: only ever grows.
-        part: those of a batch may be delivered at the same time.
+        source: name of the client that delivers.
+        batch: number that only grows.
+        part: number of a part of the batch. Parts may be delivered at the same time.
     """
 
     source: str
@@ -63,7 +63,7 @@ class DeliveryKey(NamedTuple):
     part: int
 
     def check(self) -> None:
-        """Raise TypeError or ValueError unless it can name a delivery."""
+        """Raise TypeError or ValueError unless it is valid."""
         check_source_name(self.source)
         _check_number("batch", self.batch, BATCH_MAX)
         _check_number("part", self.part, PART_MAX)
@@ -76,11 +76,11 @@ class DeliverySource(NamedTuple):
     """A source of deliveries as its log keeps it.
 
     Attributes:
-        name: the source's.
-        batch: the first one that it has not said to be done; see :meth:`zlog.Log.deliveries_done`.
+        name: of the source.
+        batch: the first batch that is not done; see :meth:`zlog.Log.deliveries_done`.
         parts: how many parts of this and later batches the log keeps.
-        created: when it first delivered, by its clock, UTC.
-        updated: when it last began to deliver or said what is done, by its clock, UTC.
+        created: when the source first delivered, by its clock, UTC.
+        updated: when it last began to deliver or reported batches done, by its clock, UTC.
     """
 
     name: str
@@ -95,26 +95,20 @@ class DeliveryRecords:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self._head = layout.head
-        self._address = layout.address
-        self._io = layout.io
+        self._log_id = layout.address.log_id
 
     async def begin(self, key: DeliveryKey, deadline: Deadline) -> messages.DeliveryBeginReply:
-        """Begin an attempt; those before it are granted nothing more."""
-        now = self._io.wall_clock_us()
-        request = messages.delivery_begin(self._address.log_id, *key, now)
+        """Begin an attempt. Earlier attempts get no more grants."""
+        now = self._layout.io.wall_clock_us()
+        request = messages.delivery_begin(self._log_id, *key, now)
         reply = await self._call("delivery_begin", request, deadline, Code.BATCH_DONE)
         if reply.code == Code.BATCH_DONE:
             raise self._being_forgotten(key) if reply.number == _BATCH_ALL else self._done(key)
         return messages.delivery_begin_reply(reply.payload)
 
     async def granted(self, key: DeliveryKey, incarnation: int, deadline: Deadline) -> list[range]:
-        """Return the positions that all attempts at a delivery were granted.
-
-        Raises:
-            DeliverySuperseded: the batch is done, or its source was forgotten.
-        """
-        request = messages.delivery_read(self._address.log_id, *key)
+        """Return all granted positions. Raises DeliverySuperseded if the batch is done."""
+        request = messages.delivery_read(self._log_id, *key)
         reply = await self._call("delivery_read", request, deadline, Code.NOT_FOUND)
         if reply.code == Code.NOT_FOUND:
             raise self._done(key)
@@ -132,16 +126,14 @@ class DeliveryRecords:
         positions: range,
         deadline: Deadline,
     ) -> int | None:
-        """Write down what an attempt was granted, before anything is written there.
+        """Record positions granted to an attempt, before any of them is written.
 
-        Returns the first position, which the head chooses where there is no sequencer; None: the
-        view is not the newest.
-
-        Raises:
-            DeliverySuperseded: another attempt has begun since, or the batch is done.
+        Returns the first position, which the head chooses if there is no sequencer; None if the
+        view is not the newest. Raises DeliverySuperseded if another attempt has begun since, or the
+        batch is done.
         """
         request = messages.delivery_grant(
-            self._address.log_id,
+            self._log_id,
             *key,
             incarnation,
             attempt,
@@ -166,24 +158,18 @@ class DeliveryRecords:
             return None
         return messages.delivery_grant_reply(reply.payload).first
 
-    async def done(self, source: str, before: int, deadline: Deadline) -> None:
-        """Forget batches that are done; see :meth:`zlog.Log.deliveries_done`."""
-        _check_number("batch", before, BATCH_MAX)
-        await self._forget(source, before, deadline)
+    async def done(self, source: str, before: int | None, deadline: Deadline) -> None:
+        """Refuse the batches below ``before`` from now on, and forget them a part at a time.
 
-    async def forget(self, source: str, deadline: Deadline) -> None:
-        """Forget a source; see :meth:`zlog.Log.forget_source`."""
-        await self._forget(source, _BATCH_ALL, deadline)
-
-    async def _forget(self, source: str, batch: int, deadline: Deadline) -> None:
-        """Refuse the batches below one from now on, and forget them a part at a time.
-
-        The first call that is not refused raises the batch, and so refuses the others from then on;
-        the last one removes a source that comes no more. Each names the incarnation of the source
-        that this one saw, and so does nothing to another one of its name, however late it comes.
+        None forgets the source. The first successful call raises the source's batch, and the last
+        one removes a source that is forgotten. Each call names the incarnation of the source, so
+        that a late call does not affect a new source of the same name.
         """
+        if before is not None:
+            _check_number("batch", before, BATCH_MAX)
+        batch = _BATCH_ALL if before is None else before
         check_source_name(source)
-        log_id, now = self._address.log_id, self._io.wall_clock_us()
+        log_id, now = self._log_id, self._layout.io.wall_clock_us()
         refusals = (Code.SUPERSEDED, Code.NOT_FOUND)
         incarnation, seen, more = 0, False, True
         while more:
@@ -192,18 +178,18 @@ class DeliveryRecords:
             if reply.code == Code.OK:
                 seen, more = True, messages.delivery_done_reply(reply.payload).more
                 continue
-            if seen:  # it was forgotten meanwhile
+            if seen:  # another client has forgotten it
                 return
             incarnation = reply.number
             seen = reply.code == Code.SUPERSEDED
 
     async def sources(self, deadline: Deadline) -> list[DeliverySource]:
-        """Return all sources, in the order of their names."""
+        """Return all sources, in name order."""
         found: list[DeliverySource] = []
         more = True
         while more:
             after = found[-1].name if found else ""
-            request = messages.delivery_list(self._address.log_id, after, _SOURCES_PER_READ)
+            request = messages.delivery_list(self._log_id, after, _SOURCES_PER_READ)
             reply = await self._call("delivery_list", request, deadline)
             more, page = messages.delivery_list_reply(reply.payload)
             for name, batch, parts, *times in page:
@@ -212,20 +198,22 @@ class DeliveryRecords:
         return found
 
     async def _call(self, method: str, request: bytes, deadline: Deadline, *refusals: int) -> Reply:
-        reply = await self._head.call(method, request, deadline, Code.LIMIT_REACHED, *refusals)
+        reply = await self._layout.head.call(
+            method, request, deadline, Code.LIMIT_REACHED, *refusals
+        )
         if reply.code == Code.LIMIT_REACHED:
             what, hint = _LIMITS[reply.number]
-            raise LimitReached(f"log {self._address.name!r} {what}", hint=hint)
+            raise LimitReached(f"log {self._layout.address.name!r} {what}", hint=hint)
         return reply
 
     def _done(self, key: DeliveryKey) -> DeliverySuperseded:
         return DeliverySuperseded(
-            f"log {self._address.name!r}: {key} is delivered: its batch is done",
+            f"log {self._layout.address.name!r}: {key} is delivered: its batch is done",
             hint="Go on with the next batch: the entries of this one are in the log.",
         )
 
     def _being_forgotten(self, key: DeliveryKey) -> DeliverySuperseded:
-        log, source = self._address.name, key.source
+        log, source = self._layout.address.name, key.source
         return DeliverySuperseded(
             f"log {log!r}: source {source!r} is being forgotten, or that was broken off amid it",
             hint=f"Have it forgotten to the end, and then deliver: `forget_source({source!r})`, or"

@@ -1,19 +1,19 @@
-"""Appends of an exclusive writer: it hands out the positions, and confirms them in their order.
+"""Appends of an exclusive writer, which assigns the positions itself and confirms them in order.
 
-Entries keep the order in which they are handed in. Those that wait leave together in a *round*,
-which has positions in a row; some rounds are under way at a time, and each is confirmed once all
-before it are. No sequencer is asked, and an append that is alone is one operation of the store.
+Entries keep the order in which they are submitted. Waiting entries leave together in a *round*,
+which has consecutive positions. Some rounds are under way at a time, and each is confirmed once all
+earlier rounds are. No sequencer is asked, and a lone append is one operation of the store.
 
-Where an object refuses a round, no further one leaves until those under way are back:
+If an object refuses a round, no further round leaves until those under way are back:
 
-- STALE_EPOCH: another client has changed the layout, and ended the stripe before the first position
-  that was not written. If the new view still names this writer, all from there on is sent
-  again, each entry to the position that it had: none changes places. Else the writer is fenced.
-- A full object: the writer starts a new stripe, in the same way.
-- Anything else, such as a time-out, is indefinite. All that was handed in fails, and a call raises
-  that before anything else is handed in: no entry comes behind one that is missing unless its
-  sender knows. Before the next append the writer brings in a view: what it sent before is in the
-  log by then, or never will be.
+- STALE_EPOCH: another client has changed the layout, and ended the stripe before the first
+  unwritten position. If the new view still names this writer, it sends all entries from there on
+  again, each to the position that it had. Otherwise it is fenced.
+- A full object: the writer starts a new stripe, and continues in the same way.
+- Any other answer, such as a time-out, is indefinite. All unconfirmed entries fail, and a call
+  raises that before it submits others: an entry after a missing one is never sent without its
+  sender's knowledge. Before the next append the writer brings in a new view. After that, an earlier
+  entry is in the log or never will be.
 
 Source: docs/design.md, "Exclusive writers".
 """
@@ -25,134 +25,121 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
 
-from zlog._append.compression import Compression
-from zlog._append.outcomes import again
-from zlog._append.place import end_in, keep
-from zlog._append.roll import fullness_of
-from zlog._append.rounds import ROUND_BYTES_MAX, ROUND_ENTRIES_MAX, Handed, Round, RoundPolicy
+from zlog._append.append import Appender
+from zlog._append.feedback import fullness_of
+from zlog._append.place import Taken, end_in, keep
+from zlog._append.room import Limits, Room
+from zlog._append.rounds import (
+    ROUND_BYTES_MAX,
+    ROUND_ENTRIES_MAX,
+    Pending,
+    Round,
+    RoundPolicy,
+    again,
+)
 from zlog._base.codes import TAG_NAMES_BYTES_MAX, Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply, deadline_of
 from zlog._base.pool_full import explain
 from zlog._base.refusals import from_code
-from zlog._layout.layout import Layout
 from zlog._native.mutex import Mutex
 from zlog._native.new_entries import entries_cut
 from zlog._native.writes import encode_writes
 from zlog._replica.repair import answers
 from zlog.errors import CorruptEntry, Fenced, StoreTimeout, ZlogError
-from zlog.view import ExclusiveWriter, View
+from zlog.view import View
 
 _STALE = (Code.STALE_EPOCH, -errno.ENOENT)
-"""What objects answer when there is a newer view: they were sealed, or replaced while empty."""
+"""Answers if there is a newer view: the object was sealed, or replaced while empty."""
 
 _ELSEWHERE = (*_STALE, Code.BEYOND_STRIPE)
-"""What they answer where nothing of a round is stored, nor ever will be by it."""
+"""Answers if no entry of a round is stored, and the round never stores one."""
 
 
 class Exclusive(ABC):
-    """The appends of one exclusive writer, without what differs between threads and asyncio.
+    """The appends of one exclusive writer: the part that threads and asyncio share.
 
-    Args:
-        layout: of the log.
-        writer: who.
-        view: that names it.
-        end: where the confirmed entries end in it.
-        timeout: budget of a round in seconds; None: no limit.
+    Each round has a budget of ``timeout`` seconds; None for no limit.
 
     Attributes:
         confirmed: positions below it are confirmed.
-        unconfirmed_bytes: data that was handed in and is not.
-        appended_bytes: data that this writer has confirmed.
-        fenced: why it is not the writer any more, once it has noticed.
+        fenced: why it is no longer the log's writer, once it has noticed.
+        room: what is left of the limits.
     """
 
     def __init__(
-        self,
-        layout: Layout,
-        writer: ExclusiveWriter,
-        view: View,
-        end: int,
-        timeout: float | None,
+        self, appender: Appender, taken: Taken, limits: Limits, timeout: float | None
     ) -> None:
-        self.layout = layout
-        self.writer = writer
-        self.confirmed = end
-        self.unconfirmed_bytes = 0
-        self.appended_bytes = 0
+        self.layout = layout = appender.layout
+        self.writer, self._view, self.confirmed = taken
+        self.room = Room(layout, limits)
+        self._appender = appender
         self._io = layout.io
-        self._id = bytes.fromhex(writer.id)
+        self._id = bytes.fromhex(self.writer.id)
         self._timeout = timeout
-        self._compression = Compression()
+        self._compression = appender.compression
         self._policy = RoundPolicy(layout.io.store)
-        self._mutex = Mutex()  # guards all of what follows
-        self._view = view
-        self._next = end
-        self._waiting: deque[Handed] = deque()
+        self._mutex = Mutex()  # guards all attributes below
+        self._next = self.confirmed
+        self._waiting: deque[Pending] = deque()
         self._waiting_entries = 0
-        self._rounds: deque[Round] = deque()  # in order, not confirmed
+        self._rounds: deque[Round] = deque()  # in order, unconfirmed
         self._starting = 0  # agents that have not taken a round yet
         self._under_way = 0  # rounds
         self._under_way_entries = 0
         self._stale = False
         self._full: int | None = None
-        self._error: ZlogError | None = None  # of a round: nothing leaves until all are back
-        self._broken = False  # nothing leaves until there is another view
+        self._error: ZlogError | None = None  # of a round; no round leaves until all are back
+        self._broken = False  # no round leaves until there is another view
         self.fenced: Fenced | None = None
-        self._untold: ZlogError | None = None
-        self._told: deque[tuple[Handed, ZlogError | None]] = deque()
-        self._telling = False
+        self._unraised: ZlogError | None = None  # of entries that no call waits for
+        self._ended: deque[tuple[Pending, ZlogError | None]] = deque()
+        self._resolving = False
 
     @abstractmethod
     def spawn(self) -> None:
-        """Have :meth:`run` run, beside the caller, for an agent that is counted as starting."""
+        """Start an agent that runs :meth:`run` concurrently; it is counted as starting already."""
 
     @abstractmethod
     def freed(self) -> None:
-        """Have those that wait for room look again: fewer bytes are unconfirmed."""
+        """Wake the calls that wait for room: fewer bytes are unconfirmed."""
 
     @property
     def idle(self) -> bool:
-        """Whether all that was handed in is confirmed, or has failed."""
+        """Whether all submitted entries are confirmed or have failed."""
         return not (self._waiting or self._rounds)
 
-    def hand_in(self, handed: Handed) -> bool:
-        """Put entries behind those that were handed in before.
+    def enqueue(self, pending: Pending) -> bool:
+        """Queue entries after those that were submitted before.
 
-        Returns whether the caller is to :meth:`run` them: none is under way.
-
-        Raises:
-            Fenced: the writer is not the log's any more.
-            ZlogError: entries before have failed, and no call has raised that yet.
+        Returns whether the caller must :meth:`run` them, since no round is under way. Raises
+        Fenced, and the error of earlier entries that no call has raised yet.
         """
         with self._mutex:
             if self.fenced is not None:
                 raise again(self.fenced)
-            self._raise_untold()
-            self._waiting.append(handed)
-            self._waiting_entries += len(handed.entries)
-            self.unconfirmed_bytes += handed.size
-            if self._starting or self._under_way:
-                alone = False
-            else:
-                alone = True
-                self._starting += 1
+            self._raise_failure()
+            self._waiting.append(pending)
+            self._waiting_entries += len(pending.entries)
+            self.room.unconfirmed_bytes += pending.size
+            alone = not (self._starting or self._under_way)
+            self._starting += alone
         if not alone:
             self.start()
         return alone
 
-    def raise_untold(self) -> None:
-        """Raise what entries have failed with, unless a call has raised it already."""
+    def raise_failure(self) -> None:
+        """Raise the error of failed entries, unless a call has raised it already."""
         with self._mutex:
-            self._raise_untold()
+            self._raise_failure()
 
-    def _raise_untold(self) -> None:
-        error, self._untold = self._untold, None
+    def _raise_failure(self) -> None:
+        error, self._unraised = self._unraised, None
         if error is not None:
             raise again(error)
 
     def start(self) -> None:
-        """Have rounds leave, if there is something to send and too few are under way."""
+        """Start rounds, if entries wait and more rounds may be under way."""
         with self._mutex:
             spawn = self._startable()
             self._starting += spawn
@@ -175,7 +162,7 @@ class Exclusive(ABC):
         return self._stale or self._full is not None or self._error is not None
 
     async def run(self) -> None:
-        """Send a round, and see to what follows from it."""
+        """Send a round, then resolve the entries that ended and start further rounds."""
         confirmed = self.confirmed
         taken: Round | None = None
         opened = False
@@ -194,7 +181,7 @@ class Exclusive(ABC):
             if self.confirmed > confirmed:
                 self.layout.head.announce()
         finally:
-            self._tell()
+            self._resolve()
             self.start()
 
     def _take(self) -> Round | None:
@@ -216,35 +203,41 @@ class Exclusive(ABC):
         made = Round(self._next)
         size = tags = 0
         while self._waiting and len(made.entries) < share and size < ROUND_BYTES_MAX:
-            handed = self._waiting[0]
-            tags += handed.tags_bytes
+            pending = self._waiting[0]
+            tags += pending.tags_bytes
             if made.entries and tags > TAG_NAMES_BYTES_MAX:
                 break
-            begin, whole = handed.taken, len(handed.entries)
+            begin, whole = pending.taken, len(pending.entries)
             left = ROUND_ENTRIES_MAX - len(made.entries)
-            end = entries_cut(handed.entries, begin, left, ROUND_BYTES_MAX - size)
+            end = entries_cut(pending.entries, begin, left, ROUND_BYTES_MAX - size)
             if end < whole and made.entries and whole <= ROUND_ENTRIES_MAX:
-                break  # rather leave together
+                break  # keep the list in one round
             if begin == 0:
-                handed.first = made.end
-            taken = handed.entries[begin:end]
+                pending.first = made.end
+            taken = pending.entries[begin:end]
             made.entries += taken
-            made.parts.append((handed, end - begin))
+            made.parts.append((pending, end - begin))
             size += sum(map(len, taken))
-            handed.taken = end
+            pending.taken = end
             if end == whole:
                 self._waiting.popleft()
         self._waiting_entries -= len(made.entries)
         return made
 
     async def _send(self, sent: Round) -> None:
-        view = self._view  # which does not change while a round is under way
+        view = self._view  # does not change while a round is under way
         replies: Sequence[Reply] = ()
         error: ZlogError | None = _interrupted()
         try:
             deadline = deadline_of(self._io, self._timeout)
             replies = await self._write(view, sent, deadline)
-            error = await self._error_of(view, sent, replies)
+            error = None
+            bad = [reply.code for reply in replies if reply.code not in (Code.OK, *_ELSEWHERE)]
+            if bad:
+                what = f"append to log {view.log!r}, positions {sent.first} to {sent.end - 1}"
+                error = from_code(bad[0], what)
+            if isinstance(error, StoreTimeout):
+                await explain(self._io, error)
         except ZlogError as failure:
             error = failure
         finally:
@@ -254,7 +247,7 @@ class Exclusive(ABC):
                 self._under_way_entries -= len(sent.entries)
                 self._judge(view, sent, replies, error)
                 recover = self._troubled and not self._under_way
-            if recover:  # also after Ctrl-C: what was handed in has failed then
+            if recover:  # also after Ctrl-C, which fails the submitted entries
                 await self._recover()
 
     async def _write(self, view: View, sent: Round, deadline: Deadline) -> Sequence[Reply]:
@@ -270,7 +263,7 @@ class Exclusive(ABC):
                 self._id,
                 stripe.spacing.packed,
                 sent.first,
-                sent.first,  # no other entry of this writer ever comes to a position
+                sent.first,  # unique: each entry of this writer has its own position
                 sent.entries,
                 0,
                 len(sent.entries),
@@ -288,19 +281,6 @@ class Exclusive(ABC):
             if len(taken) == len(requests):
                 return [*taken.values()]
 
-    async def _error_of(
-        self, view: View, sent: Round, replies: Sequence[Reply]
-    ) -> ZlogError | None:
-        """Return what a round fails with, if it is not just refused by its epoch."""
-        for reply in replies:
-            if reply.code not in (Code.OK, *_ELSEWHERE):
-                what = f"append to log {view.log!r}, positions {sent.first} to {sent.end - 1}"
-                error = from_code(reply.code, what)
-                if isinstance(error, StoreTimeout):
-                    await explain(self._io, error)
-                return error
-        return None
-
     def _judge(
         self, view: View, sent: Round, replies: Sequence[Reply], error: ZlogError | None
     ) -> None:
@@ -317,21 +297,26 @@ class Exclusive(ABC):
             self._confirm()
 
     def _confirm(self) -> None:
-        """Confirm the first rounds, as far as they are written."""
+        """Confirm the rounds before the first unwritten one."""
         while self._rounds and self._rounds[0].written:
             done = self._rounds.popleft()
             self.confirmed = done.end
-            for handed, count in done.parts:
-                handed.left -= count
-                if not handed.left:
-                    self._told.append((handed, None))
+            for pending, count in done.parts:
+                pending.left -= count
+                if not pending.left:
+                    self._ended.append((pending, None))
 
     async def _recover(self) -> None:
-        """Go on in another view, now that no round is under way; or have all fail."""
+        """Continue in another view, now that no round is under way; or fail all entries."""
         error = self._error
         if error is None:
             try:
-                view, end = await self._next_view(deadline_of(self._io, self._timeout))
+                deadline = deadline_of(self._io, self._timeout)
+                if self._full is not None and not self._stale:
+                    view = await keep(self.layout, self.writer, deadline, full=self._full)
+                else:
+                    view = await self.layout.advance(self._view, deadline)
+                view, end = await end_in(self.layout, self.writer, view, self.confirmed, deadline)
             except ZlogError as failure:
                 error = failure
         with self._mutex:
@@ -352,15 +337,8 @@ class Exclusive(ABC):
                 each.written = each.end <= end
             self._confirm()
 
-    async def _next_view(self, deadline: Deadline) -> tuple[View, int]:
-        if self._full is not None and not self._stale:
-            view = await keep(self.layout, self.writer, deadline, full=self._full)
-        else:
-            view = await self.layout.advance(self._view, deadline)
-        return await end_in(self.layout, self.writer, view, self.confirmed, deadline)
-
     async def _reopen(self) -> None:
-        """Bring in a view, after which nothing that this writer sent before is stored."""
+        """Bring in a view that keeps out all writes that this writer sent before."""
         deadline = deadline_of(self._io, self._timeout)
         try:
             view = await keep(self.layout, self.writer, deadline)
@@ -374,12 +352,12 @@ class Exclusive(ABC):
             self._broken = False
 
     def _fail(self, error: ZlogError) -> None:
-        """Have all fail that was handed in and is not confirmed."""
-        failed = [handed for each in self._rounds for handed, _ in each.parts]
+        """Fail all unconfirmed entries."""
+        failed = [pending for each in self._rounds for pending, _ in each.parts]
         failed += self._waiting
-        self._told += ((handed, error) for handed in dict.fromkeys(failed))
-        if not all(handed.awaited for handed in failed):
-            self._untold = error
+        self._ended += ((pending, error) for pending in dict.fromkeys(failed))
+        if not all(pending.awaited for pending in failed):
+            self._unraised = error
         self._rounds.clear()
         self._waiting.clear()
         self._waiting_entries = 0
@@ -387,29 +365,29 @@ class Exclusive(ABC):
         if isinstance(error, Fenced):
             self.fenced = error
 
-    def _tell(self) -> None:
-        """Tell what became of entries, in their order: one thread at a time does."""
+    def _resolve(self) -> None:
+        """Resolve the futures of ended entries, in order. Only one thread at a time does it."""
         while True:
             with self._mutex:
-                if self._telling or not self._told:
+                if self._resolving or not self._ended:
                     return
-                self._telling = True
-                told, self._told = self._told, deque()
-                for handed, error in told:
-                    self.unconfirmed_bytes -= handed.size
-                    self.appended_bytes += handed.size if error is None else 0
+                self._resolving = True
+                ended, self._ended = self._ended, deque()
+                for pending, error in ended:
+                    self.room.unconfirmed_bytes -= pending.size
+                    self.room.appended_bytes += pending.size if error is None else 0
             try:
-                for handed, error in told:
-                    if handed.outcome.done():  # its caller has given it up
+                for pending, error in ended:
+                    if pending.outcome.done():  # the caller has cancelled it
                         continue
                     if error is None:
-                        handed.outcome.set_result(handed.result)
+                        pending.outcome.set_result(pending.result)
                     else:
                         own = again(error)
-                        own.positions = (None,) * len(handed.entries)
-                        handed.outcome.set_exception(own)
+                        own.positions = (None,) * len(pending.entries)
+                        pending.outcome.set_exception(own)
             finally:
-                self._telling = False
+                self._resolving = False
             self.freed()
 
 

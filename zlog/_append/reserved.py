@@ -1,12 +1,12 @@
-"""Positions that are handed out now and written later.
+"""Positions that are granted now and written later.
 
-A sequencer's grant is good in its epoch only: a successor may hand out again what was not written.
-So a reservation raises the tail floor above its positions, as a checked tail does. From then on
-they are handed out to no one else, whatever becomes of the sequencer and the layout, and lie in the
-stripe in which they were granted. The object decides who is first there, writer or filler.
+A sequencer's grant is valid in its epoch only: its successor may grant unwritten positions again.
+So a reservation raises the tail floor above its positions, as a checked tail does. From then on no
+change of sequencer or layout grants them to another client, and they stay in the stripe in which
+they were granted. The object decides whether the writer or a filler is first.
 
-A write carries an append id that says what is written where, not by which handle. So it may be
-repeated, in another process too.
+The append id of such a write is made from its position and content, not from the handle, so that
+any process can repeat it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zlog._append.append import Appender
-from zlog._append.content import digest
-from zlog._append.roll import RollWatch
+from zlog._append.same_id import digest
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.pool_full import explain
@@ -23,7 +22,7 @@ from zlog._base.refusals import refused_call
 from zlog._layout.object_calls import change_positions
 from zlog._native.new_entries import entries_owned, with_tags
 from zlog._native.writes import encode_write
-from zlog._positions.positions import refusal
+from zlog._positions.positions import check_takes_appends
 from zlog._read.items import no_entry
 from zlog._read.read import Reader
 from zlog.entry import Entry
@@ -36,32 +35,26 @@ if TYPE_CHECKING:
 
 
 class Reserved:
-    """Reserves positions of one log, and writes at them.
-
-    Args:
-        reader: of the log; tells what stands at positions that are taken.
-        appender: knows how large an entry may be, and how it is compressed.
-    """
+    """Reserves positions of one log, and writes at them."""
 
     def __init__(self, reader: Reader, appender: Appender) -> None:
         self._reader = reader
         self._appender = appender
-        self._rolls = RollWatch(reader.layout)
 
     async def reserve(self, count: int, deadline: Deadline) -> range:
-        """Return ``count`` positions, which are not handed out again."""
+        """Return ``count`` positions, which are not granted again."""
         if not hasattr(count, "__index__"):
             raise TypeError(f"a number of positions is an int, not {count!r}")
         if not 1 <= count <= GRANT_COUNT_MAX:
             raise ValueError(
                 f"1 to {GRANT_COUNT_MAX} positions can be reserved at once, not {count}"
             )
-        if self._rolls.alert:
-            await self._rolls.act(deadline)
+        if self._appender.rolls.alert:
+            await self._appender.rolls.act(deadline)
         return await self._reader.positions.reserve(count, deadline)
 
     async def write(self, position: int, data: NewEntry, deadline: Deadline) -> None:
-        """Write an entry at a position, or find that this very entry is there."""
+        """Write an entry at a position, unless this entry is there already."""
         layout = self._reader.layout
         layout.macs.check_key()
         self._appender.check([data])
@@ -75,8 +68,7 @@ class Reserved:
 
         def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
             nonlocal sent_in, sent
-            if (refused := refusal(view)) is not None:
-                raise refused
+            check_takes_appends(view)
             sent_in, sent = view, compression.of(view)
             head = (view.epoch, now, writer, ref.spacing.packed)
             return encode_write(*head, group, [0], [entry], sent, layout.macs.key)
@@ -96,12 +88,12 @@ class Reserved:
                 await self.write(position, data, deadline)
                 return
         if not any(reply.code == Code.OK for _, reply in replies):
-            # The writer's id is made of the content: what is alike and has the same is this write.
+            # The writer's id is made from the content: an equal entry with this id is this write.
             alike = any(reply.code == Code.ALIKE for _, reply in replies)
             await self._refuse(position, deadline, entry if alike else None)
         view = layout.view
         if position >= view.live_stripe.start:
-            self._rolls.note(view, [reply for _, reply in replies], position + 1)
+            self._appender.rolls.note(view, [reply for _, reply in replies], position + 1)
 
     async def _refuse(self, position: int, deadline: Deadline, own: NewEntry | None) -> None:
         log = self._reader.layout.view.log

@@ -1,12 +1,11 @@
-"""How much an exclusive writer may have on its way, and how much its log may hold."""
+"""Limits of an exclusive writer: for unconfirmed data, and for all data of its log."""
 
 from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
 
-from zlog._append.exclusive import Exclusive
-from zlog._append.outcomes import not_sent
+from zlog._append.rounds import not_sent
 from zlog._base.deadline import Deadline
 from zlog._layout.layout import Layout
 from zlog._positions.stat import data_bytes, object_stats
@@ -16,11 +15,7 @@ from zlog.view import OPEN_END
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a writer may have under way and its log may hold; :meth:`zlog.Log.writer` says it.
-
-    Raises:
-        ValueError: one of them is invalid.
-    """
+    """The limits of a writer; see :meth:`zlog.Log.writer`. Raises ValueError for an invalid one."""
 
     window_bytes: int
     capacity: int | None
@@ -35,93 +30,91 @@ class Limits:
 
 
 RECOUNT_SECONDS = 1.0
-"""How often a writer that waits at its capacity counts what the log holds."""
+"""Interval at which a writer at its capacity counts the log's data again."""
 
 _TRIM = "Trim what is not needed any more (`writer.trim(position)`)."
 
 
 class Room:
-    """What one writer has left of its limits.
+    """The room that one writer has within its limits.
 
     Attributes:
-        window_bytes: data that may be submitted and not confirmed.
-        capacity: data that the log may hold, what is not confirmed included; None: any.
+        unconfirmed_bytes: data that was submitted and is not confirmed.
+        appended_bytes: data that this writer has confirmed.
+        window_bytes: limit of the unconfirmed data.
+        capacity: limit of the log's data, including unconfirmed data; None for no limit.
     """
 
-    def __init__(self, appends: Exclusive, limits: Limits) -> None:
-        self._appends = appends
+    def __init__(self, layout: Layout, limits: Limits) -> None:
+        self._layout = layout
+        self.unconfirmed_bytes = 0
+        self.appended_bytes = 0
         self.window_bytes = limits.window_bytes
         self.capacity = limits.capacity
         self._raises = limits.when_full == "raise"
-        self._held = 0  # by the log, when it was last counted
-        self._counted_at = 0  # what the writer had appended then
+        self._held = 0  # by the log, at the last count
+        self._counted_at = 0  # the bytes that the writer had appended by then
         self._recount_at = 0.0
 
     async def count(self, deadline: Deadline) -> None:
-        """Count what the log holds, if that matters: its objects tell."""
+        """Count the log's data, as its objects report it, if there is a capacity."""
         if self.capacity is None:
             return
-        layout = self._appends.layout
-        # Counted before the objects are asked: what comes meanwhile counts twice, and not never.
-        counted_at = self._appends.appended_bytes
-        self._held = await held_bytes(layout, deadline)
+        # Before the objects are asked, so that a concurrent append counts twice, not never.
+        counted_at = self.appended_bytes
+        self._held = await held_bytes(self._layout, deadline)
         self._counted_at = counted_at
 
     def has(self, size: int) -> bool:
-        """Whether so many bytes may be handed in now.
-
-        Raises:
-            LimitReached: the log will never hold as many.
-        """
+        """Whether this many bytes may be submitted now. Raises LimitReached if they never may."""
         if self.capacity is not None and size > self.capacity:
             raise LimitReached(
                 f"{size} bytes are more than the capacity of the log, {self.capacity}",
                 hint="Append less at once, or give the writer a larger `capacity`.",
             )
-        unconfirmed = self._appends.unconfirmed_bytes
+        unconfirmed = self.unconfirmed_bytes
         if unconfirmed and unconfirmed + size > self.window_bytes:
             return False
         return not self.at_capacity(size)
 
     def at_capacity(self, size: int) -> bool:
-        """Whether the log has no room for so many bytes until something is trimmed."""
+        """Whether the log has no room for this many bytes until a trim."""
         if self.capacity is None:
             return False
-        return self.held + self._appends.unconfirmed_bytes + size > self.capacity
+        return self.held + self.unconfirmed_bytes + size > self.capacity
 
     @property
     def held(self) -> int:
-        """Bytes of data that the log holds, as far as this writer knows."""
-        return self._held + self._appends.appended_bytes - self._counted_at
+        """Bytes of data in the log, as far as this writer knows."""
+        return self._held + self.appended_bytes - self._counted_at
 
     async def recount(self, size: int, deadline: Deadline) -> None:
-        """Count what the log holds if there is no room, since other clients may have trimmed it.
+        """If there is no room, count the log's data again: other clients may have trimmed it.
 
-        Raises:
-            LimitReached: there is no room, and the writer is not to wait for a trim.
+        Raises LimitReached if there is still no room, and the writer does not wait for a trim.
         """
         if self.at_capacity(size):
-            now = self._appends.layout.io.monotonic()
-            if self._raises or now >= self._recount_at:  # one count serves all that wait
+            now = self._layout.io.monotonic()
+            if self._raises or now >= self._recount_at:  # one count serves all waiting calls
                 self._recount_at = now + RECOUNT_SECONDS
-                with contextlib.suppress(StoreTimeout):  # the last count has to do
+                with contextlib.suppress(StoreTimeout):  # use the last count
                     await self.count(deadline)
             if self._raises and self.at_capacity(size):
                 raise LimitReached(self._shortage(size), hint=_TRIM)
 
     def not_sent(self, size: int) -> StoreTimeout:
-        """Return the error of an append that waited for room until its time was up."""
+        """Return the error of an append whose time was up before there was room."""
         if self.at_capacity(size):
             return not_sent(self._shortage(size), _TRIM)
         return not_sent(
-            f"{self._appends.unconfirmed_bytes} bytes of the entries before it are not confirmed,"
+            f"{self.unconfirmed_bytes} bytes of the entries before it are not confirmed,"
             f" and the writer's `window_bytes` is {self.window_bytes}"
         )
 
     def _shortage(self, size: int) -> str:
-        held = self.held + self._appends.unconfirmed_bytes
+        held = self.held + self.unconfirmed_bytes
         return (
-            f"log {self._appends.layout.view.log!r} holds {held} bytes, those not confirmed"
+            f"log {self._layout.view.log!r} holds {held} bytes, those not confirmed"
             f" included, and its writer's capacity is {self.capacity}: {size} more do not fit"
         )
 

@@ -1,127 +1,106 @@
-"""Rounds of appends: how large they are, how many are under way at a time, and what is in them."""
+"""Rounds of appends: their sizes, their contents, and what became of their entries."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from zlog._native.new_entries import tags_bytes
+from zlog.errors import StoreTimeout, ZlogError
 from zlog.store import Store
 
 if TYPE_CHECKING:
     from zlog._native.new_entries import NewEntry
 
+E = TypeVar("E", bound=BaseException)
+
 ROUND_ENTRIES_MAX = 4096
 ROUND_BYTES_MAX = 4 << 20
 
 _ROUNDS_MAX = 2
-"""Rounds under way at the same time: one with the store, one on its way. Where the store is this
-machine's disk, one of few entries is with it at a time: it would sync once for each."""
+"""Rounds under way at the same time: one in the store, one on its way. If the store is this
+machine's disk, only one round of few entries is under way, since the disk syncs once per round."""
 
 _ROUND_ENTRIES_SPLIT = 512
-"""Entries that leave in one round at the most: a sync of the store costs more than what could be
-done meanwhile. Of more, each round takes its share, so that the store works on one while the tasks
-of another are woken and append again."""
+"""Up to this many entries leave in one round, since a sync of the store costs more than the work
+that could overlap with it. More entries are split evenly, so that the store works on one round
+while the tasks of the other are woken and append again."""
 
 
 class RoundPolicy:
-    """Decides for the appends of one handle.
-
-    Args:
-        store: where they go.
-    """
+    """Decides how large rounds are, by the number of entries that wait or are under way."""
 
     def __init__(self, store: Store) -> None:
         self._on_disk = bool(store.identity and not store.pool)
 
     def rounds_max(self, entries: int) -> int:
-        """Return how many rounds may be under way.
-
-        Args:
-            entries: that wait or are under way.
-        """
+        """Return how many rounds may be under way."""
         return 1 if self._on_disk and entries <= _ROUND_ENTRIES_SPLIT else _ROUNDS_MAX
 
     def share(self, entries: int) -> int:
-        """Return how many entries the next round takes; ``entries`` as in :meth:`rounds_max`."""
+        """Return how many entries the next round takes."""
         return min(max(-(-entries // _ROUNDS_MAX), _ROUND_ENTRIES_SPLIT), ROUND_ENTRIES_MAX)
 
 
-class Outcome(Protocol):
-    """A future, of either kind."""
+class _Outcome(Protocol):
+    """A future of threads or of asyncio. The result is a position, or positions."""
 
-    def done(self) -> bool:
-        """Whether it has a result already, or was cancelled."""
-        ...
-
-    def set_result(self, result: Any, /) -> None:
-        """Tell the position, or the positions."""
-        ...
-
-    def set_exception(self, error: BaseException, /) -> None:
-        """Tell what went wrong."""
-        ...
+    def done(self) -> bool: ...
+    def set_result(self, result: Any, /) -> None: ...
+    def set_exception(self, error: BaseException, /) -> None: ...
 
 
-class Handed:
-    """Entries that were handed in together, and are confirmed together.
+@dataclass(slots=True, eq=False)
+class Pending:
+    """Entries that were submitted together to an exclusive writer, and are confirmed together.
 
     Attributes:
         entries: at least one.
-        outcome: gets :attr:`result`, once all are confirmed.
-        size: their data in bytes.
-        tags_bytes: what their tags take in a write, at most.
-        awaited: whether the call that handed them in waits for them, and raises what goes wrong.
-        many: whether their sender handed in a list, and is told all positions.
+        outcome: gets :attr:`result` once all are confirmed.
+        awaited: whether the submitting call waits for them and raises their error.
+        many: whether the result is a range.
+        size: of their data in bytes.
+        tags_bytes: of their tags in a write, at most.
+        first: position of the first one, once it is in a round.
         taken: how many of them are in rounds.
         left: how many are not confirmed yet.
     """
 
-    __slots__ = (
-        "awaited",
-        "entries",
-        "first",
-        "left",
-        "many",
-        "outcome",
-        "size",
-        "tags_bytes",
-        "taken",
-    )
+    entries: Sequence[NewEntry]
+    outcome: _Outcome
+    awaited: bool
+    many: bool
+    size: int = field(init=False)
+    tags_bytes: int = field(init=False)
+    first: int = field(init=False, default=0)
+    taken: int = field(init=False, default=0)
+    left: int = field(init=False)
 
-    def __init__(
-        self, entries: Sequence[NewEntry], outcome: Outcome, *, awaited: bool, many: bool
-    ) -> None:
-        self.awaited = awaited
-        self.many = many
-        self.entries = entries
-        self.outcome = outcome
-        self.size = sum(map(len, entries))
-        self.tags_bytes = tags_bytes(entries)
-        self.taken = 0
-        self.left = len(entries)
-        self.first = 0
+    def __post_init__(self) -> None:
+        self.size = sum(map(len, self.entries))
+        self.tags_bytes = tags_bytes(self.entries)
+        self.left = len(self.entries)
 
     @property
     def result(self) -> int | range:
-        """The position of the entry, or those of the list, which follow each other."""
+        """The position of the entry, or the consecutive positions of the list."""
         return range(self.first, self.first + len(self.entries)) if self.many else self.first
 
 
+@dataclass(slots=True, eq=False)
 class Round:
-    """Entries at positions in a row that travel together.
+    """Entries of an exclusive writer that are sent together, at consecutive positions.
 
-    Life: waiting → under way → written, or waiting again when an object refused it.
+    Life: waiting → under way → written; or waiting again if an object refused it.
     """
 
-    __slots__ = ("entries", "first", "parts", "under_way", "written")
-
-    def __init__(self, first: int) -> None:
-        self.first = first
-        self.entries: list[NewEntry] = []
-        self.parts: list[tuple[Handed, int]] = []
-        self.under_way = False
-        self.written = False
+    first: int
+    entries: list[NewEntry] = field(default_factory=list)
+    parts: list[tuple[Pending, int]] = field(default_factory=list)
+    under_way: bool = False
+    written: bool = False
 
     @property
     def end(self) -> int:
@@ -129,16 +108,70 @@ class Round:
         return self.first + len(self.entries)
 
     def split(self, position: int) -> Round:
-        """Take off what lies below a position, and return it."""
+        """Move the entries below a position to a new round, and return it."""
         head = Round(self.first)
         count = position - self.first
         head.entries, self.entries = self.entries[:count], self.entries[count:]
         parts, self.parts, self.first = self.parts, [], position
-        for handed, length in parts:
+        for pending, length in parts:
             within = min(count, length)
             count -= within
             if within:
-                head.parts.append((handed, within))
+                head.parts.append((pending, within))
             if length > within:
-                self.parts.append((handed, length - within))
+                self.parts.append((pending, length - within))
         return head
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A round that failed, perhaps after some of its entries were acknowledged.
+
+    Attributes:
+        error: why.
+        positions: of each entry; None if it was not acknowledged.
+    """
+
+    error: BaseException
+    positions: Sequence[int | None]
+
+    def outcomes(self) -> list[int | BaseException]:
+        """Return the position or the error of each append of the round."""
+        if len(self.positions) == 1:
+            return [self.error_of_all()]
+        return [again(self.error) if each is None else each for each in self.positions]
+
+    def error_of_all(self, before: Sequence[int] = (), not_sent: int = 0) -> BaseException:
+        """Return the error of a whole append, with positions ``before`` and entries not sent."""
+        if isinstance(self.error, ZlogError):
+            self.error.positions = (*before, *self.positions, *[None] * not_sent)
+        return self.error
+
+
+def not_sent(
+    why: str = "those before it were not acknowledged",
+    remedy: str = "The store is slow or unreachable (`zlog doctor`).",
+) -> StoreTimeout:
+    """Return the error of an append whose time was up before it was sent."""
+    error = StoreTimeout(f"the entry was not sent in time: {why}")
+    error.hint = f"It is not in the log. {remedy}"
+    error.positions = (None,)
+    return error
+
+
+def not_confirmed() -> StoreTimeout:
+    """Return the error of a call whose time was up before entries were confirmed."""
+    return StoreTimeout(
+        "the time was up before all that was handed in was confirmed",
+        hint="It is on its way, and may be in the log. The store is slow or unreachable"
+        " (`zlog doctor`).",
+    )
+
+
+def again(error: E) -> E:
+    """Return a copy of a shared error for one more append, without positions."""
+    own = copy.copy(error)
+    own.__cause__ = error
+    if isinstance(own, ZlogError):
+        own.positions = (None,)
+    return own

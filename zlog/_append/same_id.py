@@ -1,13 +1,14 @@
-"""Whether what is at a position is this very append, where the class can't tell.
+"""Compares entries by content, and stored entries with the appends that may have written them.
 
-The class decompresses nothing. So where an entry of the same id, length and checksum is stored in a
-block, and was not sent in that same block, it answers ALIKE and the writer compares: readers learn
-the ids of appends, and a hostile one may have stored other data under this one's.
+The class does not decompress. If an entry of the same id, length and checksum is stored in a block,
+and was not sent in that same block, the class answers ALIKE and the writer compares: readers learn
+the ids of appends, and a hostile reader may have stored other data under this id.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +18,7 @@ from zlog._base.io import Call
 from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
 from zlog._native import messages
+from zlog._native.new_entries import Tagged
 from zlog._native.replies import FORGED, decode_read
 from zlog.view import ObjectRef, View
 
@@ -27,7 +29,7 @@ _BYTES_MAX = 4 << 20
 
 
 class AppendId(NamedTuple):
-    """An append's identity, and its data and tags."""
+    """An append's identity, and its entry."""
 
     writer: bytes
     number: int
@@ -37,18 +39,10 @@ class AppendId(NamedTuple):
 async def compare(
     layout: Layout, ref: ObjectRef, wanted: Mapping[int, AppendId], deadline: Deadline
 ) -> dict[int, bool | None]:
-    """Return of each position of one object that holds an entry whether it is the wanted one.
+    """Return, for the positions of an object that hold an entry, whether it is the wanted one.
 
-    None: that can't be told, since it is damaged or of a later version.
-
-    Args:
-        layout: of the log.
-        ref: the object.
-        wanted: what may be there, by position.
-        deadline: budget.
-
-    Raises:
-        ZlogError: the store's own error, when the object can't be read.
+    None means that this is unknown, since the entry is damaged or of a newer version. Raises
+    ZlogError if the object can't be read.
     """
     found: dict[int, bool | None] = {}
     rest = sorted(wanted)
@@ -64,17 +58,38 @@ async def compare(
 
         _, (reply,) = await layout.guarded(calls, deadline)
         if reply.code == -errno.ENOENT:
-            break  # it was removed meanwhile, as the next write tells
+            break  # the object was removed; the next write finds out
         if reply.code != Code.OK:
             raise refused_call(reply.code, "read", ref.name)
-        told = decode_read(reply.payload, asked, layout.macs.key)
-        for i, position in enumerate(asked[: told.count]):
-            if told.state(i) == State.WRITTEN:
-                own = AppendId(told.writer(i), told.number(i), told.entry(i))
+        stored = decode_read(reply.payload, asked, layout.macs.key)
+        for i, position in enumerate(asked[: stored.count]):
+            if stored.state(i) == State.WRITTEN:
+                own = AppendId(stored.writer(i), stored.number(i), stored.entry(i))
                 found[position] = own == wanted[position]
-            elif told.state(i) == FORGED:  # whose MAC is not the one that was sent
+            elif stored.state(i) == FORGED:  # its MAC differs from the MAC that was sent
                 found[position] = False
-            elif told.state(i) in (State.LOST, State.UNREADABLE):
+            elif stored.state(i) in (State.LOST, State.UNREADABLE):
                 found[position] = None
-        rest = rest[told.count :]
+        rest = rest[stored.count :]
     return found
+
+
+def digest(entry: NewEntry, person: bytes = b"", prefix: bytes = b"") -> bytes:
+    """Return 16 bytes that identify an entry's content; ``person`` as :func:`hashlib.blake2b`."""
+    if isinstance(entry, Tagged):
+        return digest_of(entry.data, entry.tags, person, prefix)
+    return digest_of(entry, (), person, prefix)
+
+
+def digest_of(
+    data: bytes, tags: tuple[str, ...], person: bytes = b"", prefix: bytes = b""
+) -> bytes:
+    """Return the digest of data and tags. The order of tags does not matter."""
+    salt = b""
+    if tags:
+        names = sorted(tag.encode() for tag in set(tags))
+        listed = b"".join(bytes((len(name) & 0xFF,)) + name for name in names)
+        salt = hashlib.blake2b(listed, digest_size=16, person=b"zlog tags").digest()
+    found = hashlib.blake2b(prefix, digest_size=16, person=person, salt=salt)
+    found.update(data)
+    return found.digest()

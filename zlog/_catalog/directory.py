@@ -1,8 +1,8 @@
-"""The store's directory: lists of its logs, in shards, and who offers to be a sequencer.
+"""The store's directory: lists of its logs, in shards, and the announced sequencer.
 
-A list is spread over objects by a hash of the names, so that none of them has more keys than Ceph
-takes, and many clients make logs at once. Each object is one with the class's ``directory_*``
-methods (docs/formats/directory.md).
+A list is spread over objects by a hash of the names, so that no object has too many keys for Ceph,
+and many clients can create logs at once. The objects have the class's ``directory_*`` methods
+(docs/formats/directory.md).
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _NAMES_PER_READ = 1024
 _CALLS_AT_ONCE = 64
 
 _CHARACTERS = "-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
-"""Those that names consist of, ascending."""
+"""The characters of names, ascending."""
 
 _FIRST = 2
-"""No name begins with one of those before this one."""
+"""No name begins with a character before this one."""
 
 _HINT_ID = 0
-"""What stands for the log's id in a list that is only a hint: the name alone counts."""
+"""The log id in lists that are only hints, which use the name alone."""
 
 
 class Page(NamedTuple):
     """Some names of a list.
 
     Attributes:
-        names: all that the list has up to ``end``, in order.
-        end: where the next page goes on; empty: this was the last one.
+        names: all names up to ``end``, in order.
+        end: where the next page continues; empty after the last page.
     """
 
     names: list[str]
@@ -45,32 +45,26 @@ class Page(NamedTuple):
 
 
 class NameList:
-    """One list of names.
+    """One list of names. ``older`` are further objects that may have some of its names."""
 
-    Args:
-        io: the world.
-        kind: which list.
-        beside: further objects that may have some of its names.
-    """
-
-    def __init__(self, io: Io, kind: str, *beside: str) -> None:
+    def __init__(self, io: Io, kind: str, *older: str) -> None:
         self._io = io
         self._kind = kind
-        self._beside = beside
+        self._older = older
 
     def objects_of(self, log: str) -> list[str]:
-        """Return the objects that may have a name; new ones are entered in the first."""
-        return [directory_shard(self._kind, log), *self._beside]
+        """Return the objects that may have a name. New names are added to the first."""
+        return [directory_shard(self._kind, log), *self._older]
 
     @property
     def objects(self) -> list[str]:
         """All of its objects."""
-        return [*directory_shards(self._kind), *self._beside]
+        return [*directory_shards(self._kind), *self._older]
 
     async def page(
         self, after: str, deadline: Deadline, *, per_shard: int = _NAMES_PER_READ
     ) -> Page:
-        """Return names above ``after``: of no shard more than ``per_shard``."""
+        """Return names above ``after``, at most ``per_shard`` of each shard."""
         request = messages.directory_list(after, per_shard)
         calls = [Call(name, "directory_list", request) for name in self.objects]
         found, ends = set[str](), list[str]()
@@ -95,11 +89,11 @@ class NameList:
             after = page.end
 
     async def names(self, deadline: Deadline) -> list[str]:
-        """Return every name that was entered, in order."""
+        """Return all names, in order."""
         return [name async for page in self.pages(deadline) for name in page]
 
     async def has(self, log: str, deadline: Deadline) -> bool:
-        """Whether a name was entered."""
+        """Whether the list has a name."""
         request = messages.directory_list(_just_below(log), 1)
         calls = [Call(name, "directory_list", request) for name in self.objects_of(log)]
         return any(
@@ -109,13 +103,13 @@ class NameList:
         )
 
     async def add(self, log: str, deadline: Deadline, log_id: int = _HINT_ID) -> None:
-        """Enter a log."""
+        """Add a log."""
         await self.add_all([log], deadline, log_id)
 
     async def add_all(
         self, logs: Iterable[str], deadline: Deadline, log_id: int = _HINT_ID
     ) -> None:
-        """Enter logs."""
+        """Add logs."""
         calls = [
             Call(self.objects_of(log)[0], "directory_add", messages.directory_add(log, log_id))
             for log in logs
@@ -125,7 +119,7 @@ class NameList:
     async def remove_all(
         self, logs: Iterable[str], deadline: Deadline, log_id: int = _HINT_ID
     ) -> None:
-        """Strike logs off, unless their names are those of other ids by now."""
+        """Remove logs, unless their names now belong to other ids."""
         calls = [
             Call(name, "directory_remove", messages.directory_remove(log, log_id))
             for log in logs
@@ -134,7 +128,7 @@ class NameList:
         await self._execute(calls, deadline)
 
     async def _execute(self, calls: list[Call], deadline: Deadline) -> list[Reply]:
-        """Run calls; what one answers other than OK and ENOENT is raised."""
+        """Run calls. Raises if one answers a code other than OK and ENOENT."""
         replies: list[Reply] = []
         for start in range(0, len(calls), _CALLS_AT_ONCE):
             some = calls[start : start + _CALLS_AT_ONCE]
@@ -147,21 +141,21 @@ class NameList:
 
 
 def _just_below(name: str) -> str:
-    """Return the name, or the beginning of one, that no other lies between and ``name``."""
+    """Return the greatest name, or beginning of a name, below ``name``."""
     characters = _CHARACTERS[0 if len(name) > 1 else _FIRST :]
     before = characters[: characters.index(name[-1])][-1:]
     return (name[:-1] + before).ljust(NAME_BYTES_MAX, characters[-1]) if before else name[:-1]
 
 
 class Directory:
-    """The lists of the store's logs, and who offers to be a sequencer.
+    """The lists of the store's logs, and the announced sequencer.
 
     Attributes:
-        logs: the names of all logs. The directory has a name for no longer than there is a head: it
-            is entered after the head was made, and struck off before the head is removed.
-        used: names of logs that clients have open at the leading sequencer: what the next leader
-            takes over. A hint.
-        retained: names of logs that have a retention set. A hint.
+        logs: the names of all logs. A name is added after the log's head was created, and removed
+            before the head is.
+        used: a hint: logs that clients have open at the leading sequencer. The next leader takes
+            them over.
+        retained: a hint: logs with a retention.
     """
 
     def __init__(self, io: Io) -> None:
@@ -176,15 +170,15 @@ class Directory:
         return [*self.logs.objects, *self.used.objects, *self.retained.objects]
 
     async def announce(self, address: str, deadline: Deadline) -> None:
-        """Offer the sequencer at ``address`` to clients whose log has none."""
+        """Announce the sequencer at ``address`` to clients of logs without one."""
         await self._call("sequencer_announce", messages.sequencer_announce(address), deadline)
 
     async def withdraw(self, address: str, deadline: Deadline) -> None:
-        """Take the offer back, if it is still this one."""
+        """Withdraw the announcement, if it is still this one."""
         await self._call("sequencer_withdraw", messages.sequencer_withdraw(address), deadline)
 
     async def sequencer(self, deadline: Deadline) -> str:
-        """Return the address that is on offer; empty when there is none."""
+        """Return the announced address; empty if there is none."""
         reply = await self._call("sequencer_find", messages.sequencer_find(), deadline)
         if reply.code == -errno.ENOENT:
             return ""

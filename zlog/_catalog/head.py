@@ -20,14 +20,14 @@ _STRIPES_PER_READ = 1024
 
 
 class HeadState(NamedTuple):
-    """What one read of the head object tells.
+    """The state of a head object.
 
     Attributes:
-        counter: the last epoch that was handed out.
-        tail_floor: no epoch above the newest view's may start its tail below it.
+        counter: the last epoch that was taken.
+        tail_floor: the tail of a new epoch must not start below it.
         trim_point: positions below it are trimmed.
-        log_id: tells this log from others that had its name.
-        view: the newest view; None when the log's creation was never finished.
+        log_id: differs from that of earlier logs with this name.
+        view: the newest view; None if the creation of the log was never finished.
     """
 
     counter: int
@@ -38,7 +38,7 @@ class HeadState(NamedTuple):
 
 
 async def execute_one(io: Io, call: Call, deadline: Deadline, *refusals: int) -> Reply:
-    """Run one call; what it answers other than OK, ENOENT and ``refusals`` is raised."""
+    """Run one call. Raises if it answers a code other than OK, ENOENT and ``refusals``."""
     (reply,) = await answers(io, [call], await io.execute([call], deadline), deadline)
     reply.check_call(call.method, call.object, -errno.ENOENT, *refusals)
     return reply
@@ -53,12 +53,12 @@ class Head:
         self._object = head_object(log)
 
     def announce(self) -> None:
-        """Wake readers that wait for entries and have no sequencer to wait at; a hint."""
+        """Notify readers that wait for entries without a sequencer. A hint."""
         with contextlib.suppress(ZlogError):
             self._io.store.notify(wake_object(self._log))
 
     async def create(self, log_id: int, deadline: Deadline) -> bool:
-        """Make the head object. Returns False when there is one already."""
+        """Create the head object. Returns False if it exists."""
         request = messages.head_create(self._log, log_id)
         (reply,) = await self._io.execute([Call(self._object, "head_create", request)], deadline)
         reply.check_call("head_create", self._object, -errno.EEXIST)
@@ -92,21 +92,17 @@ class Head:
     ) -> tuple[int, int]:
         """Increment the durable counter. Returns the new epoch and the final tail floor.
 
-        Once this returned, no tail of an earlier epoch can raise the floor any more.
-
-        Args:
-            deadline: budget of the call.
-            width: of the stripe that may be made in this epoch; 0: none. It is noted as loose
-                first, so that its objects are found should their maker die.
-            above: an epoch that an object is sealed with. The counter skips it, or comes nearer:
-                where no client was given it, no other seal of that object would ever succeed.
+        After this, no tail of an earlier epoch can raise the floor. A stripe of ``width`` that may
+        be created in this epoch is recorded as loose first, so that its objects are found if the
+        client dies; 0 for none. ``above`` is an epoch that an object was sealed with although no
+        client was given it: the counter moves above it, or nearer, so that later seals succeed.
         """
         reply = await self.call("epoch_next", messages.epoch_next(width, above), deadline)
         epoch, tail_floor = messages.epoch_next_reply(reply.payload)
         return epoch, tail_floor
 
     async def propose(self, base: int, view: View, deadline: Deadline) -> bool:
-        """Make ``view`` the newest if ``base`` still is. Returns False when it is not."""
+        """Make ``view`` the newest if ``base`` still is; returns whether it did."""
         request = messages.view_propose(base, view.encode())
         reply = await self.call(
             "view_propose", request, deadline, Code.STALE_EPOCH, Code.INVALID_EPOCH
@@ -116,11 +112,9 @@ class Head:
     async def tail_raise(self, log_id: int, epoch: int, tail: int, deadline: Deadline) -> Code:
         """Record that ``tail`` was shown to a client in ``epoch``.
 
-        Returns OK; or, and records nothing, STALE_EPOCH when a higher epoch has been asked for
-        since, and BEYOND_STRIPE when a tail that high needs a new stripe.
-
-        Raises:
-            LogNotFound: the log was removed, also when another one has its name now.
+        Returns OK. Or records nothing and returns STALE_EPOCH if a higher epoch was taken since, or
+        BEYOND_STRIPE if a tail that high needs a new stripe. Raises LogNotFound if the log was
+        removed, even if another log has its name.
         """
         call = Call(self._object, "tail_raise", messages.tail_raise(log_id, epoch, tail))
         reply = await execute_one(self._io, call, deadline, Code.STALE_EPOCH, Code.BEYOND_STRIPE)
@@ -131,12 +125,10 @@ class Head:
     async def trim_point_raise(
         self, log_id: int, position: int, deadline: Deadline, *, past_cursors: bool = False
     ) -> int | None:
-        """Record that every position below ``position`` is trimmed. Only ever grows.
+        """Record that every position below ``position`` is trimmed. The point only grows.
 
-        Archived stripes that lie wholly below it become loose on the way.
-
-        Returns None, or the lowest cursor's position where that lies below ``position``: nothing
-        is recorded then, unless the trim may go ``past_cursors``.
+        Archived stripes wholly below it become loose. Unless ``past_cursors``, nothing is recorded
+        if a cursor is below ``position``; then the lowest cursor's position is returned.
         """
         request = messages.trim_point_raise(log_id, position, past_cursors)
         while True:
@@ -147,19 +139,13 @@ class Head:
                 return None
 
     async def stripes(self, log_id: int, position: int, deadline: Deadline) -> list[Stripe]:
-        """Return archived stripes, ascending from the one that holds ``position``, or the next.
-
-        A page of them: where it ends before a position that one needs, ask again from there.
-        """
+        """Return a page of archived stripes, from the one at or after ``position``, ascending."""
         request = messages.stripes_read(log_id, position, _STRIPES_PER_READ)
         reply = await self.call("stripes_read", request, deadline)
         return [Stripe(*each) for each in messages.stripes_read_reply(reply.payload).stripes]
 
     async def retention_read(self, log_id: int, deadline: Deadline) -> tuple[int, bytes]:
-        """Return what retention remembers of the log, and its version; 0 and empty: nothing.
-
-        What is damaged is nothing.
-        """
+        """Return the version and state of retention; 0 and empty if missing or damaged."""
         request = messages.retention_read(log_id)
         reply = await self.call("retention_read", request, deadline, -errno.EIO)
         if reply.code == -errno.EIO:
@@ -170,7 +156,7 @@ class Head:
     async def retention_write(
         self, log_id: int, version: int, state: bytes, deadline: Deadline
     ) -> bool:
-        """Store the next version of that. Returns False when there is one already."""
+        """Store the next version of that state. Returns False if it exists."""
         request = messages.retention_write(log_id, version, state)
         reply = await self.call("retention_write", request, deadline, Code.SUPERSEDED)
         return reply.code == Code.OK
@@ -180,7 +166,7 @@ class Head:
     ) -> tuple[int, list[tuple[int, int]]]:
         """Return the newest view's epoch, and ``(id, width)`` of the loose stripes, ascending.
 
-        For those with a higher id than that epoch, the view that needs them may still come.
+        The views that need the stripes with ids above that epoch may still come.
         """
         found: list[tuple[int, int]] = []
         newest, more = 0, True
@@ -194,20 +180,17 @@ class Head:
         return newest, found
 
     async def stripe_forget(self, log_id: int, id: int, deadline: Deadline) -> None:
-        """Forget a loose stripe, none of whose objects exists any more.
-
-        Nothing happens while the view that it was announced for may still come.
-        """
+        """Forget a loose stripe without objects, unless its view may still come."""
         request = messages.stripe_forget(log_id, id)
         await self.call("stripe_forget", request, deadline, Code.INVALID_EPOCH)
 
     async def remove(self, epoch: int, deadline: Deadline) -> None:
-        """Remove the head object, if its newest view is that of ``epoch`` and says removed."""
+        """Remove the head object if its newest view has this epoch and is marked removed."""
         call = Call(self._object, "head_remove", messages.head_remove(epoch))
         await execute_one(self._io, call, deadline, Code.INVALID_EPOCH)
 
     async def call(self, method: str, request: bytes, deadline: Deadline, *refusals: int) -> Reply:
-        """Run one method; it answers OK or one of ``refusals``. Raises LogNotFound."""
+        """Run a method, which must answer OK or one of ``refusals``. Raises LogNotFound."""
         call = Call(self._object, method, request)
         reply = await execute_one(self._io, call, deadline, *refusals)
         if reply.code == -errno.ENOENT:

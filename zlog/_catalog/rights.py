@@ -1,9 +1,9 @@
-"""Whether this client may take the last steps of a change, asked before the first step.
+"""Checks that this client may take the last steps of a change before it takes the first.
 
-A client whose caps allow the first steps only would leave the change half done: a log without
-entries, for example, whose name it can't free. Each question is a call that changes nothing, which
-an OSD refuses if the caps do not allow its method. If the client runs the method itself, also
-because the OSD refuses it, the call only reads and does not show whether the client may write.
+A client whose caps allow only the first steps would leave the change unfinished: for example, a log
+without entries whose name it can't free. Each check is a call that changes nothing, which an OSD
+refuses if the caps do not allow its method. If the client runs the method itself, perhaps because
+the OSD refuses it, the call only reads and does not show whether the client may write.
 """
 
 from __future__ import annotations
@@ -39,14 +39,7 @@ async def check_removal(io: Io, view: View, deadline: Deadline) -> None:
 
 
 async def check_change(io: Io, view: View, deadline: Deadline, *, trims: bool = False) -> None:
-    """Raise ClassNotLoaded unless this client may bring in a view after this one.
-
-    Args:
-        io: the world.
-        view: any view of the log.
-        deadline: budget of the call.
-        trims: whether the change also trims positions.
-    """
+    """Raise ClassNotLoaded unless this client may change the log's view, and trim if ``trims``."""
     calls = [_propose(view)]
     if trims:
         ref = next(iter(view.objects(view.live_stripe)))
@@ -62,7 +55,7 @@ async def check_announcement(io: Io, deadline: Deadline) -> None:
 
 
 def _propose(view: View) -> Call:
-    """Propose a view that the log has already, or had."""
+    """Return the call that proposes a view that the log has or had."""
     again = messages.view_propose(view.epoch, view.encode())
     return Call(head_object(view.log), "view_propose", again)
 

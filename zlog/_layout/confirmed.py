@@ -1,9 +1,9 @@
-"""Where the confirmed entries of an exclusive log end.
+"""Finds the end of the confirmed entries of an exclusive log.
 
-Its writer takes positions in a row, and an append is confirmed once all below it are written. So
-the entries end at the first position at which nothing is, whatever lies above that: those are
-appends under way, or what a writer left that died. No filled position is among them, as readers
-look no further, and what they have seen stays: a position that is written is so for ever.
+Its writer takes consecutive positions, and an append is confirmed once all positions below it are
+written. So the confirmed entries end at the first unwritten position. Entries above it are appends
+under way, or remains of a writer that died. Readers fill no position there, since they read no
+further. A written position stays written, so the end never moves back.
 """
 
 from __future__ import annotations
@@ -23,23 +23,16 @@ from zlog.view import ObjectRef, View
 async def confirmed_end(
     io: Io, view: View, start: int, deadline: Deadline, objects: Sequence[ObjectRef] | None = None
 ) -> int | None:
-    """Return the first position of the live stripe, from ``start`` on, that is not written.
+    """Return the first unwritten position, from ``start`` on, of the live stripe or some objects.
 
-    The objects' headers tell: one call of each. Where one has passed positions over, and does not
-    know exactly which, its records are counted.
-
-    Args:
-        io: the world.
-        view: of an exclusive log; the calls carry its epoch.
-        start: positions below it are known to be written; not below the live stripe's start.
-        deadline: budget of the call.
-        objects: of the live stripe, if only these are to be asked.
+    This is one call to each object, which knows the answer from its header. Only if positions were
+    skipped, and the header does not list them all, are the records counted.
 
     Returns:
-        The position; None: there is a newer view, or has to be one.
+        The position; None if there is a newer view, or must be one.
 
     Raises:
-        UnsupportedVersion: an OSD has a class that does not tell.
+        UnsupportedVersion: the class of an OSD is older than exclusive logs.
     """
     refs = [*view.objects(view.live_stripe)] if objects is None else objects
     request = messages.max_position(view.epoch, start)
@@ -67,7 +60,7 @@ async def confirmed_end(
 async def _first_hole(
     io: Io, view: View, ref: ObjectRef, start: int, highest: int, deadline: Deadline
 ) -> int | None:
-    """Return the first unwritten position of one object, from one that may be."""
+    """Return the first unwritten position of one object, from ``start`` to above ``highest``."""
     while start <= highest:
         request = messages.count(view.epoch, start, highest + 1)
         replies = await _ask(io, [Call(ref.name, "count", request)], deadline)
@@ -81,10 +74,10 @@ async def _first_hole(
 
 
 async def _ask(io: Io, calls: Sequence[Call], deadline: Deadline) -> list[Reply] | None:
-    """Return what the objects answer; None where one shows that there is a newer view.
+    """Return the objects' replies; None if one shows that there is a newer view.
 
-    It refuses the epoch, or is gone: a stripe is replaced in which nothing is confirmed. Where
-    there is no newer view, the change that brings one in tells which object is missing.
+    Such an object refuses the epoch, or is gone, since a stripe without confirmed entries is
+    replaced. If there is no newer view, the next change of the layout reports the missing object.
     """
     replies = await io.execute(calls, deadline)
     if any(reply.code for reply in replies):

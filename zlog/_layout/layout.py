@@ -1,8 +1,9 @@
-"""The newest view that a client knows, and what it does when an object knows a newer epoch."""
+"""The newest view that a client knows, and its steps when an object knows a newer epoch."""
 
 from __future__ import annotations
 
 import contextlib
+from bisect import bisect_right
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -15,7 +16,6 @@ from zlog._catalog.directory import Directory
 from zlog._catalog.head import Head
 from zlog._layout.macs import Macs
 from zlog._layout.outage import LOOK_SECONDS, Outage
-from zlog._layout.stripe_index import StripeIndex
 from zlog._layout.views import (
     Change,
     Edit,
@@ -40,46 +40,69 @@ from zlog.errors import (
 from zlog.view import ObjectRef, Stripe, View
 
 PATIENCE_SECONDS = 0.2
-"""How long to wait for the view of the client that sealed the objects, before making one."""
+"""How long to wait for the view of the client that sealed the objects."""
 
 _PATIENCE_LOOKS = 8
-"""The same in looks at the head: a slow store is slow for that client too."""
+"""The same in reads of the head: a slow store is also slow for that client."""
 
 _SPREAD_SECONDS = 0.25
-"""Over which writers spread that have been refused at the same time: see ``Layout.renew``."""
+"""Writers that were refused at the same time spread over this time; see ``Layout.renew``."""
 
 _LOOK_DOUBLINGS_MAX = 2
-"""A layout change takes some milliseconds, and no client looks for longer than the patience above:
-so the time between two looks need not grow much."""
+"""A layout change takes some milliseconds, and no client polls for longer than the patience above.
+So the pause between two reads need not grow much."""
 
 _OBJECT_LISTS_MAX = 64
-"""Stripes whose objects' names are kept at hand."""
+"""Stripes whose objects' names are kept in memory."""
+
+_KNOWN_MAX = 8192
+"""Archived stripes kept in memory, about 200 bytes each. Beyond it, older look-ups are dropped."""
 
 
 class StripeUnknown(LookupError):
-    """A position lies in an archived stripe that was not looked up.
-
-    Attributes:
-        position: which.
-    """
+    """The stripe of ``position`` is archived and was not looked up."""
 
     def __init__(self, position: int) -> None:
         super().__init__(position)
         self.position = position
 
 
+class StripeIndex:
+    """The archived stripes that were looked up. An archived stripe never changes.
+
+    Threads may share it, since ``_known`` is replaced as a whole.
+    """
+
+    def __init__(self, head: Head, log_id: int) -> None:
+        self._head = head
+        self._log_id = log_id
+        self._known: tuple[Stripe, ...] = ()
+
+    def find(self, position: int) -> Stripe | None:
+        """Return the stripe that holds ``position``, if it has been looked up."""
+        return _holder(self._known, position)
+
+    async def look_up(self, position: int, deadline: Deadline) -> Stripe | None:
+        """Return the archived stripe that holds ``position``, if there is one."""
+        page = await self._head.stripes(self._log_id, position, deadline)
+        known = {stripe.start: stripe for stripe in (*self._known, *page)}
+        if len(known) > _KNOWN_MAX:
+            known = {stripe.start: stripe for stripe in page}
+        self._known = found = tuple(sorted(known.values(), key=lambda stripe: stripe.start))
+        return _holder(found, position)  # another thread may have replaced it
+
+
+def _holder(stripes: Sequence[Stripe], position: int) -> Stripe | None:
+    """Return the stripe that holds a position; the stripes are in order."""
+    index = bisect_right(stripes, position, key=lambda stripe: stripe.start) - 1
+    return stripes[index] if index >= 0 and position < stripes[index].end else None
+
+
 class Layout:
-    """The newest view of one log. It only ever moves to higher epochs.
+    """The newest known view of one log. It moves to higher epochs only.
 
-    Args:
-        io: the world.
-        address: which log.
-        view: the newest one known.
-        sequencer_timeout: seconds that a sequencer may be out of reach.
-        key: of the log's MACs, if this client has it.
-
-    Raises:
-        WrongKey, MacsMissing: it is not the one that the view names, or that names none.
+    A sequencer counts as lost if it is out of reach for ``sequencer_timeout`` seconds. Raises
+    WrongKey or MacsMissing unless the view names ``key``, if there is one.
     """
 
     def __init__(
@@ -98,17 +121,17 @@ class Layout:
         self.macs = Macs(key, view, io.store.url)
         self.outage = Outage(io, sequencer_timeout)
         self._lock = Mutex()
-        self._refused = (0, 0.0)  # the epoch that was last refused, and when it was first
+        self._refused = (0, 0.0)  # the last refused epoch, and the time of its first refusal
         self._index = StripeIndex(self.head, view.log_id)
         self._objects: dict[int, list[ObjectRef]] = {}
         self.reclaimed: frozenset[int] = frozenset()
-        """Stripes of the view, by id, whose objects were removed since all of it is trimmed."""
+        """Wholly trimmed stripes of the view, by id, whose objects were removed."""
 
     def __str__(self) -> str:
         return f"{self.view.log!r} in {self.io.store.url}"
 
     def objects(self, view: View, stripe: Stripe) -> list[ObjectRef]:
-        """Return the objects of a stripe, by index; made once, since a stripe never changes."""
+        """Return the objects of a stripe, by index; cached, since a stripe never changes."""
         objects = self._objects.get(stripe.id)
         if objects is None:
             if len(self._objects) >= _OBJECT_LISTS_MAX:
@@ -117,11 +140,7 @@ class Layout:
         return objects
 
     def stripe_of(self, view: View, position: int) -> Stripe:
-        """Return the stripe that holds a position which is not trimmed, if it is known.
-
-        Raises:
-            StripeUnknown: it is archived and was not looked up; ``guarded`` does that.
-        """
+        """Return the stripe of an untrimmed position. Raises StripeUnknown if not looked up."""
         if position >= view.stripes[0].start:
             return view.stripe_of(position)
         stripe = self._index.find(position)
@@ -130,7 +149,7 @@ class Layout:
         return stripe
 
     def width_at(self, position: int) -> int:
-        """Return the width of the stripe that holds a position; the live one's if it is unknown."""
+        """Return the width of the stripe of a position; if unknown, of the live stripe."""
         view = self.view
         try:
             return self.stripe_of(view, position).width
@@ -138,11 +157,7 @@ class Layout:
             return view.live_stripe.width
 
     def known_stripes(self, view: View, start: int, end: int) -> Iterator[tuple[int, int, Stripe]]:
-        """Cut ``[start, end)`` by stripes: ``(first, end, stripe)``, as far as these are known.
-
-        Raises:
-            StripeUnknown: not even the first one is.
-        """
+        """Cut ``[start, end)`` by known stripes. Raises StripeUnknown if the first is not known."""
         at = start
         while at < end:
             try:
@@ -156,11 +171,7 @@ class Layout:
             at = last
 
     async def stripe_at(self, position: int, deadline: Deadline) -> Stripe | None:
-        """Return the stripe that holds a position, wherever it is. None: trimmed, stripe and all.
-
-        Raises:
-            CorruptEntry: the log has lost the stripe.
-        """
+        """Return the stripe of a position; None if it is wholly trimmed. Raises CorruptEntry."""
         while True:
             view = self.view
             if position < view.trim_point:
@@ -175,10 +186,7 @@ class Layout:
                 raise CorruptEntry(f"log {view.log!r}: no stripe holds position {position}")
 
     async def stripes(self, start: int, end: int, deadline: Deadline) -> AsyncIterator[Stripe]:
-        """Iterate over the stripes that hold positions of ``[start, end)``, ascending.
-
-        Without those that are trimmed as a whole.
-        """
+        """Iterate over the stripes of ``[start, end)``, ascending, without wholly trimmed ones."""
         position = start
         while position < end:
             position = max(position, self.view.trim_point)
@@ -190,25 +198,21 @@ class Layout:
                 return
 
     async def refresh(self, deadline: Deadline) -> View:
-        """Read the newest view from the head object.
-
-        Raises:
-            LogNotFound: the log was removed (also when a new one has its name).
-        """
+        """Read the newest view from the head object. Raises LogNotFound if the log was removed."""
         return (await self._look(deadline))[1]
 
     async def _look(self, deadline: Deadline) -> tuple[int, View]:
-        """Return the last epoch that was taken, and the newest view."""
+        """Return the last taken epoch, and the newest view."""
         state = await self.head.read(deadline)
         if state.view is None or state.view.removed:
             raise self._removed()
         return state.counter, self.adopt(self._of_this_log(state.view))
 
     def adopt(self, view: View) -> View:
-        """Take over a view that was read or proposed, unless it is older than the known one.
+        """Adopt a view that was read or proposed, unless it is older; returns the newest view.
 
-        The trim point and the tail floor grow without a new view, and answers may overtake each
-        other: neither ever goes back for this client.
+        The trim point and the tail floor also grow without a new view. Replies may overtake each
+        other, so both are never decreased.
         """
         with self._lock:
             known = self.view
@@ -221,10 +225,10 @@ class Layout:
             return self.view
 
     async def outdated(self, view: View, deadline: Deadline) -> bool:
-        """Whether there is more to know than ``view`` says, when an object of it is missing.
+        """Whether a newer view or trim point may explain that an object of ``view`` is missing.
 
-        It may lie below a trim point that this client has not seen yet, or in a stripe that was
-        replaced while it was empty. Raises LogNotFound when the log as a whole was removed.
+        The object may be below a new trim point, or in a stripe that was replaced while empty.
+        Raises LogNotFound if the log was removed.
         """
         newest = await self.refresh(deadline)
         return newest.epoch > view.epoch or newest.trim_point > view.trim_point
@@ -232,12 +236,10 @@ class Layout:
     async def change(
         self, edit: Edit, deadline: Deadline, *, recount: Recount | None = None, above: int = 0
     ) -> View:
-        """Change the layout (see :func:`zlog._layout.views.change_view`) and take it over.
+        """Change the layout (see :func:`zlog._layout.views.change_view`) and adopt it.
 
-        A sequencer that goes on in the new view hears of it.
-
-        Raises:
-            LogNotFound: the log was removed; another one that has its name is left alone.
+        The sequencer of the new view is notified. Raises LogNotFound if the log was removed, even
+        if another log has its name.
         """
         changed = await change_view(
             self.io,
@@ -263,14 +265,10 @@ class Layout:
     async def advance(self, stale: View, deadline: Deadline, *, sealed: int = 0) -> View:
         """Return a view newer than ``stale``, which an object refused as too old.
 
-        Usually the client that sealed the objects is about to propose its view. If nothing comes
-        for a short random time, it died half-way, and this client finishes the job.
-
-        Args:
-            stale: which.
-            deadline: budget.
-            sealed: the epoch of the object, if known: a hostile client may have sealed one of a
-                stripe that has ended, which no change of the layout asks, with any.
+        Usually the client that sealed the objects is about to propose its view. If no view comes
+        within a short random time, that client has died, and this client makes the change. The new
+        epoch is then above ``sealed``, the object's epoch, if given: a hostile client may seal an
+        object of an ended stripe, which no change of the layout asks, with any epoch.
         """
         io = self.io
         began = io.monotonic()
@@ -292,7 +290,7 @@ class Layout:
                     " in time"
                 )
             if io.monotonic() >= patience:
-                with contextlib.suppress(SequencerBusy):  # until it has room, or the time is up
+                with contextlib.suppress(SequencerBusy):  # repeat until it has room
                     above = sealed if sealed > counter else 0
                     return await self._finish(stale, deadline, above=min(above, EPOCH_MAX))
             await backoff(io, min(attempt, _LOOK_DOUBLINGS_MAX))
@@ -301,9 +299,9 @@ class Layout:
     async def _finish(self, stale: View, deadline: Deadline, *, above: int = 0) -> View:
         """Bring in a view above ``stale``: by its sequencer if it has one, else by this client.
 
-        By this client also where it has to be ``above`` an epoch that was never handed out. Where
-        nothing can be written, reading goes on in the last epoch that was taken: no object has a
-        higher one, and the stripes stay the same until a writer finishes the change.
+        This client also does it if the epoch must be ``above`` one that was never granted. In a
+        read-only store, reading continues in the last taken epoch: no object has a higher epoch,
+        and the stripes stay the same until a writer finishes the change.
         """
         if self.io.store.read_only:
             counter, view = await self._look(deadline)
@@ -318,9 +316,9 @@ class Layout:
                 await sequencer.open(self.address, stale.epoch, step)
                 return await self.refresh(deadline)
             except SequencerRefused:
-                raise  # others may be welcome there: it is not for this client to send it away
+                raise  # other clients may be accepted there, so this client must not depose it
             except SequencerUnavailable:
-                # No client can append meanwhile, and no other finishes it: no time to lose.
+                # No client can append until then, so do not wait for the outage limit.
                 self.outage.failed(stale.epoch, began)
                 if deadline.expired:
                     raise
@@ -329,10 +327,8 @@ class Layout:
     async def raise_tail(self, view: View, tail: int, deadline: Deadline) -> bool:
         """Record that ``tail`` was shown to a client in ``view``.
 
-        Returns False where that was in vain, and there is a newer view now.
-
-        Raises:
-            LogNotFound: the log was removed.
+        Returns False if there is a newer view, in which nothing was recorded. Raises LogNotFound if
+        the log was removed.
         """
         answer = await self.head.tail_raise(view.log_id, view.epoch, tail, deadline)
         if answer == Code.STALE_EPOCH:
@@ -342,11 +338,11 @@ class Layout:
         return answer == Code.OK
 
     async def renew(self, view: View, deadline: Deadline) -> View:
-        """Return a view newer than ``view``, in which positions were handed out that are of no use.
+        """Return a view newer than ``view``, whose granted positions are taken or too high.
 
-        They lie beyond what the live stripe takes, or are taken. The tail of the new view lies
-        above what is taken, and in a new stripe if that is far. All writers come to that at once:
-        so each waits for a random time, and leaves it to one that has begun.
+        The tail of the new view is above the taken positions, and in a new stripe if that is far.
+        All writers need this at once, so each waits for a random time, and lets a client that has
+        begun finish.
         """
         await self.io.sleep(_SPREAD_SECONDS * self.io.random())
         counter, newest = await self._look(deadline)
@@ -360,13 +356,11 @@ class Layout:
         return await self.change(unless_newer(view), deadline)
 
     async def find_leader(self, view: View, deadline: Deadline) -> bool:
-        """Have the log taken over from the sequencer of ``view``, which is out of reach.
+        """Have the announced sequencer take the log over from that of ``view``, if another.
 
-        The one to do it is the one that the store's directory announces, if it is another. It does
-        it unasked too, but for one log after the other. Returns whether there is a newer view.
-
-        Raises:
-            SequencerRefused: it and this client don't trust each other, or it has no room.
+        It does this for all logs anyway, but one after the other. Returns whether there is a newer
+        view. Raises SequencerRefused if it and this client don't trust each other, or it has no
+        room.
         """
         step = deadline.sooner(LOOK_SECONDS)
         try:
@@ -381,21 +375,18 @@ class Layout:
         return (await self.refresh(deadline)).epoch > view.epoch
 
     async def reactivate(self, view: View, deadline: Deadline) -> View:
-        """Have the sequencer of ``view``, if it is one over TCP, take the log up anew.
-
-        It does so in a higher epoch. Returns the newest view.
-        """
+        """Have a TCP sequencer of ``view`` reopen the log, in a higher epoch; return the view."""
         if is_remote(view.sequencer):
             step = deadline.sooner(self.outage.limit)
-            with contextlib.suppress(SequencerUnavailable):  # its clients will notice that too
+            with contextlib.suppress(SequencerUnavailable):  # its clients will also notice
                 await self.io.sequencer(view.sequencer).open(self.address, view.epoch, step)
                 return await self.refresh(deadline)
         return view
 
     async def roll(self, full: Stripe, deadline: Deadline) -> None:
-        """Start a new stripe of the same width, unless ``full`` is not the live one any more.
+        """Start a new stripe of the same width, unless ``full`` is no longer the live stripe.
 
-        A sequencer over TCP does it when it takes the log up again: that is one epoch, not two.
+        A TCP sequencer does it when it reopens the log, which takes one epoch instead of two.
         """
 
         def edit(view: View) -> View | None:
@@ -405,14 +396,14 @@ class Layout:
 
         counter, view = await self._look(deadline)
         if edit(view) is not None and counter > view.epoch:
-            view = await self.advance(view, deadline)  # another client is at it already
+            view = await self.advance(view, deadline)  # another client is changing it
         if edit(view) is None:
             return
         if (await self.reactivate(view, deadline)).live_stripe.id == full.id:
             await self.change(edit, deadline)
 
     async def drop_sequencer(self, view: View, deadline: Deadline) -> View:
-        """Go on without the sequencer of ``view``, unless there is a newer view or another one."""
+        """Continue without the sequencer of ``view``, unless another one takes the log over."""
         if await self.find_leader(view, deadline):
             return self.view
         return await self.change(unless_newer(view, sequencer=""), deadline)
@@ -420,12 +411,10 @@ class Layout:
     async def guarded(
         self, calls_of: Callable[[View], Sequence[Call]], deadline: Deadline
     ) -> tuple[View, list[Reply]]:
-        """Run calls that carry the view's epoch, again in a newer view if it was stale.
+        """Run idempotent calls that carry the view's epoch, again in a newer view if it is stale.
 
-        Where ``calls_of`` needs an archived stripe that is not known, it is looked up first.
-
-        Only for calls that do no harm when repeated. The store's own errors come back as negative
-        codes, for the caller to judge.
+        If ``calls_of`` raises StripeUnknown, the stripe is looked up first. The store's own errors
+        are returned as negative codes.
         """
         while True:
             view = self.view

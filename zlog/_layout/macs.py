@@ -1,4 +1,4 @@
-"""Whether a log's entries have MACs, and with what one handle makes and checks them."""
+"""Whether a log's entries have MACs, and the key to create and check them."""
 
 from __future__ import annotations
 
@@ -9,21 +9,13 @@ from zlog.view import View
 
 
 class Macs:
-    """The MACs of one log's entries: the same for its whole life.
-
-    Args:
-        key: that this client was given, if it was.
-        view: of the log.
-        url: of its store, for messages.
+    """The MACs of one log's entries, which never change during its life.
 
     Attributes:
-        key: for what encodes and decodes entries; None: they have no MACs. Where the key is
-            missing it says just that.
-        missing: whether entries have MACs, and this client can neither make nor check them.
-        bytes: what the MAC of an entry takes, behind its data.
-
-    Raises:
-        WrongKey, MacsMissing, UnsupportedVersion: see :meth:`check`.
+        key: for encoding and decoding entries; None if they have no MACs. If this client has no
+            key, it is a key object that only records that.
+        missing: whether entries have MACs, and this client has no key.
+        bytes: size of the MAC after the data of an entry.
     """
 
     def __init__(self, key: Key | None, view: View, url: str) -> None:
@@ -46,13 +38,7 @@ class Macs:
             )
 
     def check(self, view: View) -> None:
-        """Raise unless a view names the key that was given: the store's owner can change it.
-
-        Raises:
-            WrongKey: it names another one.
-            MacsMissing: it names none.
-            UnsupportedVersion: a newer version makes these MACs.
-        """
+        """Raise WrongKey, MacsMissing or UnsupportedVersion unless a view names the given key."""
         if self._own is None:
             return
         if view.mac is None:

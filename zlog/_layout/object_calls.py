@@ -1,4 +1,4 @@
-"""Running a method on some stripe objects, or on those that have some positions."""
+"""Runs a method on some stripe objects, or on the objects of some positions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
+from zlog._layout.confirmed import confirmed_end
 from zlog._layout.layout import Layout
 from zlog.errors import CorruptEntry
 from zlog.view import ObjectRef, View
@@ -21,16 +22,7 @@ async def call_each(
     deadline: Deadline,
     *refusals: int,
 ) -> dict[ObjectRef, Reply]:
-    """Run an idempotent method on some objects at the same time.
-
-    Args:
-        layout: of the log.
-        method: of the class.
-        objects: which.
-        request: returns the request to one object.
-        deadline: budget.
-        refusals: codes other than OK that the objects may answer with.
-    """
+    """Run an idempotent method on objects, which answer OK or one of ``refusals``."""
     refs = [*objects]
 
     def calls(view: View) -> list[Call]:
@@ -45,11 +37,7 @@ async def call_each(
 def by_object(
     layout: Layout, view: View, positions: Iterable[int]
 ) -> list[tuple[ObjectRef, list[int]]]:
-    """Sort positions that are not trimmed, in ascending order, by the object that has them.
-
-    Raises:
-        StripeUnknown: one lies in an archived stripe that was not looked up.
-    """
+    """Group untrimmed positions, ascending, by object. Raises StripeUnknown."""
     groups: dict[str, tuple[ObjectRef, list[int]]] = {}
     for position in positions:
         if position >= view.trim_point:
@@ -67,23 +55,10 @@ async def change_positions(
     deadline: Deadline,
     *refusals: Code,
 ) -> list[tuple[ObjectRef, Reply]]:
-    """Run an idempotent method on the objects of some positions.
+    """Run an idempotent method on the objects of some positions; return each with its reply.
 
-    Positions below the trim point are left out: nothing remains to be changed there.
-
-    Args:
-        layout: of the log.
-        method: of the class.
-        request: returns the request to one object, for the positions that it has.
-        positions: ascending.
-        deadline: budget.
-        refusals: codes other than OK that the objects may answer with.
-
-    Returns:
-        Each object with its reply.
-
-    Raises:
-        CorruptEntry: an object is missing.
+    The positions are ascending; trimmed ones are left out. Raises CorruptEntry if an object is
+    missing, and if it answers a code other than OK and ``refusals``.
     """
     groups: list[tuple[ObjectRef, list[int]]] = []
 
@@ -102,3 +77,19 @@ async def change_positions(
     for ref, reply in result:
         reply.check_call(method, ref.name, *refusals)
     return result
+
+
+async def prefix_end(
+    layout: Layout, view: View, known: Callable[[View], int | None], deadline: Deadline
+) -> tuple[View, int | None]:
+    """Return the end of the confirmed entries, and the view, ``view`` or newer, that it holds in.
+
+    ``known`` takes a view and returns the end as far as it is known, not below the start of the
+    live stripe. If it returns None, the search ends without a result. It may raise.
+    """
+    while (start := known(view)) is not None:
+        end = await confirmed_end(layout.io, view, start, deadline)
+        if end is not None:
+            return view, end
+        view = await layout.advance(view, deadline)
+    return view, None

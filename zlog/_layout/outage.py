@@ -1,4 +1,4 @@
-"""How long a sequencer has been out of reach, as far as this client's own attempts tell."""
+"""Measures how long a sequencer has been out of reach of this client."""
 
 from __future__ import annotations
 
@@ -7,22 +7,17 @@ import math
 from zlog._base.io import Io
 
 LOOK_SECONDS = 1.0
-"""How long a request may hang before its client looks whether the log has another sequencer."""
+"""How long a request may hang before its client checks for another sequencer of the log."""
 
 _SLACK_SECONDS = 0.01
 """Timers may fire a little early."""
 
 
 class Outage:
-    """The time over which attempts to reach one view's sequencer have failed without a success.
+    """The time from the first to the last failed attempt to reach one view's sequencer.
 
-    It counts from the beginning of the first failed attempt to the end of the last. Failures of
-    different calls that lie further apart than the limit say nothing of the time between them, and
-    do not add up.
-
-    Args:
-        io: the clock.
-        limit: seconds after which the sequencer counts as lost.
+    A success ends it. Failures further apart than ``limit`` seconds do not add up, since the
+    sequencer may have been in reach between them. After ``limit`` the sequencer counts as lost.
     """
 
     def __init__(self, io: Io, limit: float) -> None:
@@ -32,21 +27,21 @@ class Outage:
         self._began = self._ended = self._answered = -math.inf
 
     def patience(self, epoch: int) -> float:
-        """Seconds that an attempt in this epoch may take before it is time to look at the view."""
+        """Return how many seconds an attempt in this epoch may take before a look at the view."""
         left = self.limit
         if epoch == self._epoch:
             left -= self._io.monotonic() - self._began
         return min(LOOK_SECONDS, max(left, _SLACK_SECONDS))
 
     def failed(self, epoch: int, began: float) -> None:
-        """Note attempts in this epoch, the first of which began then and the last failed now."""
-        began = max(began, self._answered)  # others may have been answered meanwhile
+        """Record that attempts in this epoch have failed, from ``began`` until now."""
+        began = max(began, self._answered)  # other calls may have been answered since
         if epoch != self._epoch or began - self._ended > self.limit:
             self._epoch, self._began = epoch, began
         self._ended = self._io.monotonic()
 
     def answered(self) -> None:
-        """Note that the sequencer was reached."""
+        """Record that the sequencer was reached."""
         self._epoch = 0
         self._answered = self._io.monotonic()
 

@@ -1,26 +1,20 @@
-"""Giving back the space of stripes in which nothing is needed any more.
+"""Removes stripe objects that no view needs.
 
-These are loose stripes (see ``discard``), and closed stripes of the newest view that lie wholly
-below the trim point. Readers go by the trim point, which is recorded first, and never by an object
-that is missing. All of it may be done twice, by several at once, and be left half-done.
+These are the objects of loose stripes, which the head lists (docs/formats/stripe-index.md), and of
+closed stripes of the newest view that lie wholly below the trim point. Readers use the trim point,
+which is recorded first, and never conclude anything from a missing object. All of this may be done
+twice, by several clients at once, and be left unfinished.
 """
 
 from __future__ import annotations
 
 from zlog._base.deadline import Deadline
-from zlog._layout.discard import remove_loose
 from zlog._layout.layout import Layout
-from zlog._layout.stripe_objects import remove
+from zlog._layout.stripe_objects import remove, remove_loose
 
 
 async def reclaim(layout: Layout, deadline: Deadline) -> int:
-    """Give back the space of stripes in which nothing is needed.
-
-    Stops when the time is up; the next call goes on.
-
-    Returns:
-        How many stripes had their objects removed.
-    """
+    """Remove the objects of trimmed and loose stripes until the time is up; count stripes."""
     view = layout.view
     count = 0
     for stripe in view.stripes:
@@ -34,7 +28,7 @@ async def reclaim(layout: Layout, deadline: Deadline) -> int:
     newest, loose = await layout.head.loose_stripes(view.log_id, deadline)
     for id_, width in loose:
         if id_ >= newest or deadline.expired:
-            break  # from here on, the views that they were announced for may still come
+            break  # the views of this stripe and the next ones may still come
         await remove_loose(layout.io, view, id_, width, deadline)
         count += 1
     return count

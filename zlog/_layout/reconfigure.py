@@ -1,31 +1,38 @@
-"""Changing a log's width, unit and options, and starting a new stripe, while it is used."""
+"""Changes a log's width, unit and options, or starts a new stripe, while the log is in use."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from zlog._base.codes import ENTRIES_MAX, OBJECT_TAIL_MAX, POSITION_MAX
 from zlog._base.deadline import Deadline
+from zlog._base.io import Call, Io
 from zlog._base.log_options import LogOptions
 from zlog._base.options import MIRROR_OF, has_retention
 from zlog._catalog.rights import check_change
 from zlog._layout.layout import Layout
 from zlog._layout.reclaim import reclaim
-from zlog._layout.rescue import end_of_entries
 from zlog._layout.views import Edit, Recount, with_new_stripe
+from zlog._native import messages
+from zlog._native.replies import decode_read
 from zlog.errors import ZlogError
-from zlog.view import View
+from zlog.view import ObjectRef, View
+
+_RESCUE_GAP = 1 << 20
+"""Positions of each object: far more than dead writers leave unwritten between entries."""
+
+_RESCUE_BYTES_MAX = 4 << 20
+"""Data that one read of one object may return."""
 
 
 async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -> View:
-    """Bring in a view with another width or unit, other options, or all of it.
+    """Bring in a view with another width, unit or options, unless the newest view has them.
 
-    A width and a unit that the live stripe has already start no new stripe, so that a call whose
-    reply was lost can be made again. If nothing is to change, nothing is done.
-
-    Raises:
-        ValueError: an option is zlog's own.
+    A call whose reply was lost can be repeated: no new stripe starts if the live stripe has the
+    width and unit already. Raises ValueError if an option is zlog's own.
     """
     if MIRROR_OF in (changes.options or {}):
         raise ValueError(f"option {MIRROR_OF!r} is zlog's own: `zlog access promote` ends a mirror")
@@ -42,7 +49,7 @@ async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -
 
     view = await _change(layout, edit, deadline)
     if has_retention(changes.applied_to({})):
-        with contextlib.suppress(ZlogError):  # a hint, and found again
+        with contextlib.suppress(ZlogError):  # a hint
             await layout.directory.retained.add(view.log, deadline)
     return view
 
@@ -50,12 +57,8 @@ async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -
 async def roll(layout: Layout, deadline: Deadline, *, rescue: bool = False) -> View:
     """End the live stripe and start the next one, of the same width.
 
-    Of several clients that do so at once one does it for all.
-
-    Args:
-        layout: of the log.
-        deadline: budget of the call.
-        rescue: start it where the log's entries end, if the tail was moved far away from them.
+    If several clients call this at once, one of them does it for all. With ``rescue``, the stripe
+    starts at the end of the log's entries even if the tail is far above.
     """
     ended = (await layout.refresh(deadline)).live_stripe
 
@@ -64,7 +67,7 @@ async def roll(layout: Layout, deadline: Deadline, *, rescue: bool = False) -> V
         return with_new_stripe(view) if live.id == ended.id else None
 
     async def recount(view: View, tail: int, deadline: Deadline) -> int:
-        return await end_of_entries(layout.io, view, tail, deadline)
+        return await _end_of_entries(layout.io, view, tail, deadline)
 
     return await _change(layout, edit, deadline, recount if rescue else None)
 
@@ -76,6 +79,38 @@ async def _change(
     before = layout.view.epoch
     view = await layout.change(edit, deadline, recount=recount)
     if view.epoch > before:
-        with contextlib.suppress(ZlogError):  # it is found again; the layout is what was asked for
+        with contextlib.suppress(ZlogError):  # the change was made; the next reclaim continues
             await reclaim(layout, deadline)
     return view
+
+
+async def _end_of_entries(io: Io, view: View, tail: int, deadline: Deadline) -> int:
+    """Return the end of the entries, before the first long gap, if ``tail`` is out of bounds.
+
+    Otherwise return ``tail``. An object class without bounds let a hostile client take a position
+    near 2^63, or record it as a tail. Then the log has no position left, and no new view can come.
+    The search starts at the live stripe's start or at the trim point. The live stripe must be
+    sealed with the epoch of ``view``, so that nothing more is written.
+    """
+    live = view.live_stripe
+    if tail - live.start <= live.width * OBJECT_TAIL_MAX:
+        return tail
+    start = end = max(live.start, view.trim_point)
+    gap = live.width * _RESCUE_GAP
+    at = {ref: ref.spacing.first_at(start, ref.number) for ref in view.objects(live)}
+
+    def read(ref: ObjectRef, places: Sequence[int]) -> bytes:
+        return messages.read(view.epoch, False, _RESCUE_BYTES_MAX, ref.spacing.packed, places)
+
+    while at:
+        asked = {ref: ref.places(p, POSITION_MAX + 1)[:ENTRIES_MAX] for ref, p in at.items()}
+        calls = [Call(ref.name, "read", read(ref, places)) for ref, places in asked.items()]
+        replies = await io.execute(calls, deadline)
+        for (ref, first), reply in zip([*at.items()], replies, strict=True):
+            reply.check_call("read", ref.name)
+            found = decode_read(reply.payload, asked[ref], None)  # for its states
+            if taken := found.taken_end():
+                end = max(end, ref.spacing.after(first, taken - 1) + 1)
+            at[ref] = ref.spacing.after(first, found.count)
+        at = {ref: first for ref, first in at.items() if first < min(end + gap, POSITION_MAX)}
+    return end

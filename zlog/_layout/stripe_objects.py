@@ -1,4 +1,4 @@
-"""Sealing, making and removing the objects of a stripe."""
+"""Seals, creates and removes the objects of a stripe."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from itertools import islice
 from zlog._base.codes import EPOCHS_AHEAD_MAX, Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io
+from zlog._catalog.head import Head
 from zlog._native import messages
 from zlog._replica.repair import answers
 from zlog.errors import CorruptEntry
-from zlog.view import ObjectRef
+from zlog.view import OPEN_END, ObjectRef, Stripe, View, objects_of
 
 _logger = logging.getLogger(__name__)
 
 _REMOVED_AT_ONCE_MAX = 64
-"""Objects under removal at the same time: an OSD has other things to do too."""
+"""Objects removed at the same time, so that OSDs also get other work done."""
 
 
 async def seal(
@@ -32,21 +33,14 @@ async def seal(
 ) -> list[messages.SealReply] | int:
     """Seal stripe objects with ``epoch``, all at the same time.
 
-    An object takes no epoch that is too far above its last one: it is brought near it in steps.
-
-    Args:
-        io: the world.
-        objects: which.
-        epoch: the new one.
-        deadline: budget of the call.
-        start: no position of their stripe lies below it.
-        missing_ok: pass over missing objects, as when removing a log, and over those for other
-            positions, which a hostile client has made. Otherwise a missing object is an error: it
-            was lost, and must not be replaced in silence by an empty one.
+    An object refuses an epoch that is too far above its last one, and then gets it in steps. Their
+    stripe starts at or above ``start``. With ``missing_ok``, as when a log is removed, missing
+    objects are skipped, and objects for other positions, which a hostile client has made. Otherwise
+    a missing object is an error: it was lost, and must not silently become an empty one.
 
     Returns:
-        What each object tells, or the highest epoch that an object has where that is not below
-        ``epoch``, which means that another client is ahead.
+        The objects' replies; or the highest epoch of an object if it is not below ``epoch``, which
+        means that another client is ahead.
     """
     sealed: list[messages.SealReply] = []
     ahead = 0
@@ -79,14 +73,11 @@ async def seal(
 async def make(
     io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Deadline, *, start: int
 ) -> int:
-    """Make the objects of a new stripe, of positions from ``start`` on.
+    """Create the objects of a new stripe from ``start`` on. No other client seals with ``epoch``.
 
-    No other client ever seals with their epoch.
-
-    Returns:
-        0; or, where one was there already, the epoch that the next attempt's has to be above: a
-        hostile client has guessed the name, and may have put anything into the object. It can't
-        guess that epoch.
+    Returns 0. If an object existed, a hostile client has guessed its name, and may have put
+    anything into it. Then the result is a random epoch, which it can't guess; the next attempt's
+    epoch must be above it.
     """
     calls = [Call(ref.name, "seal", _seal(ref, epoch, start, create=True)) for ref in objects]
     made = True
@@ -102,10 +93,9 @@ def _seal(ref: ObjectRef, epoch: int, start: int, *, create: bool) -> bytes:
 
 
 async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Deadline) -> None:
-    """Remove stripe objects that are not needed any more, sealed with any epoch.
+    """Remove stripe objects. Skip missing objects, and damaged ones, which can't be removed.
 
-    An object knows a higher epoch than ``epoch`` when a slow client sealed it after its
-    stripe had ended. Missing objects are passed over, and damaged ones, which can't be removed.
+    An object has a higher epoch than ``epoch`` if a slow client sealed it after its stripe ended.
     """
     rest = iter(objects)
     while names := [ref.name for ref in islice(rest, _REMOVED_AT_ONCE_MAX)]:
@@ -121,3 +111,43 @@ async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Dea
                 del left[call.object]
                 if reply.code == damaged:
                     _logger.warning("object %s stays: its header is damaged", call.object)
+
+
+async def discard(io: Io, view: View, stripe: Stripe, deadline: Deadline, *, made: bool) -> None:
+    """Remove a stripe that this client announced for a view that was not accepted.
+
+    If its objects were made, the head may not list them: another client may have reclaimed the
+    stripe before. The stripe must have the start that was proposed for it, or 0.
+    """
+    head = Head(io, view.log)
+    if made and not await _in_use(head, view.log_id, stripe, deadline):
+        await remove(io, objects_of(view.log, view.log_id, stripe), stripe.id, deadline)
+    await head.stripe_forget(view.log_id, stripe.id, deadline)
+
+
+async def _in_use(head: Head, log_id: int, stripe: Stripe, deadline: Deadline) -> bool:
+    """Whether the log has the stripe: a proposal may have been accepted and its reply lost."""
+    newest = (await head.read(deadline)).view
+    known = () if newest is None else newest.stripes
+    known = (*known, *await head.stripes(log_id, stripe.start, deadline))
+    return any(each.id == stripe.id for each in known)
+
+
+async def remove_all(io: Io, view: View, deadline: Deadline) -> None:
+    """Remove every stripe object of a removed log, whose last view this is."""
+    head = Head(io, view.log)
+    await remove(io, view.objects(), view.epoch, deadline)
+    position = 0
+    while stripes := await head.stripes(view.log_id, position, deadline):
+        for stripe in stripes:
+            await remove(io, objects_of(view.log, view.log_id, stripe), view.epoch, deadline)
+        position = stripes[-1].end
+    for id_, width in (await head.loose_stripes(view.log_id, deadline))[1]:
+        await remove_loose(io, view, id_, width, deadline)
+
+
+async def remove_loose(io: Io, view: View, id_: int, width: int, deadline: Deadline) -> None:
+    """Remove the objects of a loose stripe, and have the head forget it."""
+    stripe = Stripe(id_, 0, OPEN_END, width)
+    await remove(io, objects_of(view.log, view.log_id, stripe), view.epoch, deadline)
+    await Head(io, view.log).stripe_forget(view.log_id, id_, deadline)

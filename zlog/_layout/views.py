@@ -1,27 +1,27 @@
-"""How a log's layout changes: epoch, seal, view. The order of these steps is the protocol.
+"""Changes a log's layout: epoch, seal, view. The order of these steps is the protocol.
 
 1. ``epoch_next`` takes an epoch that no other client has.
-2. Every object of the live stripe is sealed with it. From then on nothing tagged with an earlier
-   epoch takes effect there, and each object's highest position is asked only after its own seal.
-3. The new tail lies above all of these positions, and above every tail that was shown to a client.
-4. The view is proposed; the head accepts it only if the newest view is still the one it builds on.
+2. Every object of the live stripe is sealed with it. From then on no operation with an earlier
+   epoch takes effect there. The seal returns the object's highest position.
+3. The new tail is above all of these positions, and above every tail that was shown to a client.
+4. The view is proposed. The head accepts it only if the newest view is still the one it builds on.
 
-A view may end the live stripe at that tail and start the next one there: because the change asks
-for it, or because the seals tell that the live stripe is full. The new stripe's objects are made
-before the view is proposed, and never afterwards.
+A view may end the live stripe at that tail and start the next one there, if the change wants it or
+the seals show that the live stripe is full. The objects of the new stripe are created before the
+view is proposed, never afterwards.
 
-Of an exclusive log the tail is where the confirmed entries end (:mod:`zlog._layout.confirmed`):
-what lies above an unwritten position was never confirmed, and the next stripe begins there. Its
-stripes begin empty, so that nothing in them is unwritten below what its writer has written.
+In an exclusive log the tail is the end of the confirmed entries (:mod:`zlog._layout.confirmed`):
+nothing above an unwritten position was ever confirmed, and the next stripe begins there. Its
+stripes begin empty, so that the writer leaves no unwritten position below its entries.
 
-A client that dies in between leaves sealed objects and no new view. Writers then find their epoch
-stale with nothing newer to read, and the first one that loses patience does the steps again.
-Objects that were made for a view that never came belong to a loose stripe, which the head has noted
-since step 1 (docs/formats/stripe-index.md).
+A client that dies before step 4 leaves sealed objects and no new view. Writers then find their
+epoch stale and no newer view, and the first one to lose patience repeats the steps. Objects that
+were created for a view that never came belong to a loose stripe, which the head recorded in step 1
+(docs/formats/stripe-index.md).
 
-When several take the steps at once, the view that comes in may have a lower epoch than some of the
-objects, and be of no use to any client. So those that lose let the one with the highest epoch
-finish, and a client that sealed above the view that won brings it in again.
+If several clients take the steps at once, the accepted view may have a lower epoch than some of the
+objects, which makes it useless. So the losers let the client with the highest epoch finish, and a
+client that sealed above the accepted view brings it in again.
 
 Source: CORFU (NSDI 2012), sections 2.2 and 2.3; docs/design.md, "Views, epochs, and
 changing the layout".
@@ -41,8 +41,7 @@ from zlog._base.options import STRIPE_OBJECT_POSITIONS, StripeLimits
 from zlog._base.sequencer import SHARED_ADDRESS
 from zlog._catalog.head import Head
 from zlog._layout.confirmed import confirmed_end
-from zlog._layout.discard import discard
-from zlog._layout.stripe_objects import make, remove, seal
+from zlog._layout.stripe_objects import discard, make, remove, seal
 from zlog._native import messages
 from zlog.errors import (
     CorruptEntry,
@@ -53,21 +52,21 @@ from zlog.errors import (
     UnsupportedVersion,
     ZlogError,
 )
-from zlog.view import OPEN_END, STRIPES_MAX, Stripe, View, objects_of
+from zlog.view import OPEN_END, STRIPES_MAX, ObjectRef, Stripe, View, objects_of
 
 _RETRY_SECONDS = 0.02
 _RETRY_SECONDS_MAX = 0.5
 _RETRY_DOUBLINGS_MAX = 5
 
 Edit = Callable[[View], View | None]
-"""Takes the newest view; returns it changed as wanted, or None when nothing is left to do.
+"""Takes the newest view; returns the changed view, or None if there is nothing to change.
 
 It leaves the stripes as they are, or starts a new one: :func:`with_new_stripe`."""
 
 
 Recount = Callable[[View, int, Deadline], Awaitable[int]]
-"""Takes the view that is about to end, with the epoch that its objects are sealed with, and the
-tail by what they and the head say; returns the tail of the next view."""
+"""Takes the view that is about to end, with the epoch of the seals, and the tail by the seals and
+the head; returns the tail of the next view."""
 
 
 class Change(NamedTuple):
@@ -82,31 +81,34 @@ _NO_STRIPE = Stripe(0, 0, OPEN_END, 0)
 
 @dataclass(slots=True)
 class _Attempt:
-    """One epoch that a change took, and the stripe that may be made in it.
+    """One epoch of a change, and the stripe that it may create.
 
-    Life: announced → made, if the view needs the stripe → in the view, or lost.
+    Life: announced → made, if the view needs the stripe → in the view, or discarded.
     """
 
     base: View
     above: int = 0
     """The highest epoch that objects were found sealed with."""
     tail: int = 0
-    """Found when the stripe had been made for positions too far below it."""
+    """Found after the stripe had been made for positions too far below it."""
     stripe: Stripe = _NO_STRIPE
     made: bool = False
     units: bool = True
-    """Whether all OSDs may know of units: one has refused them, if not."""
+    """False if an OSD has refused a unit above 1."""
 
     @property
     def epoch(self) -> int:
         return self.stripe.id
 
+    @property
+    def objects(self) -> list[ObjectRef]:
+        return objects_of(self.base.log, self.base.log_id, self.stripe)
+
     async def make(self, io: Io, start: int, deadline: Deadline) -> bool:
-        """Make the stripe's objects, as :func:`stripe_objects.make`; returns whether it did."""
+        """Create the stripe's objects; returns whether they are usable."""
         self.made = True
-        objects = objects_of(self.base.log, self.base.log_id, self.stripe)
         try:
-            taken = await make(io, objects, self.epoch, deadline, start=start)
+            taken = await make(io, self.objects, self.epoch, deadline, start=start)
         except UnsupportedVersion:
             if self.stripe.unit == 1:
                 raise
@@ -114,12 +116,6 @@ class _Attempt:
             return False
         self.above = taken or self.above
         return not taken
-
-    async def unmake(self, io: Io, deadline: Deadline) -> None:
-        """Remove the objects of a stripe that is in no view."""
-        if self.made:
-            objects = objects_of(self.base.log, self.base.log_id, self.stripe)
-            await remove(io, objects, self.epoch, deadline)
 
 
 async def backoff(io: Io, attempt: int) -> None:
@@ -140,21 +136,15 @@ async def change_view(
 ) -> Change | View:
     """Bring a new view into effect.
 
-    Args:
-        io: the world.
-        log: its name.
-        edit: see :data:`Edit`; asked again after each lost race, with the view that won.
-        deadline: budget of the call.
-        removing: whether a log that is being removed already counts as there.
-        recount: see :data:`Recount`; None: the tail is what objects and head say.
-        above: an epoch that an object is sealed with; the view's is above it, or nearer to it.
+    ``edit`` is called again after each lost race, with the view that won. ``removing`` also allows
+    a log whose removal has begun. The new epoch is above ``above``, or nearer to it.
 
     Returns:
-        The change, or the newest view when ``edit`` wanted none.
+        The change, or the newest view if ``edit`` returned None.
 
     Raises:
-        LogNotFound: no such log, or it is being removed.
-        InvalidEpoch: other clients kept winning until the time was up.
+        LogNotFound: the log does not exist, or is being removed.
+        InvalidEpoch: other clients won until the time was up.
         LogExhausted: the log has no position left.
     """
     attempts: list[_Attempt] = []
@@ -163,12 +153,13 @@ async def change_view(
             io, log, edit, deadline, attempts, removing=removing, recount=recount, above=above
         )
     except LogNotFound:
-        # With its head the log has lost what would name these objects.
+        # The removed head would have listed these objects.
         with contextlib.suppress(ZlogError):
-            for attempt in attempts:
-                await attempt.unmake(io, deadline)
+            for each in attempts:
+                if each.made:
+                    await remove(io, each.objects, each.epoch, deadline)
         raise
-    # The change is what counts; what is left behind is found again.
+    # If the cleanup fails, the objects are found again.
     with contextlib.suppress(ZlogError):
         for each in attempts:
             await discard(io, each.base, each.stripe, deadline, made=each.made)
@@ -186,9 +177,9 @@ async def _change(
     recount: Recount | None,
     above: int,
 ) -> Change | View:
-    """Take the steps until a view is in; ``attempts`` gets those that led to none."""
+    """Take the steps until a view is accepted; ``attempts`` gets the failed attempts."""
     head = Head(io, log)
-    sealed = 0  # the highest epoch with which this call sealed objects, in vain so far
+    sealed = 0  # the highest epoch with which this call sealed objects
     patience = io.monotonic()
     attempt = 0
     while True:
@@ -198,7 +189,7 @@ async def _change(
         if wanted is None and base.epoch >= sealed:
             return base
         if state.counter > max(base.epoch, sealed) and io.monotonic() < patience:
-            # This call lost a race, and the client with the highest epoch now is at work.
+            # This call lost a race; let the client with the highest epoch finish.
             await backoff(io, attempt)
             attempt += 1
         else:
@@ -210,7 +201,7 @@ async def _change(
                 attempts.pop()
                 return tried
             sealed = tried
-            # The winner needs about as long as this took, and not all losers may come at once.
+            # The winner needs about as long as this took. Spread the losers.
             took = io.monotonic() - began
             patience = began + took * (2 + 2 * io.random())
             attempt = 0
@@ -219,7 +210,7 @@ async def _change(
 
 
 def _live(io: Io, log: str, view: View | None, *, removing: bool = False) -> View:
-    """Return the view of a log that is there. Raises LogNotFound."""
+    """Return the view of an existing log. Raises LogNotFound."""
     if view is None or (view.removed and not removing):
         raise LogNotFound(f"there is no log {log!r} in {io.store.url}")
     return view
@@ -233,7 +224,7 @@ async def _try_change(
     deadline: Deadline,
     recount: Recount | None,
 ) -> Change | int:
-    """Take the steps once. Returns the epoch that was taken when another client is ahead."""
+    """Take the steps once. Returns the change, or the taken epoch if it must be repeated."""
     base = attempt.base
     live = base.live_stripe
     asked = len(wanted.stripes) > len(base.stripes)
@@ -249,7 +240,7 @@ async def _try_change(
         objects, start = [*base.objects(live)], live.start
         sealed = await seal(io, objects, epoch, deadline, start=start, missing_ok=wanted.removed)
     except CorruptEntry:
-        # Missing for good; or the log was removed, or its live stripe is another one by now.
+        # The object is lost; or the log was removed, or has another live stripe now.
         view = _live(io, base.log, (await head.read(deadline)).view)
         if view.log_id != base.log_id:
             raise LogNotFound(f"log {base.log!r} was removed from {io.store.url}") from None
@@ -263,7 +254,8 @@ async def _try_change(
     reached = max(live.start, written + 1, tail_floor, base.trim_point)
     tail: int | None = reached
     if base.writer is not None and not wanted.removed:
-        tail = await _confirmed(io, replace(base, epoch=epoch), deadline)
+        tail = await confirmed_end(io, replace(base, epoch=epoch), live.start, deadline)
+        tail = None if tail is None else max(tail, base.trim_point)
     elif recount is not None:
         tail = await recount(replace(base, epoch=epoch), reached, deadline)
     if tail is None:
@@ -271,7 +263,7 @@ async def _try_change(
     if not wanted.removed:
         check_room(base.log, tail)
     if asked and recount is None and tail - least > width * STRIPE_OBJECT_POSITIONS:
-        attempt.tail = tail  # the next one's objects begin there, and do not end too soon
+        attempt.tail = tail  # the next attempt's objects begin there
         return epoch
     if not (asked or wanted.removed):
         begins = wanted.writer is not None and base.writer is None and tail > live.start
@@ -279,8 +271,8 @@ async def _try_change(
         if needed and not await attempt.make(io, tail, deadline):
             return epoch
     if wanted.writer is not None and base.writer is None:
-        # Where an object's class does not tell what is confirmed there, no log becomes exclusive.
-        made = objects_of(base.log, base.log_id, attempt.stripe) if attempt.made else objects
+        # Raises if the class of an object is too old for exclusive logs.
+        made = attempt.objects if attempt.made else objects
         if await confirmed_end(io, replace(base, epoch=epoch), tail, deadline, made) is None:
             return epoch
     attempt.stripe = replace(attempt.stripe, start=tail)
@@ -289,7 +281,7 @@ async def _try_change(
     try:
         if not await head.propose(base.epoch, view, deadline):
             return epoch
-    except UnsupportedVersion:  # by a class that knows no units
+    except UnsupportedVersion:  # by a class without units
         if not attempt.made or attempt.stripe.unit == 1:
             raise
         attempt.units = False
@@ -299,23 +291,17 @@ async def _try_change(
     return Change(view, tail)
 
 
-async def _confirmed(io: Io, sealed: View, deadline: Deadline) -> int | None:
-    """Return where the confirmed entries end; None: another client has sealed the objects since."""
-    end = await confirmed_end(io, sealed, sealed.live_stripe.start, deadline)
-    return None if end is None else max(end, sealed.trim_point)
-
-
 def check_room(log: str, tail: int) -> None:
-    """Raise LogExhausted where there is no room for a stripe between ``tail`` and 2^63.
+    """Raise LogExhausted if no whole stripe fits between ``tail`` and 2^63.
 
-    That is before a stripe starts there, since none can start below it then.
+    This is checked before a stripe starts there, since later stripes can't start below it.
     """
     if tail > POSITION_MAX - WIDTH_MAX * OBJECT_POSITIONS_MAX:
         raise LogExhausted(f"log {log!r}: the tail is {tail}, and positions end at 2^63")
 
 
 def _full(view: View, sealed: list[messages.SealReply], tail: int) -> bool:
-    """Whether an object is full, or the tail is on its way to where the objects take nothing."""
+    """Whether an object is full, or the tail is near the last position that the objects take."""
     limits, live = StripeLimits.of(view.options), view.live_stripe
     start = min((each.start for each in sealed if each.start is not None), default=live.start)
     positions = (tail - start) / live.width
@@ -323,10 +309,10 @@ def _full(view: View, sealed: list[messages.SealReply], tail: int) -> bool:
 
 
 def _stripes(base: View, tail: int, made: Stripe | None) -> tuple[Stripe, ...]:
-    """Return the stripes of the next view; ``made``, if there is one, begins at ``tail``.
+    """Return the stripes of the next view; ``made``, if given, begins at ``tail``.
 
-    Without those that are wholly trimmed, and without the oldest when there are too many. A live
-    stripe in which nothing was ever written is replaced: it would end where it starts.
+    Leaves out wholly trimmed stripes, and the oldest if there are too many. ``made`` replaces a
+    live stripe without entries, which would end where it starts.
     """
     stripes = list(base.stripes)
     if made is not None:
@@ -339,10 +325,10 @@ def _stripes(base: View, tail: int, made: Stripe | None) -> tuple[Stripe, ...]:
 
 
 def with_new_stripe(view: View, width: int | None = None, unit: int | None = None) -> View:
-    """Return what an edit wants that ends the live stripe and starts another one.
+    """Return a view in which another stripe follows the live one, for an edit.
 
-    That has the same width and unit where these are None. The change sets where it starts, its id,
-    and a unit of 1 where an OSD knows no other.
+    It keeps the live stripe's width or unit if None. The change sets its start and its id, and a
+    unit of 1 if an OSD knows no other.
     """
     live = view.live_stripe
     spread = live.width if width is None else width, live.unit if unit is None else unit
@@ -350,18 +336,14 @@ def with_new_stripe(view: View, width: int | None = None, unit: int | None = Non
 
 
 def activate_shared(io: Io, view: View, tail: int) -> None:
-    """Let the store's shared sequencer hand out positions in this view, from ``tail``."""
+    """Let the store's shared sequencer grant positions in this view, from ``tail`` on."""
     shared = io.store.sequencer()
     if shared is not None:
         shared.activate(view.log_id, view.epoch, tail)
 
 
 def unless_newer(stale: View, sequencer: str | None = None) -> Edit:
-    """Edit that repeats the layout in a new epoch, unless there is a view newer than ``stale``.
-
-    Args:
-        sequencer: who hands out positions from then on; None leaves it as it is.
-    """
+    """Return an edit that repeats a view up to ``stale``, perhaps with another sequencer."""
 
     def edit(view: View) -> View | None:
         if view.epoch > stale.epoch:
@@ -379,14 +361,13 @@ async def take_over(
     *,
     depose: Callable[[], bool] = lambda: False,
 ) -> Change:
-    """Make ``sequencer`` the one that hands out the positions of a log.
+    """Make ``sequencer`` the sequencer of a log.
 
-    Args:
-        depose: whether it may take the place of another sequencer, which the holder of the lease
-            may; asked each time that another is met.
+    ``depose`` returns whether it may replace another sequencer, as the holder of the lease may.
 
     Raises:
-        NotLeader: the newest view names another sequencer, which may not be deposed.
+        NotLeader: the newest view names another sequencer, which may not be replaced; or the log
+            is exclusive or read-only.
     """
 
     def edit(view: View) -> View:
@@ -402,7 +383,7 @@ async def take_over(
 
 
 async def release(io: Io, log: str, sequencer: str, deadline: Deadline) -> None:
-    """Let a log go on without ``sequencer``, if that is the one its newest view names."""
+    """Remove ``sequencer`` from a log's newest view, if it is named there."""
 
     def edit(view: View) -> View | None:
         return replace(view, sequencer="") if view.sequencer == sequencer else None

@@ -1,9 +1,8 @@
-"""Finding a sequencer for a log without one, by the announcement in the store's directory.
+"""Finds a sequencer for a log without one, by the announcement in the store's directory.
 
-The announcement is a hint. A client withdraws that of a sequencer that is gone for good, which
-every writer would try otherwise. The sequencer checks every few seconds that its announcement is
-there (`zlog.seqr.election.leadership`), so one that a client with a broken network has withdrawn is
-soon there again.
+The announcement is a hint. If the announced sequencer is gone for good, a client withdraws the
+announcement, so that writers do not keep trying. The sequencer checks its announcement every few
+seconds (`zlog.seqr.election.leadership`), so it soon replaces one that was withdrawn by mistake.
 """
 
 from __future__ import annotations
@@ -26,16 +25,12 @@ _PAUSE_POLLS = 4.0
 """The least pause before the next poll, as a multiple of the time that the last one took."""
 
 _GONE_SECONDS = 60.0
-"""How long connecting must fail before a sequencer counts as gone. A refused connection shows it at
-once: then the network is there, and no process at the address."""
+"""How long connecting must fail before a sequencer counts as gone. A refused connection shows this
+at once: the host is in reach, and no process listens."""
 
 
 class Announcements:
-    """Finds a sequencer for one log, on behalf of its writers.
-
-    Args:
-        layout: of the log.
-    """
+    """Finds a sequencer for one log, on behalf of its writers."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -45,14 +40,13 @@ class Announcements:
         self._missing_since = 0.0
 
     def postpone(self) -> None:
-        """Do not poll just now: the log has only just lost its sequencer."""
+        """Do not poll for a while: the log has only just lost its sequencer."""
         self._next_poll = self._io.monotonic() + _POLL_SECONDS
 
     async def poll(self, view: View, deadline: Deadline) -> None:
-        """Look, once in a while, for a sequencer for a view that has none.
+        """Look, at intervals, for a sequencer for a view that has none.
 
-        Raises:
-            SequencerRefused: the announced one and this client don't trust each other.
+        Raises SequencerRefused if the announced sequencer and this client don't trust each other.
         """
         io, limit = self._io, self._layout.outage.limit
         began = io.monotonic()
@@ -80,7 +74,7 @@ class Announcements:
         except SequencerBusy:
             return False
         except SequencerRefused:
-            self._next_poll = io.monotonic()  # the next append shall fail, too
+            self._next_poll = io.monotonic()  # so that the next append also fails
             raise
         except OtherStore:
             await self._withdraw(announced, deadline)
@@ -98,7 +92,7 @@ class Announcements:
         return True
 
     async def _withdraw(self, announced: str, deadline: Deadline) -> None:
-        """Withdraw the announcement of a sequencer that is gone, unless it is another's by now."""
+        """Withdraw the announcement of a sequencer that is gone, unless it was replaced."""
         log, store = self._layout.view.log, self._io.store.url
         try:
             await self._layout.directory.withdraw(announced, deadline)

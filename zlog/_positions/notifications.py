@@ -1,9 +1,8 @@
-"""Notifying readers that wait for entries of a log without a sequencer to wait at.
+"""Notifications for readers that wait for entries of a log without a sequencer.
 
-Its writers notify the watchers of an empty object when there may be more entries, and such readers
-watch it. That is a hint: a notification may be lost, a client may not be allowed to watch, and a
-writer may be older. So a reader that waits also polls: seldom while notifications arrive before
-it finds entries.
+Writers notify the watchers of an empty object when there may be more entries, and waiting readers
+watch it. This is a hint: a notification may be lost, a client may not be allowed to watch, and a
+writer may be older. So readers also poll, less often while notifications arrive in time.
 
 Source: docs/design.md, "Exclusive writers".
 """
@@ -18,28 +17,24 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
 
 NOTIFIED_POLL_SECONDS = 1.0
-"""How often a reader polls that is notified in time."""
+"""Poll interval of a reader that is notified in time."""
 
 _REFUSED = (-errno.EOPNOTSUPP, -errno.EPERM, -errno.EACCES)
-"""What a store answers that has no means, or a cluster whose caps don't allow it."""
+"""Answers of a store without notifications, or of a cluster whose caps don't allow them."""
 
 _REFUSED_SECONDS = 60.0
-"""How long it is not tried again then."""
+"""How long a client does not watch again after such an answer."""
 
 _FAILED_SECONDS = 0.05
-"""After a watch was lost, how long until the next one."""
+"""Pause after a lost watch until the next one."""
 
 
 class Notifications:
-    """The notifications that one handle receives of a log.
-
-    Args:
-        io: the world.
-        object: that is watched.
+    """The notifications that one handle receives from a log's watched object.
 
     Attributes:
         number: of the last notification; 0 while none can be received.
-        prompt: whether a notification came before the last entries that were waited for.
+        prompt: whether the last wait for entries ended by a notification.
     """
 
     def __init__(self, io: Io, object: str) -> None:
@@ -50,9 +45,9 @@ class Notifications:
         self._refused_until = -math.inf
 
     async def wait(self, number: int, seconds: float) -> bool:
-        """Wait for another notification than this one; returns whether one came in time.
+        """Wait for a notification after this one; returns whether one came in time.
 
-        With 0 it waits until the object is watched: no later notification is missed.
+        With 0 it waits until the object is watched, so that no later notification is missed.
         """
         deadline = deadline_of(self._io, seconds)
         if self._io.monotonic() >= self._refused_until:
@@ -78,6 +73,6 @@ class Notifications:
 
 
 async def remove_wake_object(io: Io, object: str, deadline: Deadline) -> None:
-    """Remove what the readers of a log have watched; it stays where this client may not."""
+    """Remove the watched object of a log, if this client may."""
     start = functools.partial(io.store.remove_watched, object=object)
     (await io.run(start, deadline)).check(f"removing {object}", *_REFUSED)

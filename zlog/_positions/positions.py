@@ -1,8 +1,8 @@
-"""Where the next position comes from: a sequencer, or the slow way without one.
+"""The next position of a log: from its sequencer, or from the stripe objects (the slow way).
 
-While a view names a sequencer, no client finds positions the slow way. A client that has lost the
-sequencer for long enough first brings in a view without one, and only then goes the slow way. So
-what sequencers grant, what ``tail()`` answers and what slow writers take never disagree.
+While a view names a sequencer, no client takes positions the slow way. A client that has lost the
+sequencer for long enough first brings in a view without one. So the grants of sequencers, the
+answers of ``tail()`` and the positions taken by slow writers never contradict each other.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from zlog._base.names import check_position, wake_object
 from zlog._base.refusals import from_errno
 from zlog._layout.confirmed import confirmed_end
 from zlog._layout.layout import Layout
-from zlog._layout.prefix import prefix_end
+from zlog._layout.object_calls import prefix_end
 from zlog._layout.views import backoff, check_room
 from zlog._native import messages
 from zlog._positions.announcements import Announcements
@@ -41,40 +41,37 @@ _logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.01
 _POLL_SECONDS_MAX = 0.25
-"""How often a follower without a sequencer asks for the tail, which nothing has told it yet."""
+"""Poll interval of a follower without a sequencer that receives no notifications."""
 
 
 PositionSpec = int | Literal["earliest", "latest"]
-"""Where a reader begins: a position, the first one that is not trimmed, or the tail."""
+"""Where a reader begins: a position, the first untrimmed position, or the tail."""
 
 
 class Positions:
-    """Hands out positions of one log, and tells its tail.
-
-    Attributes:
-        layout: of the log.
-    """
+    """Grants positions of one log, and finds its tail."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self._handed_out = 0  # positions below it have been, as far as this handle knows
+        self._handed_out = 0  # positions below it were granted, as far as this handle knows
         self._io = layout.io
         self._outage = layout.outage
         self._announcements = Announcements(layout)
-        self._told = False
+        self._warned = False
         self._notifications = Notifications(layout.io, wake_object(layout.address.name))
         self._known = (0, 0)  # a stripe, by id, and a position: all below it is confirmed
 
     async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:
         """Return a view and the first of ``count`` positions to use in that view only.
 
-        With a sequencer the positions are this caller's; without, they are free as far as known.
+        A sequencer grants the positions to this caller only. Without one, they are free as far as
+        known.
 
         Raises:
             StoreReadOnly, AppendRefused: see :meth:`check_appendable`.
-            SequencerRefused: the sequencer and this client don't trust each other. Going the slow
-                way all the same would need a view without it, for all clients.
-            SequencerBusy: it had no room for this client until the time was up.
+            SequencerRefused: the sequencer and this client don't trust each other. The slow way
+                would need a view without the sequencer, for all clients.
+            SequencerBusy: the sequencer had no room for this client until the time was up.
         """
         attempt = tried = 0
         began = 0.0
@@ -90,7 +87,7 @@ class Positions:
             if not view.sequencer:
                 await self._announcements.poll(view, deadline)
                 view, position = await self._scan(deadline, whole=True)
-                if refusal(view) is not None:  # since it was looked at
+                if not takes_appends(view):  # the view has changed
                     continue
                 if not view.sequencer:
                     check_room(view.log, position)
@@ -99,7 +96,7 @@ class Positions:
                 self._announcements.postpone()
                 await self.layout.drop_sequencer(view, deadline)
                 continue
-            if tried != view.epoch:  # this call's attempts in one epoch add up, however far apart
+            if tried != view.epoch:  # all attempts of this call in one epoch add up
                 tried, began = view.epoch, self._io.monotonic()
             try:
                 granted = await self._ask(view, count, deadline)
@@ -108,7 +105,7 @@ class Positions:
             except SequencerBusy as error:
                 self._outage.answered()
                 busy = error
-                self._tell(error, "waits until its sequencer has room")
+                self._warn(error, "waits until its sequencer has room")
                 if (await self.layout.refresh(deadline)).epoch == view.epoch:
                     await backoff(self._io, attempt)
                     attempt += 1
@@ -128,26 +125,18 @@ class Positions:
                     return granted
 
     async def check_appendable(self, deadline: Deadline) -> None:
-        """Raise unless the log takes appends.
-
-        Raises:
-            StoreReadOnly: nothing can be written in this store.
-            AppendRefused: the log is a mirror, exclusive, or read-only.
-            KeyNeeded: its entries have MACs, and this client can make none.
-        """
+        """Raise KeyNeeded, StoreReadOnly or AppendRefused unless the log takes appends."""
         self.layout.macs.check_key()
         if self._io.store.read_only:
             raise from_errno(-errno.EROFS, f"append to log {self.layout.view.log!r}")
-        if refusal(self.layout.view) is None:
-            return
-        if (refused := refusal(await self.layout.refresh(deadline))) is not None:
-            raise refused
+        if not takes_appends(self.layout.view):
+            check_takes_appends(await self.layout.refresh(deadline))
 
     async def tail_up_to(self, end: int | None, deadline: Deadline) -> int:
-        """Return the tail, or ``end`` if it lies below; not asked for where the head said so.
+        """Return the tail, or ``end`` if it is lower.
 
-        Of an exclusive log the head does not: its tail needs no floor, and is never below it but
-        for what a hostile client has recorded.
+        No request is made if ``end`` is below the tail floor. The tail floor of an exclusive log is
+        not used, since only a hostile client records it there.
         """
         view = self.layout.view
         if end is not None and end <= view.tail_floor and view.writer is None:
@@ -156,11 +145,11 @@ class Positions:
         return tail if end is None else min(end, tail)
 
     async def tail(self, deadline: Deadline, *, checked: bool = True) -> int:
-        """Return the next position that will be handed out.
+        """Return the next position that will be granted.
 
-        Checked, the answer is linearizable: above everything acknowledged before the call began,
-        and never below what any earlier call answered, over every change of the sequencer. This
-        costs one operation on the head object.
+        A checked tail is linearizable: it is above all entries acknowledged before the call began,
+        and not below any earlier checked tail, even if the sequencer changes. This costs one
+        operation on the head object.
         """
         while True:
             view = self.layout.view
@@ -181,11 +170,7 @@ class Positions:
             return tail
 
     async def reserve(self, count: int, deadline: Deadline) -> range:
-        """Return ``count`` positions, which no epoch hands out again.
-
-        Raises:
-            SequencerUnavailable: there is no sequencer. Without one, writers take what is free.
-        """
+        """Return ``count`` positions that no epoch grants again. Raises SequencerUnavailable."""
         while True:
             view, first = await self.grant(count, deadline)
             if not view.sequencer:
@@ -199,23 +184,19 @@ class Positions:
                 return range(first, end)
 
     async def check_handed_out(self, action: str, position: int, deadline: Deadline) -> None:
-        """Raise BeyondTail if a position has not been handed out, as far as the tail tells."""
+        """Raise BeyondTail if a position is not below the tail."""
         check_position(position)
         await self.check_reached(action, position, position + 1, deadline)
 
     async def check_reached(self, action: str, position: int, end: int, deadline: Deadline) -> None:
-        """Raise BeyondTail if the tail has not reached ``end``. Asks for it when it must."""
+        """Raise BeyondTail if the tail is below ``end``. Asks for the tail if it must."""
         if end > self._handed_out and end > (tail := await self.tail(deadline)):
             raise BeyondTail(
                 f"can't {action} {position}: the tail of log {self.layout.view.log!r} is {tail}"
             )
 
     async def resolve(self, spec: PositionSpec, deadline: Deadline) -> int:
-        """Return where a reader begins that says so.
-
-        Raises:
-            BeyondTail: a position that has not been handed out yet.
-        """
+        """Return the position that a spec stands for. Raises BeyondTail if it was not granted."""
         if spec == "earliest":
             return (await self.layout.refresh(deadline)).trim_point
         if spec == "latest":
@@ -225,7 +206,7 @@ class Positions:
         return spec
 
     async def is_confirmed(self, position: int, deadline: Deadline) -> bool:
-        """Whether a reader of an exclusive log may see a position; of others it may see all."""
+        """Whether readers may see a position, which in an exclusive log must be confirmed."""
         if self.layout.view.writer is None:
             return True
 
@@ -237,46 +218,46 @@ class Positions:
         return end is None or position < end
 
     async def wait(self, position: int, timeout: float, deadline: Deadline) -> int | None:
-        """Wait until the tail has passed ``position``. Returns the tail; None at the timeout."""
+        """Wait until the tail is above ``position``. Returns the tail; None at the timeout."""
         io, notifications = self._io, self._notifications
         end = io.monotonic() + timeout
         poll = _POLL_SECONDS
         woken: bool | None = None
         while True:
-            number = notifications.number  # first: what comes during the poll counts
+            number = notifications.number  # before the poll: a later notification counts
             tail = await self._wait_once(position, end - io.monotonic(), deadline)
             if tail is not None and tail > position:
                 notifications.prompt = notifications.prompt if woken is None else woken
                 return tail
             left = end - io.monotonic()
             if left <= 0:
-                # Has the sequencer been replaced without knowing? Then it would wait for ever.
+                # A replaced sequencer may not know it, and would let its clients wait forever.
                 await self.layout.refresh(deadline)
                 return None
-            if tail is not None:  # no sequencer to wait at: this was one look at the objects
-                if woken:  # in vain: do not poll at the sender's pace
+            if tail is not None:  # no sequencer to wait at: this was a poll of the objects
+                if woken:  # without a new entry: do not poll at the sender's pace
                     await io.sleep(min(_POLL_SECONDS, left))
                 pause = NOTIFIED_POLL_SECONDS if notifications.prompt else poll
                 woken = await notifications.wait(number, min(pause, left))
                 poll = min(poll * 2, _POLL_SECONDS_MAX)
 
     async def _ask(self, view: View, count: int, deadline: Deadline) -> tuple[View, int] | None:
-        """Ask the view's sequencer. None: it serves another epoch than the newest view's."""
+        """Ask the view's sequencer. None if its epoch is not that of the newest view."""
         step = deadline.sooner(self._outage.patience(view.epoch))
         sequencer = self._io.sequencer(view.sequencer)
         grant = await sequencer.next(self.layout.address, count, view.epoch, step)
         self._outage.answered()
         if grant.epoch != view.epoch:
             view = await self.layout.refresh(deadline)
-        # The positions are only good in the epoch in which they were granted.
+        # The positions are valid only in the epoch in which they were granted.
         return (view, grant.position) if grant.epoch == view.epoch else None
 
     async def _quick_tail(self, view: View, deadline: Deadline) -> int | None:
-        """Ask the sequencer for the tail. None: there is none, or none that serves this view.
+        """Ask the sequencer for the tail. None if there is no sequencer that serves this view.
 
-        Then, unless there is a newer view, a look at the objects serves just as well for a tail,
-        though not for a grant: it is above everything acknowledged, and the tail floor above
-        everything that tails have shown. A reader never needs to change the view for it.
+        Then, unless there is a newer view, the objects give a valid tail, though no grant: it is
+        above all acknowledged entries, and the tail floor is above all tails shown before. So a
+        reader never changes the view.
         """
         if not view.sequencer:
             return None
@@ -285,16 +266,16 @@ class Positions:
             sequencer = self._io.sequencer(view.sequencer)
             grant = await sequencer.tail(self.layout.address, view.epoch, step)
         except SequencerRefused as error:
-            self._tell(error)
+            self._warn(error)
             return None
         except (SequencerUnavailable, StaleEpoch):
             return None
         return grant.position if grant.epoch == view.epoch else None
 
     async def _wait_once(self, position: int, timeout: float, deadline: Deadline) -> int | None:
-        """Wait at the sequencer (None: in vain), or without one look at the objects once.
+        """Wait at the sequencer (None: no new tail), or without one poll the objects once.
 
-        Of an exclusive log at the object that has the position: it says when there is more.
+        In an exclusive log, the object that has ``position`` shows whether there is more.
         """
         view = self.layout.view
         if view.writer is not None and position >= view.live_stripe.start:
@@ -310,41 +291,27 @@ class Positions:
                 )
                 return None if grant is None else grant.position
             except SequencerRefused as error:
-                self._tell(error)
+                self._warn(error)
             except (StaleEpoch, SequencerUnavailable):
                 await self.layout.refresh(deadline)
         return (await self._scan(deadline))[1]
 
-    def _tell(self, refused: SequencerRefused, what: str = "is read without its sequencer") -> None:
-        """Say once that it is slower than it could be."""
-        if not self._told:
-            self._told = True
+    def _warn(self, refused: SequencerRefused, what: str = "is read without its sequencer") -> None:
+        """Warn once that the log is slower than with its sequencer."""
+        if not self._warned:
+            self._warned = True
             log = self.layout.view.log
             _logger.warning("log %r %s: %s. %s", log, what, refused, refused.hint)
 
-    async def written_end(
-        self, deadline: Deadline, check: Callable[[View], None]
-    ) -> tuple[View, int]:
-        """Return one past the highest position of the live stripe that is taken, or its start.
-
-        And the view whose epoch the objects still accepted; ``check`` raises where it is not one
-        in which the answer is wanted.
-        """
-        view, tail, _ = await self._taken(deadline, check)
-        return view, tail
-
     async def _scan(self, deadline: Deadline, *, whole: bool = False) -> tuple[View, int]:
-        """Find the tail by asking every object of the live stripe for its highest position.
+        """Return the view and the tail, by the highest position in each object of the live stripe.
 
-        A mirror's is its floor: what lies above was not copied whole yet. That of an exclusive log
-        is where its confirmed entries end.
-
-        Returns the view whose epoch the objects still accepted, and the tail. Objects that are
-        lost are passed over, so that the rest can be read; ``whole`` is for handing out positions,
-        which must not go on below what a lost object held.
+        The tail of a mirror is its floor, above which rounds are incomplete. The tail of an
+        exclusive log is the end of its confirmed entries. Lost objects are skipped, so that the
+        rest can be read, but not if ``whole``, for grants, which must be above all entries.
         """
         while True:
-            # The floor is read before the objects: tails shown later lie above what they hold.
+            # The floor is read before the objects, so that their entries are below later tails.
             view = await self.layout.refresh(deadline)
             if view.mirror:
                 return view, view.tail_floor
@@ -353,9 +320,9 @@ class Positions:
                 if end is not None:
                     return view, end
                 continue
-            view, tail, missing = await self._taken(deadline)
+            view, tail, missing = await self.taken_end(deadline)
             if view.mirror or view.writer is not None:
-                continue  # a newer view answered, whose tail is not above all that is written
+                continue  # in the newer view, the tail is another one
             if missing and whole:
                 raise CorruptEntry(f"a stripe object of log {view.log!r} is missing")
             return view, tail
@@ -363,26 +330,26 @@ class Positions:
     async def _confirmed(
         self, view: View, known: Callable[[View], int | None], deadline: Deadline
     ) -> tuple[View, int | None]:
-        """As :func:`prefix_end`, and remember it."""
+        """Call :func:`prefix_end`, and remember the end."""
         view, end = await prefix_end(self.layout, view, known, deadline)
         if end is not None:
             self._known = (view.live_stripe.id, end)
         return view, end
 
     def _known_end(self, view: View) -> int | None:
-        """Return up to where entries are known to be confirmed; None: the log is not exclusive."""
+        """Return the known end of the confirmed entries; None if the log is not exclusive."""
         if view.writer is None:
             return None
         stripe, end = self._known
         return end if stripe == view.live_stripe.id else view.live_stripe.start
 
-    async def _taken(
+    async def taken_end(
         self, deadline: Deadline, check: Callable[[View], None] = lambda _: None
     ) -> tuple[View, int, bool]:
         """Ask every object of the live stripe for its highest position.
 
-        Returns the view, one past the highest of all, and whether an object is missing: not since
-        another stripe is live by now, and this one was trimmed as a whole and removed.
+        ``check`` raises if the answer is of no use in a view. Returns the view, one past the
+        highest position, and whether an object is missing although its stripe is still live.
         """
 
         def calls(view: View) -> list[Call]:
@@ -408,28 +375,32 @@ class Positions:
                 return view, tail, missing
 
 
-def refusal(view: View) -> AppendRefused | None:
-    """Return why a log takes no appends of any client; None: it does."""
+def takes_appends(view: View) -> bool:
+    """Whether a log takes appends from all clients."""
+    return not (view.mirror or view.read_only) and view.writer is None
+
+
+def check_takes_appends(view: View) -> None:
+    """Raise AppendRefused unless a log takes appends from all clients."""
     if view.mirror:
-        return AppendRefused(
+        raise AppendRefused(
             f"log {view.log!r} is a mirror, which takes entries from its source only"
         )
     if view.read_only:
-        return AppendRefused(
+        raise AppendRefused(
             f"log {view.log!r} is read-only",
             hint="Make it writable again (`zlog access read-only LOG --off`, `log.writable()`),"
             " or append to another log.",
         )
     if view.writer is not None:
-        return AppendRefused(
+        raise AppendRefused(
             f"log {view.log!r} is exclusive: {describe(view.writer)} writes it",
             hint="Leave it to that writer; take the log over if it is gone (`log.writer()`,"
             " `zlog append LOG --exclusive`), or open it to all again (`zlog access fence LOG`).",
         )
-    return None
 
 
 def describe(writer: ExclusiveWriter) -> str:
-    """Return who a writer is, and since when."""
+    """Return a writer's name and start time."""
     since = datetime.fromtimestamp(writer.since, timezone.utc)
     return f"{writer.name or writer.id} (since {since:%Y-%m-%d %H:%M:%S} UTC)"

@@ -1,4 +1,4 @@
-"""What the objects of stripes hold, and a log at a glance."""
+"""Statistics of stripe objects and of logs."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from zlog.view import OPEN_END, ObjectRef, Stripe, View
 
 
 class LogStat(NamedTuple):
-    """A log at a glance, or a range of its positions. Trimmed entries are not counted.
+    """Statistics of a log, or of the stripes of a range. Trimmed entries are not counted.
 
     Attributes:
         name: the log's name.
-        log_id: tells it from other logs that had its name.
+        log_id: differs from that of earlier logs with this name.
         epoch: of the newest view.
-        tail: the next position to be handed out.
+        tail: the next position to be granted.
         trim_point: positions below it are trimmed.
         width: stripe objects of the live stripe.
-        unit: positions in a row that lie in one of them.
-        stripes: stripes that hold positions of the range and are not trimmed as a whole.
-        objects: stripe objects of these.
-        sequencer: its address; empty when writers find the tail themselves.
-        entries: entries of these stripes; what is lost counts until a trim passes it.
-        bytes: their data together.
-        stored_bytes: what that takes in the objects, without their index: less than ``bytes`` where
-            data is compressed, and more where entries have MACs.
+        unit: consecutive positions in one stripe object.
+        stripes: stripes that have positions of the range, without wholly trimmed ones.
+        objects: stripe objects of these stripes.
+        sequencer: its address; empty if writers find the tail themselves.
+        entries: entries of these stripes; lost entries count until they are trimmed.
+        bytes: data of these entries.
+        stored_bytes: size of that data in the objects, without their index. Compression makes it
+            smaller than ``bytes``, MACs make it larger.
     """
 
     name: str
@@ -51,7 +51,7 @@ class LogStat(NamedTuple):
 
 
 async def stat(positions: Positions, start: int, end: int | None, deadline: Deadline) -> LogStat:
-    """Return a log at a glance; see :meth:`zlog.Log.stat`."""
+    """Return statistics of a log; see :meth:`zlog.Log.stat`."""
     check_range(start, end)
     tail = await positions.tail(deadline)
     layout = positions.layout
@@ -84,17 +84,14 @@ async def stat(positions: Positions, start: int, end: int | None, deadline: Dead
 
 
 def data_bytes(layout: Layout, stat: messages.StatReply) -> int:
-    """Return the bytes of data that an object holds, without its entries' MACs."""
+    """Return the bytes of data in an object, without the MACs of its entries."""
     return max(0, stat.bytes - layout.macs.bytes * stat.entries)
 
 
 async def object_stats(
     layout: Layout, stripe: Stripe, deadline: Deadline, *expected: int
 ) -> list[messages.StatReply]:
-    """Return what the objects of a stripe hold, without those that are missing.
-
-    Nor those that answer with one of the ``expected`` errors.
-    """
+    """Return statistics of a stripe's objects; skip missing ones and ``expected`` errors."""
 
     def request(view: View, _: ObjectRef) -> bytes:
         return messages.stat(view.epoch)

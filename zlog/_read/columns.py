@@ -1,4 +1,4 @@
-"""Reading positions as columns: what tables are made of, without an object for each entry."""
+"""Reads a log as columns, without a Python object for each entry."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from zlog._base.codes import Code
-from zlog._base.deadline import Deadline, Timeout
-from zlog._base.settings import Budget
+from zlog._base.deadline import Deadline
 from zlog._native.columns import ColumnWindow, entry_columns
-from zlog._read.doubt import trimmed_part
-from zlog._read.holes import HoleTimeout
 from zlog._read.items import Slot, join
-from zlog._read.prefetch import WINDOW_BYTES, OrderedReader, Prefetcher
+from zlog._read.iterate import OrderedReader, Prefetcher, ReadOptions
 from zlog._read.read import Reader, Window
-from zlog._read.select import TagReader, Wanted
+from zlog._read.select import TagReader, trimmed_part
 from zlog.entry import Entry, Gap, GapKind
 
 _DATA_BYTES_MAX = 2**31 - 1
@@ -25,19 +22,19 @@ _DATA_BYTES_MAX = 2**31 - 1
 class Columns:
     """Entries in ascending position order, and the gaps between them.
 
-    The four columns have the layout of Apache Arrow's buffers; :class:`memoryview` gives them to
-    libraries that understand buffers (``pyarrow.py_buffer``, ``numpy.frombuffer``) without a copy.
-    They may share the memory of a whole window: keep copies, not slices, of what is kept for long.
+    The four columns have the layout of Apache Arrow's buffers. Libraries that accept buffers
+    (``pyarrow.py_buffer``, ``numpy.frombuffer``) use them without a copy. They may share the memory
+    of a whole window, so copy the parts that you keep for long.
 
     Attributes:
-        positions: where each entry stands; n × int64.
+        positions: of each entry; n × int64.
         timestamps: when its writer appended it, by the writer's clock; n × int64, µs since
             1970-01-01 UTC.
         offsets: entry i is ``data[offsets[i]:offsets[i + 1]]``; (n + 1) × int32, from 0.
         data: the bytes of all entries, one after the other.
-        gaps: of the positions that were read, those that hold no entry; a gap covers all of them
-            that lie in it.
-        tags: those of each entry; None: they were not asked for.
+        gaps: positions that hold no entry. If only some stripe objects are read, a gap covers only
+            their positions.
+        tags: of each entry; None if they were not requested.
     """
 
     positions: memoryview
@@ -61,34 +58,15 @@ def _only_gap(gap: Gap, *, tags: bool) -> Columns:
 
 
 class ColumnReader(Prefetcher[list[Columns]]):
-    """Reads windows of one stripe each, or of some of its objects, as columns.
+    """Reads windows as columns. A window is in one stripe, and may skip some of its objects."""
 
-    Args:
-        indexes: of the stripe objects to read; None: all.
-        with_tags: whether the columns have the entries' tags.
-        window: as of :class:`Prefetcher`.
-    """
-
-    def __init__(
-        self,
-        reader: Reader,
-        budget: Budget,
-        position: int,
-        hole_seconds: float | None,
-        window_bytes: int,
-        indexes: frozenset[int] | None,
-        *,
-        with_tags: bool,
-        passes_holes: bool,
-    ) -> None:
-        super().__init__(
-            reader, budget, position, hole_seconds, window_bytes, passes_holes=passes_holes
-        )
-        self._indexes = indexes
-        self._with_tags = with_tags
+    def __init__(self, reader: Reader, position: int, options: ReadOptions) -> None:
+        super().__init__(reader, position, options)
+        self._indexes = _indexes_of(options)
+        self._with_tags = options.with_tags
 
     def positions_max(self, start: int) -> int:
-        """As many positions between those that are read as there are objects left out."""
+        """See :class:`Prefetcher`. The positions of the objects left out come on top."""
         width = self.reader.layout.width_at(start)
         wanted = range(width) if self._indexes is None else self._indexes
         read = sum(1 for index in wanted if index < width)
@@ -127,7 +105,7 @@ class ColumnReader(Prefetcher[list[Columns]]):
         end = await self.settle(window, tail, deadline)
         decoded, average = window.decoded
         columns, data_bytes = _columns_of(decoded, window.found, window.start, end)
-        if not self.reader.with_data:  # an older class sends it, so a window counts what came
+        if not self.reader.with_data:  # an older class sends data, which counts for the window size
             data_bytes = average * (end - window.start)
         return columns, data_bytes, end
 
@@ -158,14 +136,10 @@ class ColumnReader(Prefetcher[list[Columns]]):
         return [*content[:-1], *rest], gap
 
 
-def _gap_of(item: Gap | range) -> Gap:
-    return item if isinstance(item, Gap) else Gap(item.start, item.stop, GapKind.TRIMMED)
-
-
 def _columns_of(
     window: ColumnWindow, settled: dict[int, Slot], start: int, end: int
 ) -> tuple[list[Columns], int]:
-    """Return a window's columns: one `Columns`, or more where the data is too much for one."""
+    """Return a window's columns, as many as its data needs, and the bytes of the data."""
     result: list[Columns] = []
     data_bytes = 0
     at: int | None = start
@@ -173,14 +147,19 @@ def _columns_of(
         positions, timestamps, offsets, data, rows, at, tags = window.columns(
             settled, at, end, _DATA_BYTES_MAX
         )
-        gaps = [gap for row in rows for gap in join(map(_gap_of, row))]
+        gaps: list[Gap] = []
+        for row in rows:
+            gaps += join(
+                each if isinstance(each, Gap) else Gap(each.start, each.stop, GapKind.TRIMMED)
+                for each in row
+            )
         result.append(Columns(positions, timestamps, offsets, data, gaps, tags))
         data_bytes += len(result[-1].data)
     return result, data_bytes
 
 
 class _TagColumns:
-    """What a reader by tags finds, as columns; made of an object for each entry."""
+    """The results of a reader by tags as columns. They are built from an object for each entry."""
 
     def __init__(self, entries: TagReader, *, with_tags: bool) -> None:
         self._entries = entries
@@ -197,7 +176,7 @@ class _TagColumns:
 
 
 def _split(items: Sequence[Entry | Gap]) -> Iterator[Sequence[Entry | Gap]]:
-    """Cut items where the data is too much for one `Columns`."""
+    """Cut items into parts whose data fits into one `Columns`."""
     begin = size = 0
     for i, item in enumerate(items):
         more = len(item.data) if isinstance(item, Entry) else 0
@@ -216,30 +195,13 @@ def _columns(items: Sequence[Entry | Gap], *, tags: bool) -> Columns:
     return Columns(*entry_columns(entries), gaps, own)
 
 
-def column_reader(
-    reader: Reader,
-    budget: Budget,
-    start: int,
-    hole_timeout: Timeout = ...,
-    wanted: Wanted | None = None,
-    *,
-    indexes: frozenset[int] | None = None,
-    window_bytes: int = WINDOW_BYTES,
-    with_tags: bool = False,
-    passes_holes: bool = False,
-) -> OrderedReader[list[Columns]]:
-    """Return what reads columns from ``start`` on: of all entries, or of those with some tags."""
-    hole_seconds = budget.hole_timeout(hole_timeout)
-    if wanted is not None:
-        entries = TagReader(reader, budget, wanted, start, HoleTimeout(hole_seconds), indexes)
-        return _TagColumns(entries, with_tags=with_tags)
-    return ColumnReader(
-        reader,
-        budget,
-        start,
-        hole_seconds,
-        window_bytes,
-        indexes,
-        with_tags=with_tags,
-        passes_holes=passes_holes,
-    )
+def _indexes_of(options: ReadOptions) -> frozenset[int] | None:
+    return None if options.indexes is None else frozenset(options.indexes)
+
+
+def column_reader(reader: Reader, start: int, options: ReadOptions) -> OrderedReader[list[Columns]]:
+    """Return a reader of columns from ``start`` on: of all entries, or of those with some tags."""
+    if (wanted := options.wanted) is None:
+        return ColumnReader(reader, start, options)
+    entries = TagReader(reader, wanted, start, options.hole_timeout, _indexes_of(options))
+    return _TagColumns(entries, with_tags=options.with_tags)

@@ -1,8 +1,7 @@
-"""Named cursors: where readers go on, kept by the log's head object.
+"""Named cursors. The log's head object keeps the next position of a reader.
 
-A cursor's position is the next one that its reader will read. The head lets it move forward only,
-unless it is set on purpose, and lets no trim pass it unless the trim says so; both in single
-atomic steps (cls_zlog/head/cursors.cc).
+The head moves a cursor only forward unless it is set on purpose, and holds back trims below it
+unless the trim passes cursors. Each is one atomic step (cls_zlog/head/cursors.cc).
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ class CursorState(NamedTuple):
 
     Attributes:
         name: the cursor's.
-        position: the next one that its reader will read.
-        created: when it was made, by its maker's clock, UTC.
-        updated: when it was last committed, by that reader's clock, UTC.
+        position: the next position to read.
+        created: when it was created, by the creator's clock, UTC.
+        updated: when it was last committed, by the reader's clock, UTC.
     """
 
     name: str
@@ -56,10 +55,10 @@ class Cursors:
     def __init__(self, layout: Layout) -> None:
         self._head = layout.head
         self._address = layout.address
-        self._io = layout.io
+        self._now = layout.io.wall_clock_us
 
     async def read(self, name: str, deadline: Deadline) -> CursorState | None:
-        """Return a cursor; None when there is none of that name."""
+        """Return a cursor; None if there is no cursor of this name."""
         request = messages.cursor_read(self._address.log_id, check_cursor_name(name))
         reply = await self._head.call("cursor_read", request, deadline, Code.NOT_FOUND)
         if reply.code == Code.NOT_FOUND:
@@ -79,20 +78,16 @@ class Cursors:
         return found
 
     async def create(self, name: str, position: int, deadline: Deadline) -> int:
-        """Make a cursor, unless there is one. Returns where it is.
-
-        Raises:
-            Invalidated: the position lies below the trim point.
-        """
+        """Create a cursor unless it exists; returns its position. Raises as :meth:`set`."""
         reply = await self._commit(_CREATE, name, position, deadline)
         return reply.number if reply.code == Code.EXISTS else position
 
     async def advance(self, name: str, position: int, deadline: Deadline) -> None:
-        """Move a cursor forward; to where it is, too.
+        """Move a cursor forward, or leave it where it is.
 
         Raises:
-            CursorAhead: it is further already, and stays there.
-            CursorNotFound: there is none of that name.
+            CursorAhead: it is at a later position, and stays there.
+            CursorNotFound: there is no cursor of this name.
         """
         reply = await self._commit(_ADVANCE, name, position, deadline)
         if reply.code == Code.NOT_FOUND:
@@ -106,39 +101,24 @@ class Cursors:
             )
 
     async def set(self, name: str, position: int, deadline: Deadline) -> int:
-        """Put a cursor anywhere at or above the trim point; make it if it is not there.
-
-        Returns where it is.
-
-        Raises:
-            Invalidated: the position lies below the trim point.
-        """
+        """Move or create a cursor; return its position. Raises Invalidated if that is trimmed."""
         await self._commit(_SET, name, position, deadline)
         return position
 
     async def remove(self, name: str, deadline: Deadline) -> None:
-        """Remove a cursor, so that it holds no trim back any more.
-
-        Raises:
-            CursorNotFound: there is none of that name.
-        """
+        """Remove a cursor. Raises CursorNotFound if there is no cursor of this name."""
         request = messages.cursor_remove(self._address.log_id, check_cursor_name(name))
         reply = await self._head.call("cursor_remove", request, deadline, Code.NOT_FOUND)
         if reply.code == Code.NOT_FOUND:
             raise self.missing(name)
 
     def missing(self, name: str) -> CursorNotFound:
-        """The error that says that there is no cursor of this name."""
+        """Return the error for a cursor that does not exist."""
         return CursorNotFound(f"log {self._address.name!r} has no cursor {name!r}")
 
     async def _commit(self, mode: int, name: str, position: int, deadline: Deadline) -> Reply:
-        request = messages.cursor_commit(
-            self._address.log_id,
-            check_cursor_name(name),
-            mode,
-            position,
-            self._io.wall_clock_us(),
-        )
+        log_id, now = self._address.log_id, self._now()
+        request = messages.cursor_commit(log_id, check_cursor_name(name), mode, position, now)
         reply = await self._head.call("cursor_commit", request, deadline, *_COMMIT_REFUSALS)
         if reply.code == Code.LIMIT_REACHED:
             raise LimitReached(
@@ -160,17 +140,11 @@ def _state(name: str, position: int, created: int, updated: int) -> CursorState:
 
 
 class CursorClient:
-    """One reader's handle on one cursor; `zlog.Cursor` and `zlog.aio.Cursor` are its two faces.
-
-    Args:
-        cursors: of the log.
-        positions: of the log.
-        budget: of the log's handle.
-        name: the cursor's.
+    """One reader's handle on one cursor, used by `zlog.Cursor` and `zlog.aio.Cursor`.
 
     Attributes:
-        name: see there.
-        position: where it is, as far as this handle knows.
+        name: of the cursor.
+        position: of the cursor, as far as this handle knows.
     """
 
     def __init__(self, cursors: Cursors, positions: Positions, budget: Budget, name: str) -> None:
@@ -181,7 +155,7 @@ class CursorClient:
         self._deadline = budget.deadline
 
     async def open(self, create: PositionSpec | None, timeout: Timeout) -> None:
-        """Find the cursor, or make it; see :meth:`zlog.Log.cursor`."""
+        """Find or create the cursor; see :meth:`zlog.Log.cursor`."""
         deadline = self._deadline(timeout)
         check_spec(create)
         state = await self._cursors.read(self.name, deadline)
@@ -213,7 +187,7 @@ class CursorClient:
         self.position = await self._put(self._cursors.set, spec, self._deadline(timeout))
 
     async def lag(self, timeout: Timeout) -> int:
-        """Return how many positions lie between it and the tail; see :meth:`zlog.Cursor.lag`."""
+        """Return the number of positions from it to the tail; see :meth:`zlog.Cursor.lag`."""
         state = await self.state(timeout)
         self.position = state.position
         return max(0, await self._positions.tail(self._deadline(timeout)) - state.position)
@@ -228,18 +202,18 @@ class CursorClient:
         spec: PositionSpec,
         deadline: Deadline,
     ) -> int:
-        """Put the cursor where ``spec`` says, in one of two ways; returns where it is then."""
+        """Create or set the cursor, by ``put``; returns its position."""
         while True:
             position = await self._positions.resolve(spec, deadline)
             try:
                 return await put(self.name, position, deadline)
             except Invalidated:
-                if spec != "earliest":  # which a trim has just moved
+                if spec != "earliest":  # a trim has just moved the earliest position
                     raise
 
 
 def check_spec(spec: PositionSpec | None) -> None:
-    """Raise TypeError or ValueError unless a cursor can be put there."""
+    """Raise TypeError or ValueError unless this is a position, or a name for one."""
     if isinstance(spec, str):
         if spec not in ("earliest", "latest"):
             raise ValueError(f"a cursor begins at 'earliest', 'latest' or a position, not {spec!r}")

@@ -1,36 +1,30 @@
-"""What single positions hold, as readers find it, and how neighbouring gaps become one."""
+"""The slots of positions: entries and gaps. Joins neighbouring gaps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from zlog._base.codes import FillCode, State
 from zlog._native.entry import from_timestamp
-from zlog._native.replies import FORGED, decode_fills, decode_read
+from zlog._native.replies import FORGED, decode_fills
 from zlog.entry import Entry, Fill, FillReason, Gap, GapKind, Loss, LossReason
 from zlog.errors import (
     CorruptEntry,
     ForgedEntry,
     Invalidated,
     NotWritten,
-    StoreTimeout,
     UnsupportedVersion,
     ZlogError,
 )
 
 if TYPE_CHECKING:
     from zlog._native.completions import ReplyBytes
-    from zlog._native.replies import MacKey, ReadReply
+    from zlog._native.replies import ReadReply
 
 Slot = Entry | Gap
-"""What one position holds: an entry, or a gap of that position."""
-
-Decode = Callable[
-    ["ReplyBytes", str, list[int], dict[int, Slot], dict[int, bytes] | None], list[int]
-]
-"""`decode_slots`, of one reader."""
+"""The content of one position: an entry, or a gap of that position."""
 
 _KINDS = {
     State.UNWRITTEN: GapKind.UNWRITTEN,
@@ -48,7 +42,7 @@ _REASONS: dict[int, FillReason] = {
 
 
 def gap_of(position: int, state: int) -> Gap:
-    """Return the gap of a position, for a state that says all there is to say."""
+    """Return the gap of a position whose state needs no detail."""
     if state == FORGED:
         return Gap(position, position + 1, GapKind.FORGED)
     return Gap(position, position + 1, _KINDS[State(state)])
@@ -65,17 +59,17 @@ def lost(position: int, why: LossReason, name: str) -> Gap:
 
 
 def is_open(slot: Slot) -> bool:
-    """Whether a position is unwritten: may become something else."""
+    """Whether a position is unwritten."""
     return isinstance(slot, Gap) and slot.kind is GapKind.UNWRITTEN
 
 
 def is_bad(slot: Slot) -> bool:
-    """Whether what was stored at a position is damaged, gone or forged: a copy may have it."""
+    """Whether a stored entry is damaged, gone or forged. Another replica may have it."""
     return isinstance(slot, Gap) and slot.kind in (GapKind.LOST, GapKind.FORGED)
 
 
 def no_entry(gap: Gap, log: str) -> ZlogError:
-    """Return the error of a call that wants the entry at a position, where there is this gap."""
+    """Return the error of a call that finds this gap instead of an entry."""
     what = f"position {gap.position} of log {log!r}"
     why = "" if gap.detail is None else f" ({gap.detail})"
     if gap.kind is GapKind.UNWRITTEN:
@@ -90,7 +84,7 @@ def no_entry(gap: Gap, log: str) -> ZlogError:
 
 
 def slot_of(reply: ReadReply, i: int, position: int, name: str) -> Slot:
-    """Return what a read with ids, by the object ``name``, told of its i-th position."""
+    """Return the slot of the i-th position in a reply with ids of the object ``name``."""
     state = reply.state(i)
     if state == State.WRITTEN:
         return reply.at_position(i, position)
@@ -103,7 +97,7 @@ def slot_of(reply: ReadReply, i: int, position: int, name: str) -> Slot:
 
 
 def fills_of(payload: ReplyBytes, asked: Sequence[int]) -> Iterator[tuple[int, Gap]]:
-    """Return the filled positions in a reply to a read with ids of these positions, as gaps."""
+    """Return the filled positions, as gaps, in a reply with ids for the positions ``asked``."""
     for position, writer, timestamp, reason in decode_fills(payload, asked):
         fill = _fill(writer, timestamp, reason)
         yield position, Gap(position, position + 1, GapKind.FILLED, fill)
@@ -111,13 +105,13 @@ def fills_of(payload: ReplyBytes, asked: Sequence[int]) -> Iterator[tuple[int, G
 
 @lru_cache(maxsize=64)
 def _fill(writer: bytes, timestamp: int, reason: int) -> Fill:
-    """Return who filled, when and why: one object for all positions that were filled together."""
+    """Return one Fill for all positions that were filled together."""
     why = _REASONS.get(reason, FillReason.UNKNOWN)
     return Fill(writer.hex(), from_timestamp(timestamp), why)
 
 
 def in_order(slots: Iterable[Slot]) -> list[Entry | Gap]:
-    """Return what positions hold, in ascending order, with neighbouring gaps as one."""
+    """Return slots, which are in ascending order, with neighbouring gaps joined."""
     result: list[Entry | Gap] = []
     for slot in slots:
         last = result[-1] if result else None
@@ -132,7 +126,7 @@ def in_order(slots: Iterable[Slot]) -> list[Entry | Gap]:
 
 
 def join(gaps: Iterable[Gap]) -> list[Gap]:
-    """Return successive gaps of some objects, as few as possible."""
+    """Return the successive gaps of some objects, joined where possible."""
     result: list[Gap] = []
     for gap in gaps:
         one = _joined(result[-1], gap) if result else None
@@ -144,7 +138,7 @@ def join(gaps: Iterable[Gap]) -> list[Gap]:
 
 
 def _joined(gap: Gap, following: Gap) -> Gap | None:
-    """Return two neighbours as one gap; None if they differ in more than time and objects."""
+    """Return two neighbours as one gap; None if they differ in more than time or objects."""
     if gap.kind is not following.kind:
         return None
     one, other = gap.detail, following.detail
@@ -159,28 +153,3 @@ def _joined(gap: Gap, following: Gap) -> Gap | None:
             return None
         one = Loss(one.why, tuple(dict.fromkeys((*one.objects, *other.objects))))
     return Gap(gap.position, following.end, gap.kind, one)
-
-
-def decode_slots(
-    payload: ReplyBytes,
-    name: str,
-    group: list[int],
-    found: dict[int, Slot],
-    writers: dict[int, bytes] | None,
-    *,
-    mac: MacKey | None,
-    with_data: bool,
-) -> list[int]:
-    """Put what a reply tells into ``found``; returns those positions at which it is bad."""
-    damaged: list[int] = []
-    reply = decode_read(payload, group, mac, with_data)
-    if reply.count == 0:
-        raise StoreTimeout("the store answered a read with nothing")
-    for i in range(reply.count):
-        found[group[i]] = slot = slot_of(reply, i, group[i], name)
-        if isinstance(slot, Entry):
-            if writers is not None:
-                writers[group[i]] = reply.writer(i)
-        elif is_bad(slot):
-            damaged.append(group[i])
-    return damaged

@@ -1,38 +1,279 @@
-"""Reading entries and gaps in order: a range once, or from a position on for ever."""
+"""Reads a log in order: a range once, or from a position on without end.
+
+A window is a range of positions that is read with one operation per stripe object. Two windows are
+requested ahead of the window that the caller works on, so that the store and the caller work at the
+same time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Generic, TypeVar, cast
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, Protocol, TypeVar, cast
 
 from zlog._base.codes import Code, State
 from zlog._base.deadline import Deadline, Timeout
+from zlog._base.io import Reply
 from zlog._base.names import check_position, check_range
 from zlog._base.settings import Budget
+from zlog._layout.layout import StripeUnknown
 from zlog._layout.views import backoff
 from zlog._native.window import Window as DecodedWindow
 from zlog._positions.positions import Positions
-from zlog._read.holes import HoleTimeout
-from zlog._read.items import gap_of, in_order
-from zlog._read.prefetch import BYTES_SLACK, WINDOW_BYTES, OrderedReader, Prefetcher
-from zlog._read.read import Reader, Window
-from zlog._read.select import TagReader, Wanted
+from zlog._read.items import fills_of, gap_of, in_order
+from zlog._read.read import READ_BYTES_MAX, HoleTimeout, Reader, Window
+from zlog._read.select import Match, TagReader, Wanted
 from zlog.entry import Entry, Gap, GapKind
 from zlog.read_only import ReadOnlyStore
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 Items = Sequence[Entry | Gap]
 
+_WINDOW_POSITIONS_FIRST = 512
+_WINDOW_POSITIONS_MIN = 16
+WINDOW_POSITIONS_MAX = 16384
+WINDOW_BYTES = 8 << 20
+"""Target for the data of one window. The entries so far tell how many positions that takes."""
+
 _WINDOW_BYTES_LOCAL = 1 << 20
-"""Data that a window aims at if this process reads the store itself: what a window returns is then
-still in the processor's cache when it is checked, and when it becomes entries."""
+"""The same if this process reads the store itself. The data of a window is then still in the
+processor's cache when it is checked and turned into entries."""
+
+_BYTES_SLACK = 2
+"""How many times the target a window may return before it is read in several steps."""
+
+_WINDOWS_AHEAD = 2
+"""Windows under way while the caller works: with its own window, three times WINDOW_BYTES."""
+
+_WINDOWS_WITH_IDS = 8
+"""Windows that report who filled positions, after a window that holds fills."""
 
 _WAIT_SECONDS = 5.0
-"""How long a follower waits for a new entry at the sequencer, before it asks again."""
+"""How long a follower waits for a new entry at the sequencer before it asks again."""
 
 _PLAIN = (State.UNWRITTEN, State.TRIMMED)
-"""Gaps that a window reports completely. Who filled a position, or what lost it, is read later."""
+"""Gaps that a window reports completely. The details of other gaps are read later."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How a range is read, or a log is followed.
+
+    Attributes:
+        tags, match: of the entries to read; see :meth:`zlog.Log.read_range`.
+        hole_timeout: seconds to wait for a hole; if not given, the handle's own.
+        passes_holes: whether the reader continues after a hole that stays open.
+        indexes, window_bytes, with_tags: of columns; see :meth:`zlog.Log.read_columns`.
+
+    Raises:
+        ValueError: an index is negative, or ``window_bytes`` is below 1.
+    """
+
+    tags: Collection[str] | None = None
+    match: Match = "any"
+    hole_timeout: Timeout = ...
+    indexes: Collection[int] | None = None
+    window_bytes: int | None = None
+    with_tags: bool = False
+    passes_holes: bool = True
+
+    def __post_init__(self) -> None:
+        if self.window_bytes is not None and self.window_bytes < 1:
+            raise ValueError(f"a window takes at least one byte, not {self.window_bytes}")
+        if self.indexes is not None and any(index < 0 for index in self.indexes):
+            raise ValueError("a stripe's objects are numbered from 0")
+
+    @property
+    def wanted(self) -> Wanted | None:
+        """The tags to search for; None to read all entries. Raises as :meth:`Wanted.of`."""
+        return None if self.tags is None else Wanted.of(self.tags, self.match)
+
+
+class OrderedReader(Protocol[T_co]):
+    """Reads a log in order, up to an end that the caller passes."""
+
+    @property
+    def position(self) -> int:
+        """The next position."""
+
+    async def next(self, tail: int) -> T_co:
+        """Return the content from ``position`` on, which is below ``tail``; it may be empty."""
+
+    def go_to(self, position: int) -> None:
+        """Continue at another position."""
+
+
+class Prefetcher(ABC, Generic[T]):
+    """Reads windows in order, and requests the next windows ahead.
+
+    If a window ends with a gap, the gap is held until the next window shows whether it continues.
+    It is returned at once at the tail, where there is no next window, and so is a hole if the
+    reader stops there.
+
+    A window aims at ``window_bytes`` of the options, and returns up to ``bytes_max``.
+
+    Attributes:
+        position: the next position.
+        with_ids: how many of the next windows request who filled positions. This costs 25 bytes per
+            entry, so it is 0 until a window holds fills, whose positions are then read again.
+    """
+
+    with_ids = 0
+
+    def __init__(
+        self,
+        reader: Reader,
+        position: int,
+        options: ReadOptions,
+        bytes_max: int | None = None,
+    ) -> None:
+        reader.layout.macs.check_key()
+        self.reader = reader
+        self.holes = HoleTimeout(reader.budget.hole_timeout(options.hole_timeout))
+        self.position = position
+        self._asked = position
+        self._bytes = options.window_bytes or WINDOW_BYTES
+        self._bytes_max = bytes_max or _BYTES_SLACK * self._bytes
+        self._count = _WINDOW_POSITIONS_FIRST
+        self._under_way: deque[Window] = deque()
+        self._kept: Gap | None = None
+        self._passes_holes = options.passes_holes
+
+    @abstractmethod
+    async def finish(self, window: Window, tail: int, deadline: Deadline) -> tuple[T, int, int]:
+        """Return a window's content, the bytes of data in it, and the end of the content.
+
+        The content may end at a hole; then another call returns the rest. The window's ``end``
+        decreases if the data reaches the limit. Positions below ``tail`` are read after the window.
+        """
+
+    @abstractmethod
+    def trimmed(self, gap: Gap) -> T:
+        """Return the content of positions that are trimmed and need not be read."""
+
+    def start(self, start: int, end: int, bytes_max: int) -> Window:
+        """Start to read a window, which may end before ``end``."""
+        return self.reader.start(start, end, bytes_max, with_ids=self.with_ids > 0)
+
+    def positions_max(self, _: int) -> int:
+        """Return how many positions a window may have that starts at a given one."""
+        return WINDOW_POSITIONS_MAX
+
+    def join(self, kept: Gap | None, content: T, *, ends: bool) -> tuple[T, Gap | None]:
+        """Put the held gap before a window's content, and unless it ``ends``, hold its last gap."""
+        del kept, ends  # only subclasses hold gaps
+        return content, None
+
+    def keeps(self, gap: Gap) -> bool:
+        """Whether a gap at the end of a window is held."""
+        return self._passes_holes or gap.kind is not GapKind.UNWRITTEN
+
+    async def next(self, tail: int) -> T:
+        """See :class:`OrderedReader`."""
+        content = await self._window(tail)
+        content, self._kept = self.join(self._kept, content, ends=self.position >= tail)
+        return content
+
+    def go_to(self, position: int) -> None:
+        """Continue at another position; drop the windows under way and the held gap."""
+        self._kept = None
+        self._jump(position)
+
+    async def read_rest(
+        self,
+        window: Window,
+        replies: Sequence[Reply],
+        rest: list[int],
+        data_bytes: int,
+        deadline: Deadline,
+    ) -> None:
+        """Read ``rest``, the positions that a window's replies leave open, into its ``found``.
+
+        The replies have ``data_bytes`` of data. The window ends where its data reaches the limit.
+        """
+        found = window.found
+        assert found is not None
+        for asked, reply in zip(window.parts, replies, strict=True):
+            if window.with_ids and rest and reply.code == Code.OK:
+                found.update(fills_of(reply.payload, asked))
+        while left := [p for p in rest if p not in found]:
+            if left[0] > window.parts[0].start and data_bytes >= window.bytes_max:
+                window.end = left[0]
+                for position in [p for p in found if p >= window.end]:
+                    del found[position]
+                break
+            share = max(1, (window.bytes_max - data_bytes) // len(window.parts))
+            if not self.reader.with_data:
+                share = READ_BYTES_MAX  # only an older class sends data, which is dropped here
+            more = await self.reader.read_some(left, deadline, bytes_max=share)
+            data_bytes += sum(len(slot.data) for slot in more.values() if isinstance(slot, Entry))
+            found.update(more)
+        slots = (found.get(p) for p in rest)
+        self.note_fills(any(isinstance(s, Gap) and s.kind is GapKind.FILLED for s in slots))
+
+    def note_fills(self, filled: bool) -> None:
+        """Record whether the last window holds fills."""
+        self.with_ids = _WINDOWS_WITH_IDS if filled else max(0, self.with_ids - 1)
+
+    async def settle(self, window: Window, tail: int, deadline: Deadline) -> int:
+        """Settle a window's holes by :meth:`Reader.settle`. Returns the open hole, or the end."""
+        found, start = window.found, window.start
+        assert found is not None
+        parts = window.parts
+        hole = await self.reader.settle(found, self.holes, tail, parts, deadline, first=start)
+        return window.end if hole is None else hole
+
+    def _jump(self, position: int) -> None:
+        self._under_way.clear()
+        self.position = self._asked = position
+
+    async def _window(self, tail: int) -> T:
+        layout = self.reader.layout
+        while True:
+            trimmed = min(layout.view.trim_point, tail)
+            if self.position < trimmed:
+                gap = Gap(self.position, trimmed, GapKind.TRIMMED)
+                self._jump(trimmed)
+                return self.trimmed(gap)
+            await self._read_ahead(tail)
+            if self._under_way:
+                break
+        window = self._under_way.popleft()
+        await self._read_ahead(tail)
+        asked = window.end
+        try:
+            deadline = self.reader.budget.longer(self.holes.seconds)
+            content, data_bytes, end = await self.finish(window, tail, deadline)
+        except BaseException:
+            self._jump(self.position)
+            raise
+        average = max(1, data_bytes // max(1, end - self.position))
+        most = min(self._bytes // average, self._count * 4, self.positions_max(end))
+        self._count = max(_WINDOW_POSITIONS_MIN, most)
+        if window.end < asked:
+            self._jump(window.end)
+        if end < window.end:
+            window.start = end
+            self._under_way.appendleft(window)
+        self.position = end
+        return content
+
+    async def _read_ahead(self, tail: int) -> None:
+        while self._asked < tail and len(self._under_way) < _WINDOWS_AHEAD:
+            end = min(tail, self._asked + self._count)
+            try:
+                window = self.start(self._asked, end, self._bytes_max)
+            except StripeUnknown as unknown:
+                deadline = self.reader.budget.deadline()
+                if await self.reader.layout.stripe_at(unknown.position, deadline) is None:
+                    return  # the stripe is trimmed now
+                continue
+            self._under_way.append(window)
+            self._asked = window.end
 
 
 class EntryReader(Prefetcher[Items]):
@@ -77,99 +318,63 @@ class EntryReader(Prefetcher[Items]):
         return content[:-1], last
 
 
-def entry_reader(
-    reader: Reader,
-    budget: Budget,
-    start: int,
-    hole_timeout: Timeout,
-    wanted: Wanted | None,
-    *,
-    passes_holes: bool,
-) -> OrderedReader[Items]:
-    """Return what reads entries from ``start`` on: all, or those with the tags in ``wanted``."""
-    hole_seconds = budget.hole_timeout(hole_timeout)
-    if wanted is not None:
-        return TagReader(reader, budget, wanted, start, HoleTimeout(hole_seconds))
-    local = not reader.layout.io.store.pool
-    window_bytes = _WINDOW_BYTES_LOCAL if local else WINDOW_BYTES
-    bytes_max = BYTES_SLACK * WINDOW_BYTES
-    return EntryReader(
-        reader, budget, start, hole_seconds, window_bytes, bytes_max, passes_holes=passes_holes
-    )
+def entry_reader(reader: Reader, start: int, options: ReadOptions) -> OrderedReader[Items]:
+    """Return a reader of the entries from ``start`` on: of all, or of those with some tags."""
+    if (wanted := options.wanted) is not None:
+        return TagReader(reader, wanted, start, options.hole_timeout)
+    if not reader.layout.io.store.pool:
+        options = replace(options, window_bytes=_WINDOW_BYTES_LOCAL)
+    return EntryReader(reader, start, options, _BYTES_SLACK * WINDOW_BYTES)
 
 
 class RangeReader(Generic[T]):
-    """Reads once up to the tail at the first call, or up to an end before it.
+    """Reads once up to ``end``, or up to the tail at the time of the first call."""
 
-    Args:
-        positions: returns the tail.
-        budget: of the handle.
-        ordered: reads from the start of the range on.
-        end: the first position that is not read; None for the tail.
-    """
-
-    def __init__(
-        self, positions: Positions, budget: Budget, ordered: OrderedReader[T], end: int | None
-    ) -> None:
+    def __init__(self, reader: Reader, ordered: OrderedReader[T], end: int | None) -> None:
         check_range(ordered.position, end)
-        self._positions = positions
-        self._budget = budget
+        self._reader = reader
         self._ordered = ordered
         self._end = end
         self._tail: int | None = None
 
     async def next(self) -> T | None:
-        """Return what is next, which may be nothing; None at the end."""
+        """Return the next content, which may be empty; None at the end."""
         if self._tail is None:
-            self._tail = await self._positions.tail_up_to(self._end, self._budget.deadline())
+            deadline = self._reader.budget.deadline()
+            self._tail = await self._reader.positions.tail_up_to(self._end, deadline)
         if self._ordered.position >= self._tail:
             return None
         return await self._ordered.next(self._tail)
 
 
 def range_reader(
-    reader: Reader,
-    budget: Budget,
-    start: int,
-    end: int | None,
-    hole_timeout: Timeout = ...,
-    wanted: Wanted | None = None,
+    reader: Reader, start: int, end: int | None, options: ReadOptions = ReadOptions()
 ) -> RangeReader[Items]:
-    """Return what reads the entries of ``[start, end)`` once; see :meth:`zlog.Log.read_range`."""
-    ordered = entry_reader(reader, budget, start, hole_timeout, wanted, passes_holes=True)
-    return RangeReader(reader.positions, budget, ordered, end)
+    """Return a reader of the entries of ``[start, end)``; see :meth:`zlog.Log.read_range`."""
+    return RangeReader(reader, entry_reader(reader, start, options), end)
 
 
 class Follower:
-    """Reads from ``start`` on and waits at the tail for more. Never passes an open hole.
+    """Reads from ``start`` on, and waits at the tail for more entries. Never passes an open hole.
 
-    Through a `ReadOnlyStore` it does, once it has waited: a client that can't write fills no hole,
-    and would wait at one until another reader comes.
+    The exception is a `ReadOnlyStore`: its client can't fill a hole, and passes it after the wait.
     """
 
-    def __init__(
-        self,
-        reader: Reader,
-        budget: Budget,
-        start: int,
-        hole_timeout: Timeout = ...,
-        wanted: Wanted | None = None,
-    ) -> None:
+    def __init__(self, reader: Reader, start: int, options: ReadOptions) -> None:
         check_position(start)
         self._reader = reader
-        self._budget = budget
         self._tail = 0
-        read_only = isinstance(reader.layout.io.store, ReadOnlyStore)
-        self._passes_holes = read_only and budget.hole_timeout(hole_timeout) is not None
-        self._ordered = entry_reader(
-            reader, budget, start, hole_timeout, wanted, passes_holes=self._passes_holes
-        )
+        fills = reader.budget.hole_timeout(options.hole_timeout) is not None
+        self._passes_holes = fills and isinstance(reader.layout.io.store, ReadOnlyStore)
+        options = replace(options, passes_holes=self._passes_holes)
+        self._ordered = entry_reader(reader, start, options)
         self._waits = 0
 
     async def next(self) -> Items:
-        """Return the next batch; empty when nothing came for a while."""
+        """Return the next batch; empty if nothing came for a while."""
         if self._ordered.position >= self._tail:
-            tail = await wait_for_more(self._reader.positions, self._budget, self._ordered.position)
+            reader, position = self._reader, self._ordered.position
+            tail = await wait_for_more(reader.positions, reader.budget, position)
             if tail is None:
                 return ()
             self._tail = tail
@@ -180,7 +385,7 @@ class Follower:
             return items
         self._ordered.go_to(items[hole].position)
         if hole == 0:
-            # An open hole; or a sequencer that was replaced has returned a tail that is not valid.
+            # The hole is open; or a sequencer that was replaced returned a tail that is not valid.
             self._tail = 0
             await backoff(self._reader.layout.io, self._waits)
             self._waits += 1

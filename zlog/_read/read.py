@@ -1,57 +1,89 @@
-"""Reading positions, waiting for holes and filling them, and reporting gaps.
+"""Reads positions, waits for holes and fills them.
 
-A hole below the tail is waited for and then filled. The object decides whether the writer or the
-reader was first, so two readers never disagree about a position.
+A reader waits for a hole below the tail and then fills it. The object decides whether the writer or
+the reader was first, so two readers never disagree about a position.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import functools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from zlog._base.codes import Code, FillCode
+from zlog._base.codes import ENTRIES_MAX, Code, FillCode
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply, Started
+from zlog._base.settings import Budget
 from zlog._base.striping import Places
 from zlog._layout.object_calls import by_object, change_positions
 from zlog._native import messages
+from zlog._native.replies import decode_read
 from zlog._positions.positions import Positions
-from zlog._read.copies import read_copies
-from zlog._read.holes import HoleTimeout, fill_ahead
-from zlog._read.items import Slot, decode_slots, is_open, lost, trimmed
-from zlog.entry import Gap, LossReason
-from zlog.errors import CorruptEntry
+from zlog._read.items import Slot, is_bad, is_open, lost, slot_of, trimmed
+from zlog._replica.replicas import (
+    POSITION_IN_VAIN_SECONDS,
+    SECONDS_MAX,
+    Copies,
+    helped,
+    in_vain,
+    note_in_vain,
+)
+from zlog.entry import Entry, Gap, LossReason
+from zlog.errors import CorruptEntry, StoreTimeout
 from zlog.view import ObjectRef, View
+
+if TYPE_CHECKING:
+    from zlog._native.completions import ReplyBytes
 
 READ_BYTES_MAX = 4 << 20
 """Data that one read of one object may return (an entry larger than this is returned alone)."""
 
 _POLL_SECONDS = 0.0003
 _POLL_SECONDS_MAX = 0.1
-"""How often an unwritten position is read again. A sequencer announces positions when it grants
-them, so a follower is usually a moment earlier than the entry, and the first pause is short."""
+"""Pauses between two reads of an unwritten position. A sequencer announces positions when it grants
+them, so a follower usually reads just before the entry is written, and the first pause is short."""
+
+_REPLICAS_PAUSE_SECONDS = 0.25
+_REPLICAS_PAUSE_SECONDS_MAX = 2.0
+"""Pauses between two rounds over the replicas of an object."""
+
+_FILL_AHEAD_GROWTH = 4
+"""How much longer than the last run the next run of positions is that a reader fills ahead."""
+
+
+@dataclass(slots=True)
+class HoleTimeout:
+    """How long one reader waits for holes.
+
+    It waits once for all positions that were granted before it began to wait: the holes after the
+    first one have been open as long.
+
+    Attributes:
+        seconds: before a hole is filled; None means that holes are never filled.
+        overdue: positions below it have been waited for.
+    """
+
+    seconds: float | None
+    overdue: int = 0
 
 
 @dataclass(slots=True)
 class Window:
     """A range of positions that is being read, with one operation per stripe object.
 
-    Life: started → decoded → returned, perhaps in several steps, each of which ends at a hole that
-    has to be waited for.
+    Life: started → decoded → returned, in several steps if a hole must be waited for.
 
     Attributes:
         start: the first position that was not returned yet.
-        end: one past the last; decreases if the entries prove larger than expected.
+        end: one past the last; decreases if the entries are larger than expected.
         bytes_max: limit of the data that all calls together return.
         with_ids: whether the replies report who appended and filled.
-        parts: the positions that each call asks for.
+        parts: the positions that each call requests.
         started: the calls.
-        decoded: what the replies hold, once they are decoded.
-        found: what the positions hold that ``decoded`` has no final answer for; None before that.
+        decoded: the decoded replies.
+        found: slots of the positions that ``decoded`` has no final answer for; None until decoded.
     """
 
     start: int
@@ -67,29 +99,27 @@ class Window:
 class Reader:
     """Reads positions of one log, and fills them under the id of its writer.
 
-    Args:
-        writer: id under which it fills.
-
     Attributes:
         layout: of the log.
-        positions: returns the tail. Nothing is filled at or above the checked tail: a sequencer
-            that was replaced may have granted positions that its successor grants again.
-        with_data: whether it reads the data of entries. If not, the data of all entries is empty,
-            and neither checksums nor MACs are checked.
+        budget: of the handle.
+        positions: returns the tail. The reader fills nothing at or above the checked tail: a
+            sequencer that was replaced may have granted positions that its successor grants again.
+        with_data: if False, all entries have empty data, and neither checksums nor MACs are
+            checked.
     """
 
-    def __init__(self, positions: Positions, writer: bytes, *, with_data: bool = True) -> None:
+    def __init__(
+        self, positions: Positions, writer: bytes, budget: Budget, *, with_data: bool = True
+    ) -> None:
         self.layout = positions.layout
         self.positions = positions
+        self.budget = budget
         self.with_data = with_data
         self._writer = writer
         self._io = self.layout.io
 
     async def read(self, positions: Sequence[int], deadline: Deadline) -> dict[int, Slot]:
-        """Read positions as they are now: no waiting, no filling.
-
-        Returns what each position holds. Positions below the trim point are not looked up.
-        """
+        """Return the slots of positions as they are now, without waiting or filling."""
         found: dict[int, Slot] = {}
         rest = positions
         while rest:
@@ -105,17 +135,15 @@ class Reader:
         bytes_max: int = READ_BYTES_MAX,
         writers: dict[int, bytes] | None = None,
     ) -> dict[int, Slot]:
-        """Ask each object once, for up to ``bytes_max`` of data, as :meth:`read` does repeatedly.
+        """Read once from each object, up to ``bytes_max`` of data.
 
-        Returns what the first of each object's positions hold: at least one of them, unless the
-        trim point or the layout turns out to have changed, which the next call takes into account.
-        With ``writers``, that gets the id of each entry's writer.
+        Returns the slots of the first of each object's positions. That is at least one slot, unless
+        the trim point or the layout has changed; then the next call uses the new one. ``writers``
+        gets the id of each entry's writer.
         """
         view, asked, replies = await self.ask(positions, bytes_max, deadline)
         found: dict[int, Slot] = {p: trimmed(p) for p in positions if p < view.trim_point}
         gone: list[Gap] = []
-        mac = self.layout.macs.key
-        decode = functools.partial(decode_slots, mac=mac, with_data=self.with_data)
         for (ref, group), reply in zip(asked, replies, strict=True):
             if reply.code == -errno.ENOENT:
                 gone += (lost(p, LossReason.MISSING, ref.name) for p in group)
@@ -123,26 +151,96 @@ class Reader:
                 found.update((p, lost(p, LossReason.CORRUPT, ref.name)) for p in group)
             else:
                 reply.check_call("read", ref.name)
-                damaged = decode(reply.payload, ref.name, group, found, writers)
+                damaged = self._decode(reply.payload, ref.name, group, found, writers)
                 if damaged:
-                    request = functools.partial(
-                        self._request, view, ref, bytes_max=READ_BYTES_MAX, with_ids=True
-                    )
-                    await read_copies(
-                        self._io, ref.name, decode, request, damaged, found, writers, deadline
-                    )
+                    await self._read_replicas(view, ref, damaged, found, writers, deadline)
         if gone and not await self.layout.outdated(view, deadline):
             found.update((gap.position, gap) for gap in gone)
         return found
 
+    def _decode(
+        self,
+        payload: ReplyBytes,
+        name: str,
+        asked: list[int],
+        found: dict[int, Slot],
+        writers: dict[int, bytes] | None,
+    ) -> list[int]:
+        """Put the slots of a reply into ``found``; returns the positions with a bad slot."""
+        damaged: list[int] = []
+        reply = decode_read(payload, asked, self.layout.macs.key, self.with_data)
+        if reply.count == 0:
+            raise StoreTimeout("the store answered a read with nothing")
+        for i in range(reply.count):
+            found[asked[i]] = slot = slot_of(reply, i, asked[i], name)
+            if isinstance(slot, Entry):
+                if writers is not None:
+                    writers[asked[i]] = reply.writer(i)
+            elif is_bad(slot):
+                damaged.append(asked[i])
+        return damaged
+
+    async def _read_replicas(
+        self,
+        view: View,
+        ref: ObjectRef,
+        damaged: list[int],
+        found: dict[int, Slot],
+        writers: dict[int, bytes] | None,
+        deadline: Deadline,
+    ) -> None:
+        """Read damaged positions from other replicas of an object.
+
+        A replica that lacks a position proves nothing, since it may also have lost it. While OSDs
+        come and go, the primary may answer for all replicas, so they are asked repeatedly. A
+        position counts as lost once all replicas have answered. ``found`` has the gaps of the
+        positions, and gets the entries. If the layout has changed since, the positions are
+        removed from it and must be read again. Raises StoreTimeout if not all replicas answered.
+        """
+        io, name = self._io, ref.name
+        left = [p for p in damaged if not in_vain(io, name, p)]
+        short = deadline.sooner(SECONDS_MAX)
+        pause = _REPLICAS_PAUSE_SECONDS
+        while left:
+            request = self._request(view, ref, left, READ_BYTES_MAX, with_ids=True)
+            copies = Copies(io, name, "read", request, deadline)
+            sound: dict[int, Slot] = {}
+            ids: dict[int, bytes] = {}
+            async for reply in copies.replies(short):
+                if reply.code == Code.STALE_EPOCH:
+                    for position in left:
+                        del found[position]
+                    return
+                slots: dict[int, Slot] = {}
+                if reply.code == Code.OK:
+                    self._decode(reply.payload, name, left, slots, ids)
+                sound = {p: s for p, s in slots.items() if not (is_bad(s) or is_open(s))}
+                if sound:
+                    break
+            if sound:
+                helped(io, name)
+                found.update(sound)
+                if writers is not None:
+                    writers.update((p, ids[p]) for p in ids if p in sound)
+                left = [p for p in left if p not in sound]
+                continue
+            last = pause > _REPLICAS_PAUSE_SECONDS_MAX or short.expired
+            if await copies.all_answered() and (copies.told_apart or last):
+                note_in_vain(io, name, left, deadline, POSITION_IN_VAIN_SECONDS)
+                return
+            if last:
+                raise StoreTimeout(
+                    f"position {left[0]}: damaged or gone in each copy of object {name} that"
+                    " answered; one that may have it did not",
+                    hint="Try again once its OSDs are up and clean (`ceph health detail`).",
+                )
+            await io.sleep(pause)
+            pause *= 2
+
     async def ask(
         self, positions: Sequence[int], bytes_max: int, deadline: Deadline
     ) -> tuple[View, list[tuple[ObjectRef, list[int]]], list[Reply]]:
-        """Ask each object once, and return the replies as they are.
-
-        Returns:
-            The view, what each object was asked for, and what it answered.
-        """
+        """Read once from each object. Returns the view, each object's positions, the replies."""
         groups: list[tuple[ObjectRef, list[int]]] = []
 
         def calls(view: View) -> list[Call]:
@@ -165,20 +263,10 @@ class Reader:
         with_ids: bool = False,
         tags: bool = True,
     ) -> Window:
-        """Start reading ``[start, end)``: one operation per stripe object, nothing awaited.
+        """Start one read of ``[start, end)`` per stripe object, without waiting.
 
-        Positions of a later stripe that is not known yet are not asked for.
-
-        Args:
-            start: the first position.
-            end: one past the last.
-            bytes_max: limit of the data that all calls together return; the rest is read later.
-            indexes: of the stripe objects to ask; None asks all.
-            with_ids: whether the replies report who appended and filled.
-            tags: whether they report the entries' tags.
-
-        Raises:
-            StripeUnknown: the stripe of ``start`` must be looked up first.
+        Only the stripe objects with some indexes are read, or all. The positions of a later stripe
+        that is not known yet are left out. Raises StripeUnknown if that of ``start`` is not known.
         """
         view = self.layout.view
         wanted: list[tuple[ObjectRef, Places]] = []
@@ -211,29 +299,30 @@ class Reader:
         first: int | None = None,
         reverse: bool = False,
     ) -> int | None:
-        """Wait for the holes among what was found, and fill those that stay.
+        """Wait for the holes in ``found``, and fill the holes that stay.
 
-        Returns the hole before which it stopped: it has to be waited for, and the caller returns
-        what it has read before that. None: all is settled, or left alone, as happens after the wait
-        in a read-only store.
-
-        Before any is filled or reported, the head is asked whether it was trimmed: the trim point
-        comes first, and a trim that died goes no further. Where all objects end with holes that are
-        filled, those that follow below ``tail`` are filled with them.
+        Before it fills or reports a hole, it reads the trim point from the head: a trim raises that
+        point first, and may have died before it freed the position. If the parts of all objects end
+        with holes that were filled, the following positions below ``tail`` are also filled.
 
         Args:
-            found: what the positions hold.
-            holes: how long to wait for them.
+            found: slots by position; gets the new slots.
+            holes: how long to wait.
             tail: positions below it were granted.
-            parts: the positions that were read of each object.
+            parts: the positions that were read from each object.
             deadline: budget.
-            first: where the caller continues: only a hole there is waited for; None: all are.
+            first: the caller's next position. The reader waits only for a hole at this position;
+                None means that it waits for all.
             reverse: whether the caller reads downwards.
+
+        Returns:
+            The hole that must be waited for once the caller has returned the slots before it. None
+            if all is settled, or left open, as after the wait in a read-only store.
         """
         io = self._io
         give_up = None if holes.seconds is None else io.monotonic() + holes.seconds
         poll = _POLL_SECONDS
-        if holes.overdue:  # a window that was prefetched may have been filled since
+        if holes.overdue:  # a prefetched window may have been filled since
             overdue = [p for p, slot in found.items() if is_open(slot) and p < holes.overdue]
             found.update(await self.read(overdue, deadline))
         while unwritten := sorted(p for p, slot in found.items() if is_open(slot)):
@@ -249,7 +338,7 @@ class Reader:
             elif unwritten[0] >= (await self.layout.refresh(deadline)).trim_point:
                 due = 0
                 if give_up is not None and not io.store.read_only:
-                    with contextlib.suppress(CorruptEntry):  # of the tail: it can't be recorded now
+                    with contextlib.suppress(CorruptEntry):  # the tail can't be recorded now
                         due = min(holes.overdue, await self.positions.tail(deadline))
                 abandoned = {p for p in unwritten if p < due}
                 if not abandoned:
@@ -257,18 +346,14 @@ class Reader:
                 await self.fill(sorted(abandoned), FillCode.READER_WAITED, deadline)
                 last = [part for part in parts if part.stop == parts[-1].stop]  # of one stripe
                 if last and all(part[-1] in abandoned for part in last):
-                    await fill_ahead(self.layout, self._writer, last, min(due, tail), deadline)
+                    await self._fill_ahead(last, min(due, tail), deadline)
             found.update(await self.read(unwritten, deadline))
         return None
 
     async def fill(
         self, positions: Sequence[int], reason: FillCode, deadline: Deadline
     ) -> int | None:
-        """Fill unwritten positions. Returns the first written or lost one of an object, if any.
-
-        An object fills all or none of its positions: where one was written, none of its others
-        are filled, and the caller looks again.
-        """
+        """Fill positions, in each object all or none. Returns a taken position, if there is one."""
         now = self._io.wall_clock_us()
 
         def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
@@ -283,6 +368,61 @@ class Reader:
                 taken = reply.number
         return taken
 
+    async def _fill_ahead(self, parts: Sequence[Places], end: int, deadline: Deadline) -> None:
+        """Fill the positions after ``parts``, in each object up to the first written position.
+
+        A client may take a million positions and write none of them, so the runs grow up to the
+        number of positions that one operation takes.
+
+        Args:
+            parts: positions that were filled, of each object of one stripe.
+            end: only positions below it are filled.
+            deadline: budget.
+        """
+        spacing = parts[0].spacing
+        end = min(end, self.layout.stripe_of(self.layout.view, parts[0].start).end)
+        firsts = [spacing.after(part[-1]) for part in parts]
+        length = max(map(len, parts))
+        while firsts:
+            length = min(length * _FILL_AHEAD_GROWTH, ENTRIES_MAX)
+            runs = [Places(spacing, p, end)[:length] for p in firsts if p < end]
+            stops = await self._fill_runs(runs, deadline)
+            firsts, rest = [], []
+            for run, stop in zip(runs, stops, strict=True):
+                if stop is None:
+                    firsts.append(spacing.after(run[-1]))
+                elif stop > run.start:
+                    rest.append(Places(spacing, run.start, stop))
+            await self._fill_runs(rest, deadline)
+
+    async def _fill_runs(self, runs: Sequence[Places], deadline: Deadline) -> list[int | None]:
+        """Fill a run of positions in each of some objects of one stripe: all of it, or nothing.
+
+        Returns the first taken position of each run; None if the run was filled.
+        """
+        now, why = self._io.wall_clock_us(), FillCode.READER_WAITED
+
+        def calls(view: View) -> list[Call]:
+            objects = self.layout.objects(view, self.layout.stripe_of(view, runs[0].start))
+            names = [objects[run.number].name for run in runs]
+            fixed = view.epoch, now, self._writer, why, runs[0].spacing.packed
+            return [
+                Call(name, "fill", messages.fill(*fixed, run))
+                for name, run in zip(names, runs, strict=True)
+            ]
+
+        if not runs:
+            return []
+        stops: list[int | None] = []
+        _, replies = await self.layout.guarded(calls, deadline)
+        for run, reply in zip(runs, replies, strict=True):
+            if reply.code == -errno.ENOENT:
+                stops.append(run.start)  # the reader finds out why when it gets there
+                continue
+            reply.check("fill ahead of a reader", Code.READ_ONLY, Code.UNREADABLE, Code.LOST)
+            stops.append(None if reply.code == Code.OK else reply.number)
+        return stops
+
     def _request(
         self,
         view: View,
@@ -294,6 +434,6 @@ class Reader:
         tags: bool = True,
     ) -> bytes:
         packed = ref.spacing.packed
-        # In order: to sort names out would take a tenth of what reading one entry does.
+        # Positional arguments: keywords would add a tenth to the time of reading one entry.
         rest = True, tags, not self.with_data  # blocks, tags, without_data
         return messages.read(view.epoch, with_ids, bytes_max, packed, asked, *rest)

@@ -1,9 +1,9 @@
-"""Reading the entries that have some tags, or a range backwards.
+"""Reads the entries that have some tags, or a range backwards.
 
-The class selects (``select``, docs/formats/wire.md): what does not match never leaves the store. An
-object reports how far it has looked, and what it could not look into: positions that are unwritten,
-lost or unreadable. These are read one by one, waited for and filled as by every reader, since each
-may hide an entry with the tags. Once that is settled, all readers find the same entries.
+The class selects the entries (``select``, docs/formats/wire.md), so only matching entries leave the
+store. An object reports how far it has searched, and which positions it could not search: they are
+unwritten, lost or unreadable, and each may hide an entry with the tags. The reader reads these one
+by one, waits for them and fills them. After that, all readers find the same entries.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
@@ -18,47 +19,48 @@ from zlog._base.codes import State
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.io import Call
 from zlog._base.names import check_range
-from zlog._base.settings import Budget
+from zlog._base.striping import Places, Spacing
+from zlog._layout.layout import Layout
 from zlog._native import messages
 from zlog._native.new_entries import tags_checked
-from zlog._native.replies import decode_select
-from zlog._read.doubt import MISSING_AT_ONCE, doubtful_places, next_of, trimmed_part
-from zlog._read.holes import HoleTimeout
+from zlog._native.replies import Selected, decode_select
 from zlog._read.items import Slot, in_order
-from zlog._read.read import READ_BYTES_MAX, Reader
+from zlog._read.read import READ_BYTES_MAX, HoleTimeout, Reader
 from zlog.entry import Entry, Gap, GapKind
 from zlog.errors import StoreTimeout
 from zlog.view import ObjectRef, Stripe, View
 
 Match = Literal["any", "all"]
-"""Whether an entry has to have one of the tags that are asked for, or each of them."""
+"""Whether an entry must have one of the requested tags, or all of them."""
 
 _ENTRIES_MAX = 4096
-"""Entries that one object may answer with at a time."""
+"""Entries in one reply of an object."""
 
 _ROUND_BYTES = 32 << 20
 _SHARE_BYTES_MIN = 64 << 10
-"""Data that all objects of a stripe together, and one at least, may answer with at a time."""
+"""Data in the replies of all objects of a stripe together, and at least in one reply."""
+
+MISSING_AT_ONCE = 65536
+"""Positions that no object can search, looked at in one step."""
 
 _SETTLED_AT_ONCE = 4096
-"""Positions that are read one by one at a time."""
+"""Positions that are read outside the search in one call."""
 
 _WINDOW_BACKWARDS = 1024
-"""Positions that are read at a time where all entries are read backwards."""
+"""Positions per call if all entries are read backwards."""
 
 _HIDING = (GapKind.UNWRITTEN, GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
-"""Gaps that may hide an entry. What is filled never was one; what was trimmed by itself is gone for
-all readers."""
+"""Gaps that may hide an entry. Filled and trimmed positions hold none, for any reader."""
 
 _by_position = attrgetter("position")
 
 
 class Wanted(NamedTuple):
-    """The tags that a reader asks for.
+    """The tags that a reader searches for.
 
     Attributes:
         tags: at least one.
-        every: whether an entry has to have all of them.
+        every: whether an entry must have all of them.
     """
 
     tags: tuple[str, ...]
@@ -66,11 +68,11 @@ class Wanted(NamedTuple):
 
     @classmethod
     def of(cls, tags: Collection[str], match: Match) -> Wanted:
-        """Check what a caller asks for.
+        """Check the tags and the match of a caller.
 
         Raises:
-            InvalidTag, TypeError: one is not a valid tag, or there are too many.
-            ValueError: there is none, or ``match`` is neither "any" nor "all".
+            InvalidTag, TypeError: a tag is not valid, or there are too many.
+            ValueError: there are no tags, or ``match`` is neither "any" nor "all".
         """
         if match not in ("any", "all"):
             raise ValueError(f'match is "any" or "all", not {match!r}')
@@ -80,29 +82,30 @@ class Wanted(NamedTuple):
         return cls(checked, match == "all")
 
     def fit(self, tags: Collection[str]) -> bool:
-        """Whether an entry with some tags has them."""
+        """Whether an entry with these tags matches."""
         test = all if self.every else any
         return test(tag in tags for tag in self.tags)
 
 
+@dataclass(slots=True)
 class _Part:
     """One object's share of a range of positions, as far as it was searched.
 
     Attributes:
         ref: the object.
-        start, end: what is left to be searched lies in ``[start, end)``.
-        items: what was found, in the order in which it is read.
-        hole: the position where the search stopped, which has to be waited for once it is next.
+        start, end: the positions left to search are in ``[start, end)``.
+        items: the results that were not returned yet, in reading order.
+        hole: the position where the search stopped. It is waited for once it is next.
     """
 
-    __slots__ = ("end", "hole", "items", "ref", "start")
+    ref: ObjectRef
+    start: int
+    end: int
+    items: deque[Slot] = field(default_factory=deque)
+    hole: int | None = None
 
-    def __init__(self, ref: ObjectRef, start: int, end: int) -> None:
-        self.ref = ref
-        self.start = ref.spacing.first_at(start, ref.number)
-        self.end = end
-        self.items: deque[Slot] = deque()
-        self.hole: int | None = None
+    def __post_init__(self) -> None:
+        self.extend(self.end)
 
     def extend(self, end: int) -> None:
         """Continue to a later end."""
@@ -110,7 +113,7 @@ class _Part:
         self.end = end
 
     def take(self, reached: int, *, reverse: bool) -> list[Slot]:
-        """Take off the items that the reader has reached."""
+        """Remove and return the items that the reader has reached."""
         items, taken = self.items, []
         while items and (items[0].position >= reached if reverse else items[0].position < reached):
             taken.append(items.popleft())
@@ -139,21 +142,21 @@ class _TagSearch:
         self._entries_max = entries_max
         self._reverse = reverse
         self._parts: list[_Part] = []
-        self._stripe: int | None = None  # the one that these are of, by its id
-        self._end = 0  # and their end in it
+        self._stripe: int | None = None  # the stripe of the parts, by id
+        self._end = 0  # of the parts
 
     def forget(self) -> None:
-        """Give up what was found and not returned yet."""
+        """Drop the results that were not returned yet."""
         self._stripe = None
 
     async def find(
         self, stripe: Stripe, start: int, end: int, tail: int, deadline: Deadline
     ) -> tuple[list[Entry | Gap], int] | None:
-        """Search ``[start, end)`` of a stripe for what is next.
+        """Search ``[start, end)`` of a stripe for the next items.
 
         Returns:
-            What was found, and how far the search has come: the start, or in reverse the end, of
-            the next call. None: the log was trimmed meanwhile.
+            The items, and the start, or in reverse the end, for the next call. None if the log was
+            trimmed during the search.
         """
         reverse = self._reverse
         if self._stripe != stripe.id:
@@ -177,10 +180,10 @@ class _TagSearch:
         return items[::-1] if reverse else items, reached
 
     async def _ask(self, first: int, tail: int, deadline: Deadline) -> bool:
-        """Have objects search the next bit of their share. False: trimmed meanwhile.
+        """Have the objects search the next bit of their parts. Returns False after a trim.
 
-        A hole is waited for if it is ``first``, the reader's next position; else the object's part
-        stops there, so that the reader gets what comes before it.
+        A hole is waited for if it is ``first``, the reader's next position. Otherwise the object's
+        part stops there, so that the reader gets the items before it.
         """
         reverse = self._reverse
         parts = [
@@ -221,7 +224,7 @@ class _TagSearch:
                     return False
                 begin, end = (found.end, part.end) if reverse else (part.start, found.end)
                 spans = doubtful_places(spacing, part.ref.number, found, begin, end)
-                doubtful, all_of_them = next_of(spans, MISSING_AT_ONCE, reverse=reverse)
+                doubtful, all_of_them = _next_of(spans, MISSING_AT_ONCE, reverse=reverse)
                 if not all_of_them:
                     begin, end = (doubtful[0], end) if reverse else (begin, doubtful[-1] + 1)
                 doubtful += [p for p in found.damaged if begin <= p < end]
@@ -237,9 +240,10 @@ class _TagSearch:
     async def _settled(
         self, positions: Iterable[int], first: int, tail: int, deadline: Deadline
     ) -> tuple[list[Slot], int | None]:
-        """Read positions one by one; returns entries that fit, and gaps that may hide one.
+        """Read and settle positions.
 
-        And the hole before which it stopped, see :meth:`_ask`.
+        Returns the matching entries and the gaps that may hide one; and the hole where the reading
+        stopped, see :meth:`_ask`.
         """
         result: list[Slot] = []
         hole = None
@@ -259,8 +263,58 @@ class _TagSearch:
         return result, hole
 
 
+def doubtful_places(
+    spacing: Spacing, number: int, found: Selected, begin: int, end: int
+) -> list[Places]:
+    """Return the positions of ``[begin, end)`` that an object could not search, ascending."""
+    least = spacing.first_at(begin, number)
+    doubtful = [
+        Places(spacing, max(first, least), min(end, last + 1))
+        for first, last, state in found.gaps
+        if state != State.TRIMMED
+    ]
+    above = begin if found.highest is None else max(begin, found.highest + 1)
+    doubtful.append(spacing.places(above, end, number))
+    return doubtful
+
+
+def _next_of(spans: list[Places], most: int, *, reverse: bool) -> tuple[list[int], bool]:
+    """Return the first ``most`` positions, or in reverse the last, and whether these are all.
+
+    They are ascending. A hostile writer can leave a hole of millions of positions.
+    """
+    taken: list[int] = []
+    for span in reversed(spans) if reverse else spans:
+        left = most - len(taken)
+        if reverse:
+            taken[:0] = span[max(0, len(span) - left) :]
+        else:
+            taken += span[:left]
+        if len(span) > left:
+            return taken, False
+    return taken, True
+
+
+def trimmed_part(layout: Layout, gap: Gap, indexes: Collection[int] | None) -> Gap | None:
+    """Return the part of a trimmed gap in some objects. Stripes that no view names count whole."""
+    if indexes is None:
+        return gap
+    view = layout.view
+    named = min(gap.end, max(gap.position, view.stripes[0].start))
+    own = [
+        places
+        for first, last, stripe in layout.known_stripes(view, named, gap.end)
+        for places in stripe.spacing.parts(first, last)
+        if places.number in indexes
+    ]
+    start = min((places.start for places in own), default=gap.end)
+    end = max((places[-1] + 1 for places in own), default=named)
+    start = gap.position if gap.position < named else start
+    return gap._replace(position=start, end=end) if start < end else None
+
+
 async def _stripe_at(reader: Reader, position: int, deadline: Deadline) -> Stripe | None:
-    """Return the stripe that has a position; None where it is trimmed."""
+    """Return the stripe of a position; None if the position is trimmed."""
     layout = reader.layout
     if position < layout.view.trim_point:
         return None
@@ -269,33 +323,22 @@ async def _stripe_at(reader: Reader, position: int, deadline: Deadline) -> Strip
 
 
 class TagReader:
-    """Reads entries with some tags in order: an :class:`zlog._read.prefetch.OrderedReader`.
-
-    Args:
-        reader: of the log.
-        budget: of the handle.
-        wanted: the tags.
-        position: where it begins.
-        holes: how long to wait for holes.
-        indexes: of the stripe objects to search; None: all.
-    """
+    """An :class:`zlog._read.iterate.OrderedReader` of the entries with some tags."""
 
     def __init__(
         self,
         reader: Reader,
-        budget: Budget,
         wanted: Wanted,
         position: int,
-        holes: HoleTimeout,
+        hole_timeout: Timeout,
         indexes: Collection[int] | None = None,
     ) -> None:
         reader.layout.macs.check_key()
         self.position = position
         self._reader = reader
-        self._budget = budget
-        self._holes = holes
+        self._holes = HoleTimeout(reader.budget.hole_timeout(hole_timeout))
         self._indexes = indexes
-        self._search = _TagSearch(reader, wanted, holes, indexes)
+        self._search = _TagSearch(reader, wanted, self._holes, indexes)
 
     def go_to(self, position: int) -> None:
         """Continue at another position."""
@@ -303,10 +346,10 @@ class TagReader:
         self._search.forget()
 
     async def next(self, tail: int) -> Sequence[Entry | Gap]:
-        """Return what is next of the entries below ``tail``, which is above ``position``."""
+        """See :class:`zlog._read.iterate.OrderedReader`."""
         layout = self._reader.layout
         while self.position < tail:
-            deadline = self._budget.longer(self._holes.seconds)
+            deadline = self._reader.budget.longer(self._holes.seconds)
             stripe = await _stripe_at(self._reader, self.position, deadline)
             if stripe is None:
                 gap = Gap(self.position, min(tail, layout.view.trim_point), GapKind.TRIMMED)
@@ -315,7 +358,7 @@ class TagReader:
                 return [] if own is None else [own]
             end = min(tail, stripe.end)
             found = await self._search.find(stripe, self.position, end, tail, deadline)
-            if found is None:  # the trim point has passed it
+            if found is None:  # trimmed during the search
                 continue
             items, self.position = found
             if items:
@@ -324,22 +367,15 @@ class TagReader:
 
 
 class BackwardReader:
-    """Reads ``[start, end)`` from its end, as far as the tail when it begins: see ``read_range``.
+    """Reads a range from its end to its start; see :meth:`zlog.Log.read_range`.
 
-    Args:
-        reader: of the log.
-        budget: of the handle.
-        wanted: the tags; None: all entries.
-        start: the last position that is read.
-        end: one past the first; None: the tail.
-        hole_timeout: as of all readers.
-        entries_max: entries to ask an object for at a time.
+    It searches for tags, or reads all entries if ``wanted`` is None. ``end`` is the tail at the
+    first call if None. The reply of one object has up to ``entries_max`` entries.
     """
 
     def __init__(
         self,
         reader: Reader,
-        budget: Budget,
         wanted: Wanted | None,
         start: int,
         end: int | None,
@@ -354,15 +390,14 @@ class BackwardReader:
         self._tail = 0
         self._kept: Gap | None = None
         self._reader = reader
-        self._budget = budget
-        self._holes = holes = HoleTimeout(budget.hole_timeout(hole_timeout))
+        self._holes = holes = HoleTimeout(reader.budget.hole_timeout(hole_timeout))
         self._search = None
         if wanted is not None:
             self._search = _TagSearch(reader, wanted, holes, None, entries_max, reverse=True)
 
     async def next(self) -> Sequence[Entry | Gap] | None:
-        """Return what is next, which may be nothing; None at the end."""
-        deadline = self._budget.longer(self._holes.seconds)
+        """Return the next items, which may be none; None at the end."""
+        deadline = self._reader.budget.longer(self._holes.seconds)
         if self._position is None:
             self._tail = await self._reader.positions.tail_up_to(self._end, deadline)
             self._position = self._tail
@@ -372,14 +407,14 @@ class BackwardReader:
         if found is None:
             return ()
         items, self._position = found
-        if self._kept is not None:  # the next items may continue it
+        if self._kept is not None:  # the items may continue it
             items = in_order([*items[::-1], self._kept])[::-1]
         last = items[-1] if items and self._position > self._start else None
         self._kept = last if isinstance(last, Gap) else None
         return items if self._kept is None else items[:-1]
 
     async def _below(self, end: int, deadline: Deadline) -> tuple[list[Entry | Gap], int] | None:
-        """Return what lies right below a position, as :meth:`_TagSearch.find` does."""
+        """Return the items right below a position, as :meth:`_TagSearch.find` does."""
         reader = self._reader
         stripe = await _stripe_at(reader, end - 1, deadline)
         if stripe is None:
@@ -396,12 +431,10 @@ class BackwardReader:
         return in_order(found[position] for position in range(first, end))[::-1], first
 
 
-async def last_entry(
-    reader: Reader, budget: Budget, wanted: Wanted | None, timeout: Timeout
-) -> Entry | None:
+async def last_entry(reader: Reader, wanted: Wanted | None, timeout: Timeout) -> Entry | None:
     """Return the newest entry with the tags, if any; see :meth:`zlog.Log.last`."""
-    deadline = budget.deadline(timeout)
-    backwards = BackwardReader(reader, budget, wanted, 0, None, entries_max=1)
+    deadline = reader.budget.deadline(timeout)
+    backwards = BackwardReader(reader, wanted, 0, None, entries_max=1)
     while (items := await backwards.next()) is not None:
         for item in items:
             if isinstance(item, Entry):

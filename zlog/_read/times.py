@@ -1,39 +1,28 @@
-"""Finding positions by time.
+"""Finds positions by time.
 
-Entries carry the time at which their writers appended them, by the writers' clocks. A log's order
-is that of its positions, not of these clocks, so times rise along a log only as far as the clocks
-agree. What is found is then one of the places where the log passes the time asked for.
+Entries carry the time at which they were appended, by their writers' clocks. A log is ordered by
+position and not by these clocks, so times rise along a log only if the clocks agree. If they do not
+agree, the search finds one of the positions where the log passes the wanted time.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from zlog._base.deadline import Deadline
 from zlog.entry import Entry
 from zlog.errors import StoreTimeout
 
 if TYPE_CHECKING:
-    from zlog._read.items import Slot
+    from zlog._read.read import Reader
 
 _LOOKS = (1, 64, 1024, 16384)
-"""Positions looked at in one go while passing over a gap, growing as the gap does."""
+"""Positions per read while passing over a gap; more, the longer the gap is."""
 
 _BYTES_MAX = 1
-"""Data that one look may bring back from each object: its first entry, and no more."""
-
-
-class Looker(Protocol):
-    """What the search needs of a reader."""
-
-    async def read_some(
-        self, positions: Sequence[int], deadline: Deadline, *, bytes_max: int
-    ) -> dict[int, Slot]:
-        """Read positions as they are, at least the first one of each object."""
-        ...
+"""Data that a read may return from each object: its first entry only."""
 
 
 def as_time(when: datetime | float) -> datetime:
@@ -41,7 +30,7 @@ def as_time(when: datetime | float) -> datetime:
 
     Raises:
         TypeError: it is neither.
-        ValueError: a datetime without a time zone, or a number that is no time.
+        ValueError: a datetime has no time zone, or a number is out of range.
     """
     if isinstance(when, datetime):
         if when.tzinfo is None:
@@ -59,19 +48,19 @@ def as_time(when: datetime | float) -> datetime:
             raise ValueError
         return datetime.fromtimestamp(when, timezone.utc)
     except (ValueError, OverflowError, OSError):
-        raise ValueError(f"{when!r} is no time in seconds since 1970") from None
+        raise ValueError(f"{when!r} is not a valid time in seconds since 1970") from None
 
 
 async def find_time(
-    reader: Looker, start: int, end: int, when: datetime, deadline: Deadline
+    reader: Reader, start: int, end: int, when: datetime, deadline: Deadline
 ) -> int:
     """Return the first position in ``[start, end)`` whose entry is not older than ``when``.
 
-    ``end`` when every entry is older. Where times fall along the log, it is a position whose entry
-    is not older than ``when`` and follows upon one that is.
+    Returns ``end`` if all entries are older. If times fall along the log, the result is a position
+    whose entry is not older than ``when`` and whose predecessor is.
 
-    A binary search: some looks at single entries, about log2(end - start). Positions that hold no
-    entry are passed over, in long steps.
+    This is a binary search, which reads about log2(end - start) entries. It passes over positions
+    without an entry in growing steps.
     """
     found, low, high = end, start, end
     while low < high:
@@ -86,8 +75,8 @@ async def find_time(
     return found
 
 
-async def first_entry(reader: Looker, position: int, end: int, deadline: Deadline) -> Entry | None:
-    """Return the first entry in ``[position, end)``, or None when there is none."""
+async def first_entry(reader: Reader, position: int, end: int, deadline: Deadline) -> Entry | None:
+    """Return the first entry in ``[position, end)``, or None."""
     looks = 0
     while position < end:
         count = _LOOKS[min(looks, len(_LOOKS) - 1)]
@@ -97,7 +86,7 @@ async def first_entry(reader: Looker, position: int, end: int, deadline: Deadlin
             slot = found.get(each)
             if isinstance(slot, Entry):
                 return slot
-            if slot is None:  # its object has told as much as it may
+            if slot is None:  # its object's reply is full
                 break
             position = each + 1
         looks += 1

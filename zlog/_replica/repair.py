@@ -1,4 +1,4 @@
-"""Putting right what one copy of an object has damaged, from another copy of it."""
+"""Repairs a damaged replica of an object from another replica."""
 
 from __future__ import annotations
 
@@ -17,21 +17,16 @@ from zlog.errors import ZlogError
 _logger = logging.getLogger(__name__)
 
 _REFUSED = (Code.READ_ONLY, Code.BELOW_TRIM_POINT, Code.UNREADABLE, -errno.ENOENT, -errno.EIO)
-"""It was trimmed meanwhile, or healed by another client, or is more damaged than was looked at."""
+"""The value was trimmed or repaired before, or more of the object is damaged."""
 
 
 async def damaged(
     io: Io, object: str, deadline: Deadline, *, any_copy: bool = False
 ) -> list[bytes]:
-    """Return the attributes and keys of an object that fail their checksum, or should be there.
+    """Return the attributes and keys of an object that are missing or fail their checksum.
 
-    Of a stripe object its header alone; `verify` tells of its positions.
-
-    Args:
-        io: the world.
-        object: its name.
-        deadline: budget.
-        any_copy: look at a copy that is chosen at random, instead of the primary one.
+    Of a stripe object only the header is checked; `verify` checks its positions. ``any_copy`` reads
+    a random replica instead of the primary.
     """
     found: list[bytes] = []
     after = b""
@@ -49,7 +44,7 @@ async def damaged(
 
 
 async def look(io: Io, call: Call, deadline: Deadline, *, any_copy: bool) -> Reply | None:
-    """Return what the primary copy answers, or one chosen at random; None: there is none."""
+    """Return the reply of the primary, or of a random replica, or None if there is none."""
     if not any_copy:
         return (await io.execute([call], deadline))[0]
     copies = Copies(io, call.object, call.method, bytes(call.payload), deadline)
@@ -59,14 +54,14 @@ async def look(io: Io, call: Call, deadline: Deadline, *, any_copy: bool) -> Rep
 async def heal_values(
     io: Io, object: str, names: Sequence[bytes], deadline: Deadline
 ) -> list[bytes]:
-    """Put attributes and keys of an object back; returns those that another copy had."""
+    """Repair attributes and keys of an object; returns the ones that another replica had."""
     return [name for name in names if await _heal(io, object, name, None, deadline) is not None]
 
 
 async def heal_record(io: Io, object: str, position: int, deadline: Deadline) -> int | None:
-    """Put the record that covers a position back, with all entries in it.
+    """Repair the record that covers a position, with all its entries.
 
-    Returns its last position; None: no copy has all of it, or it is no damage any more.
+    Returns its last position; None if no replica has all of it, or it is no longer damaged.
     """
     return await _heal(io, object, b"", position, deadline)
 
@@ -89,13 +84,11 @@ async def _heal(
 async def _salvage(
     io: Io, object: str, name: bytes, position: int | None, deadline: Deadline
 ) -> messages.SalvageReply | None:
-    """Return a value from the newest copy.
+    """Return a value from the newest replica.
 
-    Of a record whose index the primary copy has, any sound copy will do: the index says which.
-    Else all have to answer: the newest may be one that does not.
-
-    Returns:
-        None: no copy has it, some contradict each other, or one did not answer.
+    If the primary has the index of a record, any sound replica will do. Otherwise all replicas must
+    answer, since any of them may be the newest. Returns None if a replica did not answer, if none
+    has the value, or if they contradict each other.
     """
     request = messages.salvage(name, position)
     (reply,) = await io.execute([Call(object, "salvage", request)], deadline)
@@ -124,17 +117,16 @@ async def _salvage(
 async def answers(
     io: Io, calls: Sequence[Call], replies: Sequence[Reply], deadline: Deadline
 ) -> list[Reply]:
-    """Return the replies to some calls, without damage where a sound copy is left.
+    """Replace the replies that report damage by replies of sound replicas, if there are any.
 
-    Where the primary copy could not do without bytes that it has damaged, another one is asked
-    what a call wants to know; and a call that changes something is repeated once these are put
-    right. So it must be one that may be repeated.
+    If the primary needs bytes that it has damaged, a reading call is sent to other replicas. A call
+    that changes the object is repeated after a repair, so it must be idempotent.
     """
     result: list[Reply] = []
     for call, reply in zip(calls, replies, strict=True):
         if reply.code == -errno.EIO and not in_vain(io, call.object, call.method):
             reply = await elsewhere(io, call, reply, deadline)
-            if reply.code == -errno.EIO and await _mend(io, call.object, deadline):
+            if reply.code == -errno.EIO and await _repair_values(io, call.object, deadline):
                 (reply,) = await io.execute([call], deadline)
             if reply.code == -errno.EIO:
                 note_in_vain(io, call.object, [call.method], deadline)
@@ -142,11 +134,11 @@ async def answers(
     return result
 
 
-async def _mend(io: Io, object: str, deadline: Deadline) -> bool:
-    """Put right what stands in every call's way; False where there is nothing, or no way."""
+async def _repair_values(io: Io, object: str, deadline: Deadline) -> bool:
+    """Repair the damaged values that every call needs. Returns whether one was repaired."""
     if io.store.read_only:
         return False
-    with contextlib.suppress(ZlogError):  # such as for want of caps: then it stays as it is
+    with contextlib.suppress(ZlogError):  # such as missing caps; then nothing is repaired
         names = await damaged(io, object, deadline)
         return bool(await heal_values(io, object, names, deadline))
     return False

@@ -1,4 +1,4 @@
-"""What the primary copy of an object has damaged, asked of its other copies."""
+"""Asks the other replicas of an object if the primary replica is damaged."""
 
 from __future__ import annotations
 
@@ -17,41 +17,35 @@ from zlog.errors import StoreUnavailable
 _logger = logging.getLogger(__name__)
 
 TRIES_MAX = 24
-"""Which copy answers is chance: of three, a sound one is missed 24 times in a row once in 10**4
-where it is the only one, and once in 10**11 where it is one of two."""
+"""Replicas are chosen at random. Of three replicas, 24 tries miss a single sound one once in 10**4
+calls, and two sound ones once in 10**11 calls."""
 
 SECONDS_MAX = 5.0
-"""How long copies are asked."""
+"""How long replicas are asked."""
 
 _INSTANCE_BYTES = 8
 
 _NO_ANSWER = (Code.STALE_EPOCH, -errno.EOPNOTSUPP, -errno.EPERM)
-"""What tells nothing of the copy: the view is out of date, or the OSD can't or may not look."""
+"""Answers without information: the view is out of date, or the OSD can't or may not answer."""
 
 _BUSY_SECONDS = 0.01
-"""The pause before another try while the store asks copies for other calls."""
+"""The pause before another attempt while the store asks replicas for other calls."""
 
 _IN_VAIN_SECONDS = 10.0
-"""How long a method is not asked of copies again, where that was in vain."""
+"""How long replicas are not asked again for a method that none could answer."""
 
 POSITION_IN_VAIN_SECONDS = 60.0
-"""The same for a position: longer than a call, of which each object takes some seconds. A primary
-copy that was healed is noticed at once."""
+"""The same for a position: longer than a call, which takes some seconds per object. A repair of the
+primary is noticed at once."""
 
 _IN_VAIN_MAX = 1 << 16
 
 
 class Copies:
-    """The copies of an object, chosen at random and asked one after the other.
+    """The replicas of an object, chosen at random and asked one after the other.
 
-    Every ordinary call goes to the primary copy; this is for when that answered with damage.
-
-    Args:
-        io: the world.
-        object: name of the object.
-        method: one that only reads.
-        request: encoded.
-        deadline: of the whole call; copies are asked for a part of it.
+    Ordinary calls go to the primary; this is for calls that it answered with damage. ``method``
+    must only read. The replicas are asked for a part of the time until ``deadline``.
     """
 
     def __init__(
@@ -63,7 +57,7 @@ class Copies:
             io.store.ask_copy, object=object, method=method, request=request
         )
         self._deadline = deadline
-        self._instances: set[int] = set()  # of OSDs' processes; 0: not known
+        self._instances: set[int] = set()  # of OSD processes; 0 if unknown
         self._one_copy = False
         self._place: Placement | None = None
         self._size: int | None = None
@@ -71,17 +65,11 @@ class Copies:
 
     @property
     def told_apart(self) -> bool:
-        """Whether each answer so far says which OSD's it is.
-
-        A cluster without the class, or with an older one, does not say it.
-        """
+        """Whether each answer so far names its OSD, which needs a current class."""
         return 0 not in self._instances
 
     async def replies(self, deadline: Deadline | None = None) -> AsyncIterator[Reply]:
-        """Ask until all copies have answered, or as often as is of use, up to ``deadline``.
-
-        An iteration that breaks off asks no more.
-        """
+        """Ask until all replicas have answered, TRIES_MAX is reached, or the time is up."""
         deadline = (deadline or self._deadline).sooner(SECONDS_MAX)
         while self._asked < TRIES_MAX and not deadline.expired:
             reply = await self._io.run(self._start, deadline)
@@ -106,9 +94,9 @@ class Copies:
                 return
 
     async def _look(self) -> None:
-        """Learn how many copies there should be, after the first one was no help.
+        """Find out how many replicas there should be, after the first one was no help.
 
-        Answers count from here on: OSDs that start meanwhile get another number.
+        Answers count from here on, since OSDs that start later get another number.
         """
         with contextlib.suppress(StoreUnavailable):
             self._size = await pool_size(self._io, self._deadline)
@@ -117,10 +105,10 @@ class Copies:
             self._instances.clear()
 
     async def all_answered(self) -> bool:
-        """Whether every copy that the pool keeps of the object was among those that answered.
+        """Whether every replica of the object has answered.
 
-        Where they can't be told apart, whether all are there to answer. No OSD may have come or
-        gone meanwhile, which the monitors know.
+        If they can't be told apart, whether all are up. By the monitors' answer, no OSD may have
+        come or gone since.
         """
         if self._one_copy:
             return True
@@ -134,7 +122,7 @@ class Copies:
 
 
 def helped(io: Io, object: str) -> None:
-    """Count, and the first time tell, that another copy had what the primary one lost."""
+    """Count that another replica had the lost data of the primary, and log the first time."""
     io.rescued[object] += 1
     if io.rescued[object] == 1:
         _logger.warning(
@@ -145,7 +133,7 @@ def helped(io: Io, object: str) -> None:
 
 
 def in_vain(io: Io, object: str, what: str | int) -> bool:
-    """Whether copies were asked in vain lately: for a position, or by a method."""
+    """Whether replicas were asked lately for a position or a method, without success."""
     return io.monotonic() < io.in_vain.get((object, what), 0.0)
 
 
@@ -156,7 +144,7 @@ def note_in_vain(
     deadline: Deadline,
     seconds: float | None = None,
 ) -> None:
-    """Note that copies were asked in vain, unless it was the time of this call that was short."""
+    """Record that replicas were asked without success, unless the call's time was short."""
     if deadline.expired:
         return
     if len(io.in_vain) > _IN_VAIN_MAX:
@@ -166,11 +154,10 @@ def note_in_vain(
 
 
 async def elsewhere(io: Io, call: Call, reply: Reply, deadline: Deadline) -> Reply:
-    """Return the sound copies' answer where the primary's is that its stored bytes are damaged.
+    """Return the answer of sound replicas if the primary's stored bytes are damaged.
 
-    What positions hold any of them may tell: that does not change. Of what does, a copy may have
-    missed the last changes: there all have to answer, or it is a timeout, and the sound ones have
-    to agree.
+    For positions, which never change, one answer is enough. For other values, a replica may have
+    missed the last changes: all must answer, or it is a timeout, and the sound ones must agree.
     """
     if reply.code != -errno.EIO or not isinstance(call.payload, bytes):
         return reply

@@ -56,7 +56,7 @@ async def _trim_rest(positions: Positions, ended: View, deadline: Deadline) -> N
     layout = positions.layout
     if ended.trim_point > ended.tail_floor:  # the copier died at its first trim
         await trim_to(layout, ended.trim_point, deadline, past_cursors=True)
-    view, end = await positions.written_end(deadline, _check_ended)
+    view, end, _ = await positions.taken_end(deadline, _check_ended)
 
     def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
         _check_ended(view)

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from zlog._base.codes import Code, State
 from zlog._base.deadline import Deadline
-from zlog._base.settings import Budget
 from zlog._layout.layout import Layout
 from zlog._native.replies import decode_read
 from zlog._read.items import Slot
-from zlog._read.prefetch import Prefetcher
+from zlog._read.iterate import Prefetcher, ReadOptions
 from zlog._read.read import Reader, Window
 from zlog._transfer.pieces import Batch, Filled, Mark, Piece, Trimmed, joined, mark_of
 from zlog.entry import Entry, Gap, GapKind
@@ -34,8 +33,8 @@ class Source(Prefetcher[list[Piece]]):
 
     with_ids = 1
 
-    def __init__(self, reader: Reader, budget: Budget, start: int) -> None:
-        super().__init__(reader, budget, start, budget.hole_timeout(...))
+    def __init__(self, reader: Reader, start: int) -> None:
+        super().__init__(reader, start, ReadOptions(passes_holes=False))
         self._hole: int | None = None  # a hole of the last window that was not filled
 
     async def next(self, tail: int) -> list[Piece]:
@@ -114,9 +113,9 @@ class Source(Prefetcher[list[Piece]]):
         return [Trimmed(gap.position, gap.end)]
 
 
-async def mark_at(reader: Reader, budget: Budget, position: int) -> Mark | None:
+async def mark_at(reader: Reader, position: int) -> Mark | None:
     """Return the mark of a position below the tail, or None if it is trimmed."""
-    source = Source(reader, budget, position)
+    source = Source(reader, position)
     pieces = await source.next(position + 1)
     return mark_of(pieces[0], position) if pieces else None
 

@@ -15,8 +15,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from zlog._append.compression import Compression
-from zlog._append.roll import RollWatch
+from zlog._append.feedback import Compression, RollWatch
 from zlog._append.same_id import AppendId, compare
 from zlog._base.codes import Code, State
 from zlog._base.deadline import Deadline
@@ -31,7 +30,7 @@ from zlog._native.new_entries import entries_cut
 from zlog._native.replies import decode_read
 from zlog._native.writes import Request, encode_writes
 from zlog._read.cursors import Cursors
-from zlog._read.prefetch import WINDOW_BYTES
+from zlog._read.iterate import WINDOW_BYTES
 from zlog._read.read import Reader
 from zlog._transfer.pieces import Batch, Filled, Mark, Piece, mark_of, part_from, parts_without
 from zlog._transfer.promote import marked, promote
@@ -107,7 +106,7 @@ class Target:
         """Return the mark of the position just below the tail, or None."""
         if not self.tail:
             return None
-        return await mark_at(self._reader, self._budget, self.tail - 1)
+        return await mark_at(self._reader, self.tail - 1)
 
     async def begin_at(self, position: int) -> None:
         """Begin the copy at a position, by trimming those below.
@@ -265,7 +264,7 @@ class Target:
         """Leave out positions that another copier has written, after comparing the last of them."""
         last = min(self.tail, pieces[-1].end) - 1
         piece = next(each for each in pieces if last < each.end)
-        own = await mark_at(self._reader, self._budget, last)
+        own = await mark_at(self._reader, last)
         self.compare("its source", mark_of(piece, last), own, last)
         return [part_from(each, self.tail) for each in pieces if each.end > self.tail]
 

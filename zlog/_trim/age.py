@@ -1,10 +1,10 @@
-"""How old entries are at least, by clocks that are not set.
+"""Finds a lower bound of the age of entries, by clocks that are never set.
 
-Wall clocks may say anything: those of writers, and that of the machine that enforces a limit. So a
-log's *watch* goes by how long it was watched, on the machines' clocks since their start. It keeps
-*marks*: below this position everything was settled (written, filled or trimmed) when the log had
-been watched for so long. What is settled never becomes a new entry; so what lies below a mark is as
-old as the time that the log was watched since, at least.
+Wall clocks may be wrong: on writers, and on the machine that enforces a limit. So a log's *watch*
+counts the time that the log was watched, by the machines' clocks since their start. It keeps
+*marks*: a position below which all positions were settled (written, filled or trimmed) at a watched
+time. A settled position never gets a new entry, so the entries below a mark are at least as old as
+the time watched since.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from typing import NamedTuple
 from zlog._base.deadline import Deadline
 from zlog._layout.layout import Layout
 from zlog._native import messages
-from zlog._read.holes import HoleTimeout
-from zlog._read.read import Reader
+from zlog._read.read import HoleTimeout, Reader
 from zlog._trim.count import ask, taken_end
 from zlog.environment import SteadyTime
 from zlog.limits import HOLE_TIMEOUT_SECONDS
@@ -32,11 +31,11 @@ _MARKS_MAX = 160
 _MARK_US_MIN = 1_000_000
 
 _FILL_POSITIONS = 16384
-"""What is read where a hole is in the way, once in a round."""
+"""Positions read at a hole that is in the way, once per round."""
 
 
 class Mark(NamedTuple):
-    """All below ``end`` was settled when the log had been watched for ``watched`` µs."""
+    """All positions below ``end`` were settled when the log was watched for ``watched`` µs."""
 
     end: int
     watched: int
@@ -46,9 +45,9 @@ class Progress(NamedTuple):
     """How far a log is compacted.
 
     Attributes:
-        done: below it no entry is superseded by another one below.
-        end: a pass that is not finished makes that so up to here; else not above ``done``.
-        at: and has come so far.
+        done: below it no entry is superseded by another entry below it.
+        end: goal of an unfinished pass; otherwise not above ``done``.
+        at: position that the unfinished pass has reached.
     """
 
     done: int = 0
@@ -57,12 +56,12 @@ class Progress(NamedTuple):
 
     @property
     def unfinished(self) -> bool:
-        """Whether a pass is to go on."""
+        """Whether a pass must be continued."""
         return self.end > self.done
 
 
 class _Base(NamedTuple):
-    """When all that the log held was settled last: by which clock, watched how long, wall time."""
+    """When the whole log was last settled: the clock, the watched time, the wall time; in µs."""
 
     clock: str
     watched: int
@@ -71,16 +70,16 @@ class _Base(NamedTuple):
 
 @dataclass
 class Watch:
-    """What is remembered of a log from round to round, in its head (docs/formats/head.md).
+    """The state of retention that a log's head keeps between rounds (docs/formats/head.md).
 
     Attributes:
-        settled: every position below it is.
+        settled: all positions below it are settled.
         marks: ascending.
         clock: of the machine that did the newest round.
-        us: what it showed then, in µs.
+        us: time of that clock at that round, in µs.
         watched: how long the log had been watched by then, in µs.
-        base: for comparing clocks; None before the first round was done.
-        doubt: which clocks the newest round found to disagree; empty when they don't.
+        base: for comparing clocks; None before the first round is done.
+        doubt: the clocks that disagreed in the newest round, in words; empty if they agree.
         compacted: how far the log is compacted.
     """
 
@@ -95,7 +94,7 @@ class Watch:
 
     @classmethod
     def decode(cls, state: bytes) -> Watch:
-        """Return the watch that was stored; a new one where there is none, or it is no watch."""
+        """Return the stored watch; a new one if there is none, or it is invalid."""
         try:
             stored = json.loads(state)
             stored["marks"] = [Mark(*each) for each in stored["marks"]]
@@ -114,28 +113,28 @@ class Watch:
         return all(type(n) is int for n in numbers) and all(type(n) is str for n in names)
 
     def encode(self) -> bytes:
-        """Return the watch as it is stored."""
+        """Return the watch in its stored form."""
         state = asdict(self)
-        if self.compacted == Progress():  # versions that know nothing of it begin anew where it is
+        if self.compacted == Progress():  # older versions discard a watch that has it
             del state["compacted"]
         return json.dumps(state, separators=(",", ":")).encode()
 
     def now(self, time: SteadyTime) -> int:
-        """Return for how long the log was watched, in µs: never longer than it was.
+        """Return a lower bound of the time that the log was watched, in µs.
 
-        Only time between two rounds of one machine with no other's in between counts. A machine's
-        time since an earlier round of its own would count some from before another's marks.
+        Only the time between two successive rounds of the same machine counts. If another machine
+        did a round in between, that time would include some from before its marks.
         """
         return self.watched + (max(0, time.us - self.us) if time.clock == self.clock else 0)
 
     def old_end(self, now: int, age: float) -> int:
-        """Return the position below which all is ``age`` seconds old, as far as is known."""
+        """Return the highest position below which all is known to be ``age`` seconds old."""
         if age == 0:
             return self.settled
         return max((mark.end for mark in self.marks if now - mark.watched >= age * 1e6), default=0)
 
     def known_age(self, now: int) -> float:
-        """Return how old, in seconds, the oldest entries are known to be."""
+        """Return the known age of the oldest entries, in seconds."""
         return (now - self.marks[0].watched) / 1e6 if self.marks else 0.0
 
     def compare(
@@ -146,10 +145,10 @@ class Watch:
         seen: Sequence[messages.CountReply],
         skew: float,
     ) -> bool:
-        """Note which clocks disagree by more than ``skew`` seconds.
+        """Record which clocks disagree by more than ``skew`` seconds.
 
-        Returns whether the two of this machine agree: then what these say has passed has. What a
-        writer's clock says makes no entry older, nor younger.
+        Returns whether the two clocks of this machine agree, so that the watched time is valid. The
+        clocks of writers have no influence on the age of entries.
         """
         skew_us = skew * 1e6
         base, self.doubt = self.base, ""
@@ -166,7 +165,7 @@ class Watch:
         low, since = (-math.inf, "") if base is None else (base.wall, f"{_words(base.wall)} to ")
         for each in seen:
             for at, position in ((each.oldest, each.oldest_at), (each.newest, each.newest_at)):
-                if at is None or position is None:  # an older class tells no position
+                if at is None or position is None:  # of an older class
                     continue
                 if not low - skew_us <= at <= wall + skew_us:
                     self.doubt = (
@@ -176,8 +175,8 @@ class Watch:
         return True
 
     def note(self, now: int, time: SteadyTime, age: float) -> None:
-        """Set the mark of this round, and forget those that are of no more use."""
-        # A machine that was copied or put back shows times again: they begin to count above those.
+        """Set the mark of this round, and drop marks that are no longer needed."""
+        # A machine that was copied or restored repeats times, which must not count twice.
         self.us = max(time.us, self.us) if time.clock == self.clock else time.us
         self.clock, self.watched = time.clock, now
         last = self.marks[-1] if self.marks else None
@@ -188,7 +187,7 @@ class Watch:
         del self.marks[:-_MARKS_MAX]
 
     def stuck(self, now: int, age: float) -> bool:
-        """Whether a hole at ``settled`` has been in the way since the last mark, and for long."""
+        """Whether a hole at ``settled`` has been in the way for long, since the last mark."""
         last = self.marks[-1] if self.marks else None
         return last is not None and last.end >= self.settled and self._due(last, now, age)
 
@@ -200,14 +199,14 @@ class Watch:
 async def watch(
     reader: Reader, age: float, skew: float, deadline: Deadline
 ) -> tuple[Watch, int | None]:
-    """Do a round: see how far the log is settled, and note it.
+    """Do a round: find out how far the log is settled, and store it.
 
-    A hole that was in the way for long is filled, as by any reader. Half the time is taken for
-    looking at most; the next round goes on. Of two rounds at once one is noted.
+    A hole that was in the way for long is filled, as by any reader. The search takes half the time
+    at most; the next round continues. Of two concurrent rounds, one is stored.
 
     Returns:
-        the watch, and for how long it has watched the log, in µs; None where the clocks of this
-        machine disagree.
+        The watch, and how long it has watched the log, in µs; None if the clocks of this machine
+        disagree.
     """
     layout, io = reader.layout, reader.layout.io
     log_id = layout.view.log_id
@@ -221,8 +220,8 @@ async def watch(
     patient = not found.stuck(base.watched, age)
     found.settled, done = await _settle(reader, start, seen, deadline, patient=patient)
     if layout.view.mirror:
-        seen = []  # the times of copies are those of their source
-    # After the look: what it has seen is as old as the time from here on.
+        seen = []  # copies have the times of their source
+    # After the search, since the entries that it saw age from here on.
     time, wall = io.steady_clock(), io.wall_clock_us()
     now = found.now(time)
     sure = found.compare(now, time, wall, seen, skew)
@@ -241,7 +240,7 @@ async def _settle(
     *,
     patient: bool,
 ) -> tuple[int, bool]:
-    """Return how far all is settled from ``start`` on, and whether that is all that was taken."""
+    """Return how far all is settled from ``start`` on, and whether that is the whole log."""
     layout = reader.layout
     left = deadline.remaining()
     budget = deadline if left is None else deadline.sooner(left / 2)
@@ -253,7 +252,7 @@ async def _settle(
             if reached == start:
                 if patient:
                     break
-                patient = True  # with what is in the way then: it may be very much
+                patient = True  # fill one hole per round: there may be very many
                 most = min(start + _FILL_POSITIONS, last)
                 found = await reader.read_some(range(start, most), deadline)
                 holes = HoleTimeout(HOLE_TIMEOUT_SECONDS)
@@ -272,7 +271,7 @@ async def _settled_end(
     seen: list[messages.CountReply],
     deadline: Deadline,
 ) -> int:
-    """Return the first unwritten position of a range of a stripe, or how far it was looked at."""
+    """Return the first unwritten position of a range of a stripe, or the end of the search."""
     refs = layout.objects(layout.view, stripe)
     counted = await ask(layout, dict.fromkeys(refs, start), end, deadline)
     seen += counted.values()
@@ -281,7 +280,7 @@ async def _settled_end(
 
 
 def _words(us: int) -> str:
-    """Return a wall clock's time, whatever it may be, in words."""
+    """Return any time of a wall clock in words."""
     try:
         moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=us)
     except OverflowError:

@@ -1,12 +1,12 @@
 """Compaction by key: of entries that are old enough, the newest of each tag are kept.
 
-A *pass* is about the part of the log that no pass has seen yet. It first learns where the newest
-entry with each tag of that part is. Then it goes over the log from the trim point to that part's
-end, and trims what these supersede: each entry that has tags, and of each of them a newer entry.
-Objects list tags and positions only, and store what is left together (cls_zlog/stripe/compact.cc).
+A *pass* handles the part of the log that no pass has handled yet. It first finds the newest entry
+with each tag of that part. Then it goes over the log from the trim point to the end of that part,
+and trims the superseded entries: those with tags, and a newer entry for each of these. Objects list
+tags and positions only, and store the remaining entries together (cls_zlog/stripe/compact.cc).
 
-Every step may be the last one, and be done twice: what is trimmed has a newer entry, whichever
-client trims it. How far passes came is noted in the head, so that each entry is new to one of them.
+A client may die after any step, and any step may be done twice: a trimmed entry has a newer one,
+whichever client trims it. The head keeps the progress, so that each entry is new to one pass.
 """
 
 from __future__ import annotations
@@ -24,35 +24,31 @@ from zlog._native.replies import NewestOfTags
 from zlog._positions.stat import object_stats
 from zlog._read.cursors import Cursors
 from zlog._trim.age import Progress, Watch
-from zlog._trim.count import ask
+from zlog._trim.count import count
 from zlog.view import OPEN_END, ObjectRef, Stripe, View
 
 _GONE = (-errno.ENOENT, -errno.EIO)
-"""What objects answer that are gone or damaged: these keep what they have."""
+"""Answers of objects that are gone or damaged. They are not compacted."""
 
 _TAGS_MAX = 262_144
-"""Tags that one pass knows: some 30 MB. With more, it ends earlier, and another one follows."""
+"""Tags that one pass keeps in memory, about 30 MB. With more, the pass ends earlier."""
 
 _WINDOW = 65536
-"""Positions of each object that a pass takes up at a time, at least."""
+"""Positions of each object that a pass handles in one step, at least."""
 
 _OBJECTS_AT_ONCE = 16
-"""Objects that are asked at the same time: each may list some megabytes."""
+"""Objects that are asked at the same time. Each may list some megabytes."""
 
 _DIRTY_SHARE = 4
-"""A pass looks at all that is left; so one is due when what is new is a fourth of what is there."""
+"""A pass looks at all entries, so it is due if a fourth of them is new."""
 
 
 async def compact(layout: Layout, old_end: int, deadline: Deadline, *, now: bool) -> Progress:
-    """Compact a log below ``old_end``, as far as no cursor lies below; returns how far it is.
+    """Compact a log below ``old_end`` and all cursors; returns the progress.
 
-    Where the time is up before, the next call goes on.
-
-    Args:
-        layout: of the log. A mirror is left as it is: its copier compares it with its source.
-        old_end: all below it is settled, and old enough.
-        deadline: budget.
-        now: also where little is new.
+    All positions below ``old_end`` must be settled and old enough. If the time is up, the next call
+    continues. A mirror is not compacted, since its copier compares it with its source; nor, unless
+    ``now``, a log of which little is new.
     """
     log_id = layout.view.log_id
     _, state = await layout.head.retention_read(log_id, deadline)
@@ -66,7 +62,7 @@ async def compact(layout: Layout, old_end: int, deadline: Deadline, *, now: bool
     left = deadline.remaining()
     budget = deadline if left is None else deadline.sooner(left * 3 / 4)
     while True:
-        progress = await _go_on(layout, progress, bound, budget, deadline)
+        progress = await _Pass(layout, budget, deadline).run(progress, bound)
         if progress.done < bound and not progress.unfinished and budget.expired:
             progress = Progress(progress.done, bound, 0)
         await _note(layout, progress, deadline)
@@ -76,7 +72,7 @@ async def compact(layout: Layout, old_end: int, deadline: Deadline, *, now: bool
 
 
 async def emptied_end(layout: Layout, end: int, deadline: Deadline) -> int:
-    """Return up to where stripes below ``end`` hold nothing any more, and nothing there is lost."""
+    """Return the end of the first stripes, below ``end``, without any entry or lost position."""
     start = layout.view.trim_point
     async for stripe in layout.stripes(start, end, deadline):
         if stripe.end > end or not await _empty(layout, stripe, deadline):
@@ -87,16 +83,11 @@ async def emptied_end(layout: Layout, end: int, deadline: Deadline) -> int:
 
 async def _empty(layout: Layout, stripe: Stripe, deadline: Deadline) -> bool:
     stats = await object_stats(layout, stripe, deadline, *_GONE)
-    if any(stat.entries for stat in stats):  # also those that a newer version stored
+    if any(stat.entries for stat in stats):  # also entries of a newer version
         return False
-    refs = layout.objects(layout.view, stripe)
-    left = dict.fromkeys(refs, max(stripe.start, layout.view.trim_point))
-    while left:
-        counted = await ask(layout, left, stripe.end, deadline)
-        if len(counted) < len(left) or any(each.entries or each.lost for each in counted.values()):
-            return False
-        left = {ref: each.end for ref, each in counted.items() if each.end < stripe.end}
-    return True
+    start = max(stripe.start, layout.view.trim_point)
+    size, _, lost = await count(layout, stripe, start, stripe.end, deadline)
+    return not (size.entries or lost)
 
 
 async def _due(layout: Layout, fresh: int, deadline: Deadline) -> bool:
@@ -108,7 +99,7 @@ async def _due(layout: Layout, fresh: int, deadline: Deadline) -> bool:
 
 
 async def _note(layout: Layout, progress: Progress, deadline: Deadline) -> None:
-    """Note how far the log is compacted. Where another client has noted more, that stays."""
+    """Store the progress, unless another client has stored more."""
     version, state = await layout.head.retention_read(layout.view.log_id, deadline)
     found = Watch.decode(state)
     if found.compacted.done <= progress.done:
@@ -116,123 +107,107 @@ async def _note(layout: Layout, progress: Progress, deadline: Deadline) -> None:
         await layout.head.retention_write(layout.view.log_id, version, found.encode(), deadline)
 
 
-async def _go_on(
-    layout: Layout, progress: Progress, bound: int, budget: Deadline, deadline: Deadline
-) -> Progress:
-    """Do a pass, or what is left of one, as far as the budget goes."""
-    start = max(progress.done, layout.view.trim_point)
-    goal = min(progress.end, bound) if progress.unfinished else bound
-    newest = NewestOfTags()
-    end = await _learn(layout, newest, start, goal, budget, deadline)
-    resumed = progress.unfinished and end == progress.end
-    trim_point = layout.view.trim_point
-    at = await _clean(
-        layout, newest, max(progress.at if resumed else 0, trim_point), end, budget, deadline
-    )
-    if at < end:
-        return Progress(progress.done, end, at)
-    if newest.doubtful or resumed:  # no one notes what made an interrupted pass doubtful
-        if budget.expired and not (resumed and progress.at == end):
-            return Progress(progress.done, end, end)  # once more, with the time of a whole call
-        # Entries with several tags may have newer ones with some of them further down.
-        reached = await _learn(
-            layout, newest, trim_point, start, budget, deadline, room=2 * _TAGS_MAX
-        )
-        cleaned = await _clean(layout, newest, trim_point, end, budget, deadline, again=True)
-        if (reached < start or cleaned < end) and not (resumed and progress.at == end):
-            return Progress(progress.done, end, end)
-    return Progress(end, end, end)
+class _Pass:
+    """One pass, with the newest entry of each tag. It stops between steps at the budget."""
 
+    def __init__(self, layout: Layout, budget: Deadline, deadline: Deadline) -> None:
+        self._layout = layout
+        self._budget = budget
+        self._deadline = deadline
+        self._newest = NewestOfTags()
 
-async def _learn(
-    layout: Layout,
-    newest: NewestOfTags,
-    start: int,
-    end: int,
-    budget: Deadline,
-    deadline: Deadline,
-    *,
-    room: int = 0,
-) -> int:
-    """Learn where the newest entry of each tag is in ``[start, end)``; returns how far that goes.
+    async def run(self, progress: Progress, bound: int) -> Progress:
+        """Do a pass, or the rest of one."""
+        start = max(progress.done, self._layout.view.trim_point)
+        goal = min(progress.end, bound) if progress.unfinished else bound
+        end = await self._learn(start, goal)
+        resumed = progress.unfinished and end == progress.end
+        trim_point = self._layout.view.trim_point
+        at = await self._clean(max(progress.at if resumed else 0, trim_point), end)
+        if at < end:
+            return Progress(progress.done, end, at)
+        if self._newest.doubtful or resumed:  # an interrupted pass may have been doubtful
+            if self._budget.expired and not (resumed and progress.at == end):
+                return Progress(progress.done, end, end)  # repeat with the time of a whole call
+            # Entries with several tags may have newer ones with some of them further down.
+            reached = await self._learn(trim_point, start, tags_max=2 * _TAGS_MAX)
+            cleaned = await self._clean(trim_point, end, again=True)
+            if (reached < start or cleaned < end) and not (resumed and progress.at == end):
+                return Progress(progress.done, end, end)
+        return Progress(end, end, end)
 
-    Not to the end, if half the time is up, or there are too many tags; with ``room`` for so many,
-    others are left out instead.
-    """
-    left = budget.remaining()
-    half = budget if left is None else budget.sooner(left / 2)
-    at = start
-    async for stripe in layout.stripes(start, end, deadline):
-        at = max(at, stripe.start)
-        last = min(stripe.end, end)
-        while at < last:
-            if at > start and (half.expired or (not room and len(newest) >= _TAGS_MAX)):
+    async def _learn(self, start: int, end: int, *, tags_max: int = 0) -> int:
+        """Find the newest entry of each tag in ``[start, end)``; returns the end of that search.
+
+        It ends early if half the time is up, or if there are too many tags. With ``tags_max`` it
+        leaves out further tags instead.
+        """
+        newest, stripes = self._newest, self._layout.stripes(start, end, self._deadline)
+        left = self._budget.remaining()
+        half = self._budget if left is None else self._budget.sooner(left / 2)
+        at = start
+        async for stripe in stripes:
+            at = max(at, stripe.start)
+            last = min(stripe.end, end)
+            while at < last:
+                if at > start and (half.expired or (not tags_max and len(newest) >= _TAGS_MAX)):
+                    return at
+                reached = min(last, at + _WINDOW * stripe.width)
+                objects = _objects(self._layout, stripe, at, reached)
+                while objects:
+                    for ref, reply in (await self._listed(objects, reached)).items():
+                        noted = newest.note(reply, tags_max) if tags_max else newest.note(reply)
+                        _advance(objects, ref, noted, reached)
+                at = reached
+        return max(at, end)
+
+    async def _clean(self, start: int, end: int, *, again: bool = False) -> int:
+        """Trim the superseded entries in ``[start, end)``; returns where it stopped.
+
+        Unless ``again``, it changes something before it stops at the budget, so that a pass ends.
+        """
+        at = start
+        async for stripe in self._layout.stripes(start, end, self._deadline):
+            last = min(stripe.end, end)
+            at = await self._clean_stripe(stripe, max(at, stripe.start), last, again=again)
+            if at < last:
                 return at
-            reached = min(last, at + _WINDOW * stripe.width)
-            objects = _objects(layout, stripe, at, reached)
-            while objects:
-                for ref, reply in (await _listed(layout, objects, reached, deadline)).items():
-                    told = newest.note(reply, room) if room else newest.note(reply)
-                    _advance(objects, ref, told, reached)
-            at = reached
-    return max(at, end)
+        return end
 
+    async def _clean_stripe(self, stripe: Stripe, start: int, end: int, *, again: bool) -> int:
+        left = _objects(self._layout, stripe, start, end)
+        changed: dict[ObjectRef, range] = {}
+        while left and not (self._budget.expired and (changed or again)):
+            pages: dict[ObjectRef, tuple[int, int, list[int]]] = {}
+            for ref, reply in (await self._listed(left, end)).items():
+                first = left[ref]
+                reached, superseded = self._newest.superseded(reply)
+                _advance(left, ref, reached, end)
+                if superseded:
+                    pages[ref] = first, reached, superseded
+                    known = changed.get(ref, range(first, reached))
+                    changed[ref] = range(known.start, reached)
+            await _compact(self._layout, pages, self._deadline)
+        await _rebuild(self._layout, changed, self._deadline)
+        return min(left.values(), default=end)
 
-async def _clean(
-    layout: Layout,
-    newest: NewestOfTags,
-    start: int,
-    end: int,
-    budget: Deadline,
-    deadline: Deadline,
-    *,
-    again: bool = False,
-) -> int:
-    """Trim what is superseded in ``[start, end)``; returns how far it came.
+    async def _listed(self, left: dict[ObjectRef, int], end: int) -> dict[ObjectRef, ReplyBytes]:
+        """Return the tags that objects list from their starts on; drop objects that are gone."""
+        refs = sorted(left, key=left.__getitem__)[:_OBJECTS_AT_ONCE]
 
-    The first time it changes something before it stops at the budget, so that a pass ends.
-    """
-    at = start
-    async for stripe in layout.stripes(start, end, deadline):
-        last = min(stripe.end, end)
-        at = await _clean_stripe(
-            layout, stripe, newest, max(at, stripe.start), last, budget, deadline, again=again
-        )
-        if at < last:
-            return at
-    return end
+        def request(view: View, ref: ObjectRef) -> bytes:
+            return messages.tags_list(view.epoch, left[ref], end)
 
-
-async def _clean_stripe(
-    layout: Layout,
-    stripe: Stripe,
-    newest: NewestOfTags,
-    start: int,
-    end: int,
-    budget: Deadline,
-    deadline: Deadline,
-    *,
-    again: bool,
-) -> int:
-    left = _objects(layout, stripe, start, end)
-    changed: dict[ObjectRef, range] = {}
-    while left and not (budget.expired and (changed or again)):
-        pages: dict[ObjectRef, tuple[int, int, list[int]]] = {}
-        for ref, reply in (await _listed(layout, left, end, deadline)).items():
-            first = left[ref]
-            reached, superseded = newest.superseded(reply)
-            _advance(left, ref, reached, end)
-            if superseded:
-                pages[ref] = first, reached, superseded
-                known = changed.get(ref, range(first, reached))
-                changed[ref] = range(known.start, reached)
-        await _compact(layout, pages, deadline)
-    await _rebuild(layout, changed, deadline)
-    return min(left.values(), default=end)
+        layout, deadline = self._layout, self._deadline
+        replies = await call_each(layout, "tags_list", refs, request, deadline, *_GONE)
+        for ref, reply in replies.items():
+            if reply.code != Code.OK:
+                del left[ref]
+        return {ref: reply.payload for ref, reply in replies.items() if reply.code == Code.OK}
 
 
 def _objects(layout: Layout, stripe: Stripe, start: int, end: int) -> dict[ObjectRef, int]:
-    """Return the objects that have positions of ``[start, end)``, and where to begin."""
+    """Return the objects that have positions of ``[start, end)``, each with ``start``."""
     refs = layout.objects(layout.view, stripe)
     parts = stripe.spacing.parts(start, end)
     return {refs[part.number]: start for part in parts}
@@ -244,26 +219,10 @@ def _advance(left: dict[ObjectRef, int], ref: ObjectRef, reached: int, end: int)
         del left[ref]
 
 
-async def _listed(
-    layout: Layout, left: dict[ObjectRef, int], end: int, deadline: Deadline
-) -> dict[ObjectRef, ReplyBytes]:
-    """Have objects list their tags from where they are on; those that can't are struck off."""
-    refs = sorted(left, key=left.__getitem__)[:_OBJECTS_AT_ONCE]
-
-    def request(view: View, ref: ObjectRef) -> bytes:
-        return messages.tags_list(view.epoch, left[ref], end)
-
-    replies = await call_each(layout, "tags_list", refs, request, deadline, *_GONE)
-    for ref, reply in replies.items():
-        if reply.code != Code.OK:
-            del left[ref]
-    return {ref: reply.payload for ref, reply in replies.items() if reply.code == Code.OK}
-
-
 async def _compact(
     layout: Layout, pages: dict[ObjectRef, tuple[int, int, list[int]]], deadline: Deadline
 ) -> None:
-    """Have objects trim some positions of ranges, and give their space back."""
+    """Have objects trim some positions of ranges and free their space."""
 
     def request(view: View, ref: ObjectRef) -> bytes:
         first, end, superseded = pages[ref]
@@ -282,7 +241,7 @@ async def _compact(
 
 
 async def _rebuild(layout: Layout, changed: dict[ObjectRef, range], deadline: Deadline) -> None:
-    """Have objects make their index of tags anew, which has all that was trimmed."""
+    """Have objects rebuild their index of tags, which still has the trimmed entries."""
 
     def request(view: View, ref: ObjectRef) -> bytes:
         return messages.tags_rebuild(view.epoch, changed[ref].start, changed[ref].stop)

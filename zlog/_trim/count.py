@@ -1,4 +1,4 @@
-"""What the positions of a log hold, as its objects count it: how far limits of size reach."""
+"""Counts a log's entries and bytes in its objects, to enforce limits of size."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import NamedTuple
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._layout.layout import Layout
-from zlog._layout.object_calls import call_each
-from zlog._layout.prefix import prefix_end
+from zlog._layout.object_calls import call_each, prefix_end
 from zlog._native import messages
 from zlog._positions.stat import object_stats
 from zlog._trim.trim import trim_to
@@ -22,25 +21,29 @@ from zlog.view import OPEN_END, ObjectRef, Stripe, View
 _logger = logging.getLogger(__name__)
 
 _LOST = (-errno.ENOENT, -errno.EIO)
-"""What objects answer that can't count."""
+"""Answers of objects that can't count."""
 
 _STEP_POSITIONS = 1024
-"""What is counted first; then twice as many each time."""
+"""Positions of the first count; each further count takes twice as many."""
 
 
 class Size(NamedTuple):
-    """Entries, and their data in bytes."""
+    """A number of entries, and the bytes of their data."""
 
     entries: int
     bytes: int
 
     def plus(self, other: Size) -> Size:
-        """Return both together."""
+        """Return the sum."""
         return Size(self.entries + other.entries, self.bytes + other.bytes)
+
+    def minus(self, other: Size) -> Size:
+        """Return the difference, at least 0."""
+        return Size(max(0, self.entries - other.entries), max(0, self.bytes - other.bytes))
 
 
 class _Held(NamedTuple):
-    """A stripe, what it holds, and one past the last of its positions that is taken."""
+    """A stripe, its size, and one past its last taken position."""
 
     stripe: Stripe
     size: Size
@@ -50,10 +53,10 @@ class _Held(NamedTuple):
 async def ask(
     layout: Layout, starts: Mapping[ObjectRef, int], end: int, deadline: Deadline
 ) -> dict[ObjectRef, messages.CountReply]:
-    """Have objects of a stripe count what they hold below ``end``, each from its start on.
+    """Have objects of a stripe count their entries below ``end``, each from its start on.
 
-    An object counts as much as one call may. One that is missing is left out: nothing will ever be
-    written to it. So is one whose header is damaged in all copies: what it held is lost.
+    Each object counts as far as one call allows. Missing objects are left out, since nothing will
+    be written to them, and objects whose header is damaged in all replicas, whose data is lost.
     """
 
     def request(view: View, ref: ObjectRef) -> bytes:
@@ -68,26 +71,25 @@ async def ask(
 
 
 async def taken_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
-    """Return one past the highest position of a stripe that is written, filled or trimmed.
+    """Return one past the highest written, filled or trimmed position of a stripe.
 
-    Not the tail: what was only handed out, or made the tail floor, does not count; nor what a
-    mirror has above its floor.
+    Positions that were only granted, and those of a mirror above its tail floor, do not count.
     """
     return (await _held(layout, stripe, deadline)).end
 
 
 async def end_beyond(layout: Layout, limit: Size, deadline: Deadline) -> int:
-    """Return one past the last entry that need not be kept, or the trim point.
+    """Return one past the last entry beyond the limit, or the trim point.
 
-    What lies above holds as many entries as the limit says, or as many bytes and less than one
-    entry more: whichever is less. Whole stripes are taken by what they say that they hold. In the
-    one where a limit falls the objects count ranges, which grow as long as all of them is beyond
-    the limit, and are then halved. Where some of that is lost, they hold less than they say: all
-    that is left of that stripe is counted then.
+    The entries above it are as many as the limit says, or have as many bytes plus less than one
+    entry, whichever is less. For whole stripes the objects' statistics count. In the stripe where
+    the limit falls, the objects count ranges, which grow while all of a range is beyond the limit,
+    and are then halved. If entries are lost, the statistics are too high, and the rest of the
+    stripe is counted.
     """
     start = layout.view.trim_point
-    # Space that an earlier trim did not come to free would be taken for that of entries, as is what
-    # an older class can't free, or is in damaged objects.
+    # Free the space of an earlier trim, which would count as entries. The space that an older class
+    # can't free, or that is in damaged objects, still does.
     with contextlib.suppress(UnsupportedVersion, CorruptEntry):
         await trim_to(layout, start, deadline)
     counted: list[Stripe] = []
@@ -99,7 +101,7 @@ async def end_beyond(layout: Layout, limit: Size, deadline: Deadline) -> int:
             break
         counted.append(stripe)
         limit = limit.plus(await _lost(layout, stripe, start, deadline))
-    # A trim that came in between has freed what the walk took for kept: leave it to the next call.
+    # A concurrent trim has freed entries that the walk counted as kept: leave it to the next call.
     if walk.end > start and not walk.within(_excess(await _all_held(layout, deadline), limit)):
         return start
     return max(start, walk.end)
@@ -113,24 +115,23 @@ async def _all_held(layout: Layout, deadline: Deadline) -> list[_Held]:
 async def _held(layout: Layout, stripe: Stripe, deadline: Deadline) -> _Held:
     stats = await object_stats(layout, stripe, deadline, *_LOST)
     if len(stats) < stripe.width:
-        count, log = stripe.width - len(stats), layout.view.log
+        damaged, log = stripe.width - len(stats), layout.view.log
         what = "log %r: objects of the stripe from %d on that are damaged and not counted: %d"
-        _logger.warning(what, log, stripe.start, count)
+        _logger.warning(what, log, stripe.start, damaged)
     size = Size(sum(stat.entries for stat in stats), sum(stat.bytes for stat in stats))
     taken = max((each.highest + 1 for each in stats if each.highest is not None), default=0)
     end = await _seen_end(layout, stripe, deadline)
     if taken <= end:
         return _Held(stripe, size, max(taken, stripe.start))
-    unseen, _, _ = await _count(layout, stripe, end, taken, deadline)
-    seen = Size(max(0, size.entries - unseen.entries), max(0, size.bytes - unseen.bytes))
-    return _Held(stripe, seen, end)
+    unseen, _, _ = await count(layout, stripe, end, taken, deadline)
+    return _Held(stripe, size.minus(unseen), end)
 
 
 async def _seen_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
-    """Return from where on no reader sees what a stripe holds.
+    """Return the first position of a stripe from which on readers see no entries.
 
-    Those are parts of a round of a mirror's copier; and what an exclusive writer has not confirmed,
-    or never will, since its stripe ended below.
+    Such entries are parts of a round of a mirror's copier, or were never confirmed by an exclusive
+    writer.
     """
     view = layout.view
     if view.mirror:
@@ -145,23 +146,24 @@ async def _seen_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
 
 
 async def _lost(layout: Layout, stripe: Stripe, start: int, deadline: Deadline) -> Size:
-    """Return how much more a stripe says that it holds than is there, or less than that."""
+    """Return how much a stripe's statistics exceed its entries, or less."""
     end = (await _held(layout, stripe, deadline)).end
-    there, _, _ = await _count(layout, stripe, max(start, stripe.start), end, deadline)
-    told = (await _held(layout, stripe, deadline)).size  # last: what was added counts as lost
-    return Size(max(0, told.entries - there.entries), max(0, told.bytes - there.bytes))
+    there, _, _ = await count(layout, stripe, max(start, stripe.start), end, deadline)
+    # Last, so that entries added since count as lost.
+    return (await _held(layout, stripe, deadline)).size.minus(there)
 
 
-async def _count(
+async def count(
     layout: Layout, stripe: Stripe, start: int, end: int, deadline: Deadline
 ) -> tuple[Size, int, bool]:
-    """Return what a range of a stripe holds, its last entry's position, and if some is lost."""
+    """Return the size of a range, its last entry's position, and whether a part of it is lost."""
     refs = layout.objects(layout.view, stripe)
     some = stripe.spacing.parts(start, end)
     left = {refs[part.number]: start for part in some}
     size, last, lost = Size(0, 0), 0, False
     while left:
         counted = await ask(layout, left, end, deadline)
+        lost = lost or len(counted) < len(left)
         for each in counted.values():
             size = size.plus(Size(each.entries, each.bytes))
             last = max(last, each.last or 0)
@@ -172,12 +174,11 @@ async def _count(
 
 def _excess(held: list[_Held], limit: Size) -> Size:
     entries = sum(each.size.entries for each in held)
-    size = sum(each.size.bytes for each in held)
-    return Size(max(0, entries - limit.entries), max(0, size - limit.bytes))
+    return Size(entries, sum(each.size.bytes for each in held)).minus(limit)
 
 
 class _Walk:
-    """Goes upwards over what is beyond a limit; ``end`` is one past the last entry there."""
+    """Goes upwards over the entries beyond a limit; ``end`` is one past the last of them."""
 
     def __init__(self, layout: Layout, excess: Size, deadline: Deadline) -> None:
         self.end = 0
@@ -187,14 +188,11 @@ class _Walk:
         self._passed = Size(0, 0)
 
     def within(self, excess: Size) -> bool:
-        """Whether no more was passed than is beyond one of the limits."""
+        """Whether the passed entries do not exceed the excess over one of the limits."""
         return any(0 < most >= passed for most, passed in zip(excess, self._passed, strict=True))
 
     async def up(self, held: list[_Held], start: int, counted: Sequence[Stripe]) -> Stripe | None:
-        """Pass all that is beyond a limit.
-
-        Returns None; or a stripe that holds less than it says, if it is none of those ``counted``.
-        """
+        """Pass all entries beyond the limit; return an uncounted stripe with wrong statistics."""
         for each in held if any(self._excess) else ():
             if not self.take(each.size, each.end):
                 whole = await self._into(each, max(start, each.stripe.start))
@@ -202,7 +200,7 @@ class _Walk:
         return None
 
     def take(self, size: Size, end: int) -> bool:
-        """Pass so much up to ``end``, if all of it is beyond a limit."""
+        """Pass entries of this size up to ``end``, if all of them are beyond a limit."""
         before, self._passed = self._passed, self._passed.plus(size)
         if not self.within(self._excess):
             self._passed = before
@@ -212,15 +210,12 @@ class _Walk:
         return True
 
     async def _into(self, held: _Held, start: int) -> bool:
-        """Pass the part of a stripe from ``start`` on that is beyond a limit.
-
-        Returns whether all that was looked at is there.
-        """
+        """Pass a part of a stripe beyond a limit. Returns whether no counted entry is lost."""
         whole = True
         step, growing = _STEP_POSITIONS, True
         while start < held.end and step:
             end = min(start + step, held.end)
-            size, last, lost = await _count(self._layout, held.stripe, start, end, self._deadline)
+            size, last, lost = await count(self._layout, held.stripe, start, end, self._deadline)
             whole = whole and not lost
             if self.take(size, last + 1):
                 start += step

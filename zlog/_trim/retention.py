@@ -1,7 +1,7 @@
-"""How much of a log is kept: by age, bytes, entries, or tags. Enforced by trimming.
+"""Retention: limits a log by age, bytes, entries or tags, and trims the rest.
 
 The settings are options of the log's view, so that every client that can trim can enforce them: the
-command ``zlog retention --apply``, :meth:`zlog.Log.apply_retention`, and the sequencer that leads.
+command ``zlog retention --apply``, :meth:`zlog.Log.apply_retention`, and the leading sequencer.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from zlog.limits import RETENTION_SKEW_SECONDS
 _logger = logging.getLogger(__name__)
 
 _NO_LIMIT = 2**64
-"""More than any log holds."""
+"""More than the size of any log."""
 
 _LIMIT_MAX = 2**53
 """Up to here a number is stored exactly: it is read back as a float."""
@@ -47,17 +47,16 @@ DOUBT_HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What is kept of a log; what goes beyond any of these limits is trimmed.
+    """The limits of a log. Entries beyond any of them are trimmed, unless a cursor holds them.
 
-    A limit of 0 keeps nothing but what a cursor holds; None is no limit. The largest one is 2^53.
+    None is no limit. A limit is 0 to 2^53.
 
     Attributes:
-        age: seconds since an entry was appended; None: any.
-        bytes: data of the newest entries together; None: any number.
-        entries: the newest entries; None: any number.
-        skew: seconds by which clocks may differ; where they differ by more, reports say so.
+        age: seconds since an entry was appended.
+        bytes: data of the newest entries together.
+        entries: number of the newest entries.
+        skew: seconds by which clocks may differ before reports mention it.
         compact_after: seconds; of older entries with tags, only the newest of each tag are kept.
-            None: all.
     """
 
     age: float | None = None
@@ -90,7 +89,7 @@ class Retention:
     def of(cls, options: Mapping[str, str]) -> Retention:
         """Read the settings from a view's options.
 
-        An option that is not a number in range counts as not set: a typing error trims nothing.
+        An option that is not a number in range counts as not set, so that a typo trims nothing.
         """
 
         def limit(key: str) -> float | None:
@@ -107,7 +106,7 @@ class Retention:
         )
 
     def options(self) -> dict[str, str | None]:
-        """Return the settings as options to reconfigure a log with; None takes one away."""
+        """Return the settings as options to reconfigure a log with; None removes an option."""
         limits = {
             RETENTION_AGE: self.age,
             RETENTION_BYTES: self.bytes,
@@ -119,14 +118,15 @@ class Retention:
 
 
 class RetentionReport(NamedTuple):
-    """What is known for a limit of age.
+    """The state of retention as of the last round.
 
     Attributes:
-        known_age: seconds; the oldest entries are known to be as old, and no entry to be older.
-        doubt: which clocks disagreed the last time. Empty: they agree. A writer's holds up nothing;
-            where those of the machine that enforces the limit do, nothing was trimmed by age then.
-        compacted: below this position, no entry is superseded by another one below.
-        compacting: whether there was more to compact than time for; the next call goes on.
+        known_age: seconds; the known age of the oldest entries. No entry is known to be older.
+        doubt: the clocks that disagreed in the last round, in words; empty if they agree. If the
+            two clocks of the enforcing machine disagree, nothing was trimmed by age. A writer's
+            clock does not matter.
+        compacted: below this position, no entry is superseded by another entry below it.
+        compacting: whether a pass is unfinished. The next round continues it.
     """
 
     known_age: float
@@ -136,20 +136,18 @@ class RetentionReport(NamedTuple):
 
 
 async def set_retention(layout: Layout, retention: Retention, deadline: Deadline) -> None:
-    """Set what is kept of a log from now on: a new view, in which only the options differ."""
+    """Set the retention of a log: a new view, in which only the options differ."""
     if not isinstance(retention, Retention):
         raise TypeError(f"expected a Retention, as in Retention(age=3600), not {retention!r}")
     await reconfigure(layout, LogOptions(options=retention.options()), deadline)
 
 
 async def enforce(reader: Reader, deadline: Deadline, *, now: bool = True) -> int:
-    """Trim what a log's settings say need not be kept. Returns the trim point.
+    """Trim the entries beyond a log's limits, up to its lowest cursor. Returns the trim point.
 
-    Not ``now``, a log of which little is new is not compacted.
-
-    No cursor is passed: what a reader has not read yet is kept for it. Bounded work where it is
-    done often: new entries are looked at once, and so are those that go. If it dies half-way, the
-    next one goes on.
+    Unless ``now``, a log of which little is new is not compacted. If rounds are frequent, the work
+    of each is bounded: it looks once at each new entry and at each entry that it trims. If the
+    client dies, the next round continues.
     """
     layout = reader.layout
     view = await layout.refresh(deadline)
@@ -177,7 +175,7 @@ async def enforce(reader: Reader, deadline: Deadline, *, now: bool = True) -> in
 
 
 async def report(layout: Layout, deadline: Deadline) -> RetentionReport:
-    """Return what is known for a limit of age, as of the last round."""
+    """Return the state of retention as of the last round."""
     _, state = await layout.head.retention_read(layout.view.log_id, deadline)
     found = Watch.decode(state)
     return RetentionReport(

@@ -1,4 +1,4 @@
-"""Trimming single positions, and all below a point."""
+"""Trims single positions, or all positions below a point."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zlog.errors import HeldByCursor, ZlogError
 from zlog.view import ObjectRef, Stripe, View
 
 _RECORDS_PER_CALL = 1024
-"""What one call frees at most, so that it never keeps an OSD busy for long."""
+"""Limit of the records that one call frees, so that it keeps no OSD busy for long."""
 
 
 async def trim(layout: Layout, positions: Sequence[int], deadline: Deadline) -> None:
@@ -32,19 +32,17 @@ async def trim(layout: Layout, positions: Sequence[int], deadline: Deadline) -> 
 async def trim_to(
     layout: Layout, position: int, deadline: Deadline, *, past_cursors: bool = False
 ) -> None:
-    """Trim every position below ``position``: first for all readers, then object by object.
+    """Trim every position below ``position``, which must not be above the tail.
 
-    The head lets no trim pass a tail that it does not know: the caller has seen that ``position``
-    is one, or below. The trim point is recorded in the head before any space is freed. Stripes that
-    lie wholly below it have their objects removed; the one that it cuts gives its records back. If
-    this dies half-way, the positions are trimmed all the same, and the next call frees what is
-    left. An object that fails, as an older class does at a record of a newer version, is passed
-    over: all else is freed before its error is raised.
+    The head records the trim point first, and only below a tail that it knows. Then the objects of
+    stripes wholly below the point are removed, and the stripe that it cuts frees its records. If
+    this client dies, the positions are trimmed anyway, and the next call frees the rest. If an
+    object fails, as an older class does at a record of a newer version, the others are freed before
+    the error is raised.
 
     Raises:
-        HeldByCursor: a cursor lies below ``position``, and the trim may not go ``past_cursors``.
-            The head decides that in the same step that records the point, so no cursor is made
-            in between.
+        HeldByCursor: a cursor is below ``position``, and not ``past_cursors``. The head decides
+            this in the step that records the point, so no cursor is created in between.
     """
     while not _below_tail(layout.view, position):
         if await layout.raise_tail(layout.view, position, deadline):
@@ -69,7 +67,7 @@ async def trim_to(
 
 
 def _below_tail(view: View, position: int) -> bool:
-    """Whether the head lets a trim go so far; that of a mirror may go anywhere."""
+    """Whether the head accepts this trim point. The trim point of a mirror is not limited."""
     known = max(view.tail_floor, view.live_stripe.start, view.trim_point)
     return position <= known or view.mirror
 
@@ -77,10 +75,7 @@ def _below_tail(view: View, position: int) -> bool:
 async def _free_records(
     layout: Layout, stripe: Stripe, point: int, deadline: Deadline
 ) -> ZlogError | None:
-    """Free what lies below ``point`` inside the objects of a stripe that goes on above it.
-
-    Returns why an object did not, if one did not.
-    """
+    """Free the records below ``point`` in a stripe's objects. Returns the error of an object."""
     left = {ref.name for ref in layout.objects(layout.view, stripe)}
     refused: ZlogError | None = None
     while left:

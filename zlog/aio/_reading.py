@@ -12,8 +12,7 @@ from zlog._positions.positions import PositionSpec
 from zlog._positions.stat import LogStat, stat
 from zlog._read.columns import Columns, column_reader
 from zlog._read.cursors import CursorClient, CursorState
-from zlog._read.iterate import Follower, RangeReader, range_reader
-from zlog._read.prefetch import WINDOW_BYTES
+from zlog._read.iterate import Follower, RangeReader, ReadOptions, range_reader
 from zlog._read.read import Reader
 from zlog._read.select import BackwardReader, Match, Wanted, last_entry
 from zlog.aio._handle import LogHandle
@@ -59,10 +58,11 @@ class Reading(LogHandle):
             reverse: from the end to the start, without entries that are appended later.
             hole_timeout: as in :meth:`open`; by default the handle's own.
         """
-        reader, budget, wanted = self._client.reader, self._client.budget, _wanted(tags, match)
+        options = ReadOptions(tags, match, hole_timeout)
+        reader = self._client.reader
         if reverse:
-            return iterate(BackwardReader(reader, budget, wanted, start, end, hole_timeout))
-        return iterate(range_reader(reader, budget, start, end, hole_timeout, wanted))
+            return iterate(BackwardReader(reader, options.wanted, start, end, hole_timeout))
+        return iterate(range_reader(reader, start, end, options))
 
     def read_columns(
         self,
@@ -99,26 +99,19 @@ class Reading(LogHandle):
         Raises:
             ValueError: a negative position or index, or ``window_bytes`` is too small.
         """
-        if window_bytes is not None and window_bytes < 1:
-            raise ValueError(f"a window takes at least one byte, not {window_bytes}")
-        if indexes is not None and any(index < 0 for index in indexes):
-            raise ValueError("a stripe's objects are numbered from 0")
+        options = ReadOptions(
+            tags,
+            match,
+            hole_timeout,
+            indexes=indexes,
+            window_bytes=window_bytes,
+            with_tags=with_tags,
+        )
         client = self._client
         reader = client.reader
         if not with_data:
-            reader = Reader(client.positions, client.writer, with_data=False)
-        ordered = column_reader(
-            reader,
-            client.budget,
-            start,
-            hole_timeout,
-            _wanted(tags, match),
-            indexes=None if indexes is None else frozenset(indexes),
-            window_bytes=window_bytes or WINDOW_BYTES,
-            with_tags=with_tags,
-            passes_holes=True,
-        )
-        return iterate(RangeReader(client.positions, client.budget, ordered, end))
+            reader = Reader(client.positions, client.writer, client.budget, with_data=False)
+        return iterate(RangeReader(reader, column_reader(reader, start, options), end))
 
     def follow(
         self,
@@ -139,8 +132,8 @@ class Reading(LogHandle):
             hole_timeout: as in :meth:`open`; by default the handle's own. With None the reader
                 waits at a hole until another client writes or fills it.
         """
-        reader, budget, wanted = self._client.reader, self._client.budget, _wanted(tags, match)
-        return iterate(Follower(reader, budget, start, hole_timeout, wanted))
+        options = ReadOptions(tags, match, hole_timeout)
+        return iterate(Follower(self._client.reader, start, options))
 
     async def last(self, *tags: str, match: Match = "any", timeout: Timeout = ...) -> Entry | None:
         """Return the newest entry with these tags, or of the log without ``tags``; None if none.
@@ -150,8 +143,8 @@ class Reading(LogHandle):
             match: whether an entry needs ``"any"`` or ``"all"`` of the tags.
             timeout: budget of the call; finding a rare tag may take requests to many stripes.
         """
-        wanted = _wanted(tags or None, match)
-        return await drive(last_entry(self._client.reader, self._client.budget, wanted, timeout))
+        wanted = Wanted.of(tags, match) if tags else None
+        return await drive(last_entry(self._client.reader, wanted, timeout))
 
     async def tail(self, *, checked: bool = True, timeout: Timeout = ...) -> int:
         """Return the next position that will be granted.
@@ -267,7 +260,3 @@ class Reading(LogHandle):
     async def views(self, *, timeout: Timeout = ...) -> list[View]:
         """Return the layouts of the last 128 epochs, oldest first."""
         return await drive(self._client.layout.head.views(self._deadline(timeout)))
-
-
-def _wanted(tags: Collection[str] | None, match: Match) -> Wanted | None:
-    return None if tags is None else Wanted.of(tags, match)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
 
-from zlog._append.coalesce import Coalescer
 from zlog._append.delivery_records import DeliveryKey, DeliverySource
+from zlog._append.gather import Coalescer
 from zlog._base.deadline import Timeout
 from zlog._client import LogClient, Tags, entry_stream, new_entries
 from zlog._io.aio import drive
@@ -174,7 +174,7 @@ class Writing(LogHandle):
         appended even if they were delivered before. Safe to repeat. If the call is interrupted, all
         deliveries of the source are refused until it is repeated.
         """
-        await drive(self._client.deliveries.records.forget(source, self._deadline(timeout)))
+        await drive(self._client.deliveries.records.done(source, None, self._deadline(timeout)))
 
     async def sources(self, *, timeout: Timeout = ...) -> list[DeliverySource]:
         """Return all sources of deliveries of the log, in the order of their names.

@@ -7,9 +7,9 @@ import contextlib
 from collections.abc import AsyncIterator, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
 
-from zlog._append.exclusive_aio import AsyncioAppends
+from zlog._append.exclusive_forms import AsyncioAppends
 from zlog._append.place import open_to_all, take
-from zlog._append.room import Limits, Room
+from zlog._append.room import Limits
 from zlog._base.deadline import Timeout
 from zlog._base.process import ProcessBound
 from zlog._client import LogClient, Tags, new_entries
@@ -45,12 +45,12 @@ class Writer(ProcessBound):
 
     _harmless = frozenset()  # after closing one, all entries are confirmed or have failed
 
-    def __init__(self, client: LogClient, appends: AsyncioAppends, room: Room) -> None:
+    def __init__(self, client: LogClient, appends: AsyncioAppends) -> None:
         """Wrap its parts; programs call ``writer`` of a log."""
         self._client = client
         self._deadline = client.deadline
         self._appends = appends
-        self._room = room
+        self._room = appends.room
         self.start = appends.confirmed
         """The first position of this writer, where the log ended when it took the log."""
 
@@ -72,7 +72,7 @@ class Writer(ProcessBound):
     @property
     def unconfirmed_bytes(self) -> int:
         """Bytes of submitted data that are not confirmed yet."""
-        return self._appends.unconfirmed_bytes
+        return self._room.unconfirmed_bytes
 
     @property
     def held_bytes(self) -> int | None:
@@ -193,7 +193,7 @@ class Writer(ProcessBound):
         always exclusive.
         """
         begin = min(self._client.layout.view.trim_point, self.start)
-        return iterate(range_reader(self._client.reader, self._client.budget, begin, self.start))
+        return iterate(range_reader(self._client.reader, begin, self.start))
 
     async def trim(self, position: int, *, timeout: Timeout = ...) -> None:
         """Trim every position below ``position``; see :meth:`zlog.aio.Log.trim_to`.
@@ -242,9 +242,7 @@ async def open_writer(
 ) -> Writer:
     """Take the log; see :meth:`zlog.aio.Log.writer`."""
     deadline = client.deadline(timeout)
-    writer, view, end = await drive(take(client.layout, name, deadline))
-    appends = AsyncioAppends(client.layout, writer, view, end, client.options.timeout)
-    room = Room(appends, limits)
-    appends.prepare(client.appender, room)
-    await drive(room.count(deadline))
-    return Writer(client, appends, room)
+    taken = await drive(take(client.layout, name, deadline))
+    appends = AsyncioAppends(client.appender, taken, limits, client.options.timeout)
+    await drive(appends.room.count(deadline))
+    return Writer(client, appends)

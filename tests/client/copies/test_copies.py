@@ -130,8 +130,8 @@ def test_copies_for_which_the_primary_one_answers_meanwhile_are_asked_again(
             ask(queue, token, object, method, request)
 
     monkeypatch.setattr(store, "ask_copy", ask_primary_first)
-    monkeypatch.setattr("zlog._read.copies._PAUSE_SECONDS", 0.001)
-    monkeypatch.setattr("zlog._read.copies._PAUSE_SECONDS_MAX", 0.01)
+    monkeypatch.setattr("zlog._read.read._REPLICAS_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr("zlog._read.read._REPLICAS_PAUSE_SECONDS_MAX", 0.01)
     with zlog.Log.open(store, "orders") as log:
         assert log.read(2).data == LARGE[2]
 
@@ -250,7 +250,7 @@ def test_what_no_copy_had_is_not_asked_for_again_at_once(
         asked = len(store.asked)
         assert lost_at() == [2]
         assert len(store.asked) - asked < TRIES_MAX // 2  # those for position 1
-        monkeypatch.setattr("zlog._read.copies.POSITION_IN_VAIN_SECONDS", 0.0)
+        monkeypatch.setattr("zlog._read.read.POSITION_IN_VAIN_SECONDS", 0.0)
         log._client.io.in_vain.clear()
         assert lost_at() == lost_at() == [2]
         assert len(store.asked) - asked >= 2 * TRIES_MAX
@@ -364,8 +364,8 @@ def test_slow_copies_are_lost_all_the_same(
     store.tells_copies_apart = apart
     store.on_ask = lambda: time.sleep(0.02)
     monkeypatch.setattr("zlog._replica.replicas.SECONDS_MAX", 0.4)
-    monkeypatch.setattr("zlog._read.copies.SECONDS_MAX", 0.4)
-    monkeypatch.setattr("zlog._read.copies._PAUSE_SECONDS_MAX", 2.0)
+    monkeypatch.setattr("zlog._read.read.SECONDS_MAX", 0.4)
+    monkeypatch.setattr("zlog._read.read._REPLICAS_PAUSE_SECONDS_MAX", 2.0)
     with zlog.Log.open(store, "orders") as log, pytest.raises(zlog.CorruptEntry):
         log.read(2)
 
@@ -379,8 +379,8 @@ def test_copies_that_are_not_told_apart_have_to_be_there(
         DAMAGES["stream"](store, stripe, rank)
     store.up = set(range(acting))
     store.tells_copies_apart = False
-    monkeypatch.setattr("zlog._read.copies._PAUSE_SECONDS", 0.001)
-    monkeypatch.setattr("zlog._read.copies._PAUSE_SECONDS_MAX", 0.002)
+    monkeypatch.setattr("zlog._read.read._REPLICAS_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr("zlog._read.read._REPLICAS_PAUSE_SECONDS_MAX", 0.002)
     error = zlog.CorruptEntry if acting == 3 else zlog.StoreTimeout
     with zlog.Log.open(store, "orders") as log, pytest.raises(error):
         log.read(2)

@@ -1,0 +1,333 @@
+"""The appends of an exclusive writer, on an event loop and in threads."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from zlog._append.append import Appender
+from zlog._append.exclusive import Exclusive
+from zlog._append.place import Taken
+from zlog._append.room import RECOUNT_SECONDS, Limits
+from zlog._append.rounds import (
+    ROUND_BYTES_MAX,
+    ROUND_ENTRIES_MAX,
+    Pending,
+    again,
+    not_confirmed,
+    not_sent,
+)
+from zlog._base.deadline import Deadline
+from zlog._base.io import deadline_of
+from zlog._io import drive
+from zlog._native.gather import Append, Gathering
+from zlog._native.mutex import Mutex, begin_call, reentrant_call
+from zlog._native.new_entries import entries_owned
+from zlog.environment import world_of
+from zlog.errors import ZlogError
+
+if TYPE_CHECKING:
+    from zlog._native.new_entries import NewEntry
+
+
+class _Gathered:
+    """The outcome of appends that were submitted together."""
+
+    def __init__(self, gathering: Gathering, appends: list[Append]) -> None:
+        self._gathering = gathering
+        self._appends = appends
+
+    def done(self) -> bool:
+        return False
+
+    def set_result(self, positions: range) -> None:
+        self._gathering.complete(self._appends, positions)
+
+    def set_exception(self, error: BaseException) -> None:
+        self._gathering.complete(self._appends, [again(error) for _ in self._appends])
+
+
+class AsyncioAppends(Exclusive):
+    """The appends of a writer on the running event loop.
+
+    Attributes:
+        append: returns the coroutine that appends one entry. Appends that begin in one turn of the
+            loop are submitted together.
+    """
+
+    def __init__(
+        self, appender: Appender, taken: Taken, limits: Limits, timeout: float | None
+    ) -> None:
+        super().__init__(appender, taken, limits, timeout)
+        self._loop = loop = asyncio.get_running_loop()
+        self._gathering = Gathering(
+            loop,
+            self.enqueue_gathered,
+            appender.check,
+            appender.entry_bytes_max,
+            limits.window_bytes,
+            timeout,
+            world_of(loop).clock,
+        )
+        self.append = self._gathering.append
+        self._failed: ZlogError | None = None  # of submitted entries, since the last freed()
+        self._agents: set[asyncio.Task[None]] = set()
+        self._waiting_for_change: list[asyncio.Future[None]] = []
+
+    def _fail(self, error: ZlogError) -> None:
+        super()._fail(error)
+        self._failed = error if len(self._gathering) else None
+
+    def spawn(self) -> None:
+        agent = self._loop.create_task(self.run())
+        self._agents.add(agent)
+        agent.add_done_callback(self._agents.discard)
+
+    def enqueue_gathered(
+        self, failed: ZlogError | None = None, *, all_of_it: bool = False
+    ) -> ZlogError | None:
+        """Enqueue the gathered appends, all or as far as the window has room; return their error.
+
+        If an append fails, or its time is up before there is room, or the entries before have
+        ``failed``, all later ones get the same error, so that none follows a missing entry.
+        """
+        gathering = self._gathering
+        while len(gathering) and (
+            all_of_it or failed is not None or self.room.unconfirmed_bytes < self.room.window_bytes
+        ):
+            entries, appends, late = gathering.take(ROUND_ENTRIES_MAX, ROUND_BYTES_MAX)
+            gathering.complete(late, [not_sent() for _ in late])
+            if late and failed is None:
+                failed = not_sent()
+            if not entries:
+                continue
+            outcome = _Gathered(gathering, appends)
+            try:
+                pending = Pending(entries, outcome, awaited=True, many=True)
+                if failed is None and self.enqueue(pending):
+                    self.spawn()
+            except ZlogError as error:
+                failed = error
+            if failed is not None:
+                outcome.set_exception(failed)
+        gathering.alert = not len(gathering)
+        return failed
+
+    @property
+    def idle(self) -> bool:
+        return super().idle and not len(self._gathering)
+
+    def freed(self) -> None:
+        failed, self._failed = self._failed, None
+        self.enqueue_gathered(failed)
+        waiting, self._waiting_for_change = self._waiting_for_change, []
+        for each in waiting:
+            if not each.done():
+                each.set_result(None)
+
+    async def append_all(
+        self, entries: Sequence[NewEntry], deadline: Deadline, *, own: bool, many: bool = False
+    ) -> Any:
+        """Append entries, and return the position, or positions, once they are confirmed.
+
+        Unless ``own``, the call waits as long as its round has time.
+        """
+        outcome = await self._submit(entries, deadline, awaited=True, many=many)
+        if not own:
+            return await outcome
+        try:
+            return await asyncio.wait_for(outcome, deadline.remaining())
+        except (TimeoutError, asyncio.TimeoutError):
+            raise not_confirmed() from None
+
+    async def submit(
+        self, entries: Sequence[NewEntry], deadline: Deadline, *, many: bool = False
+    ) -> asyncio.Future[Any]:
+        """Submit entries, once there is room; returns the future of the position or positions."""
+        if not entries:
+            none: asyncio.Future[range] = self._loop.create_future()
+            none.set_result(range(0))
+            return none
+        return await self._submit(entries, deadline, awaited=False, many=many)
+
+    async def _submit(
+        self, entries: Sequence[NewEntry], deadline: Deadline, *, awaited: bool, many: bool
+    ) -> asyncio.Future[Any]:
+        self._appender.check(entries)
+        room = self.room
+        outcome: asyncio.Future[Any] = self._loop.create_future()
+        pending = Pending(entries_owned(entries), outcome, awaited=awaited, many=many)
+        while not room.has(pending.size):
+            await room.recount(pending.size, deadline)
+            if not room.has(pending.size):
+                await self._changed(deadline.sooner(RECOUNT_SECONDS))
+                if deadline.expired and not room.has(pending.size):
+                    raise room.not_sent(pending.size)
+        failed = self.enqueue_gathered(all_of_it=True)  # these appends came first
+        if failed is not None:
+            raise again(failed)
+        if self.enqueue(pending):
+            self.spawn()
+        return outcome
+
+    async def flush(self, deadline: Deadline) -> None:
+        """Wait until all submitted entries are confirmed or have failed."""
+        while not self.idle:
+            if not await self._changed(deadline):
+                raise not_confirmed()
+        self.raise_failure()
+
+    async def close(self, deadline: Deadline) -> None:
+        """Wait until all submitted entries are confirmed or have failed."""
+        await self.flush(deadline)
+
+    async def _changed(self, deadline: Deadline) -> bool:
+        """Wait until there may be more room; returns whether that was in time."""
+        change = self._loop.create_future()
+        self._waiting_for_change.append(change)
+        try:
+            await asyncio.wait_for(change, deadline.remaining())
+        except (TimeoutError, asyncio.TimeoutError):
+            return False
+        return True
+
+
+_THREADS = 2
+
+
+class BlockingAppends(Exclusive):
+    """The appends of a blocking writer."""
+
+    def __init__(
+        self, appender: Appender, taken: Taken, limits: Limits, timeout: float | None
+    ) -> None:
+        super().__init__(appender, taken, limits, timeout)
+        self._changed = threading.Condition(Mutex())  # type: ignore[arg-type]
+        self._threads: concurrent.futures.ThreadPoolExecutor | None = None
+        self._runners: set[int] = set()  # threads
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Record that this thread sends a round, so that its calls do not wait for the round."""
+        runner = threading.get_ident()
+        outermost = runner not in self._runners
+        self._runners.add(runner)
+        try:
+            yield
+        finally:
+            if outermost:
+                self._runners.discard(runner)
+
+    async def run(self) -> None:
+        """Send a round; see :class:`Exclusive`."""
+        with self.running():
+            await super().run()
+
+    def check_caller(self) -> None:
+        """Raise ReentrantCall if the caller's own thread sends a round."""
+        begin_call()
+        if threading.get_ident() in self._runners:
+            raise reentrant_call()
+
+    def spawn(self) -> None:
+        with self._changed:
+            if self._threads is None:
+                threads = concurrent.futures.ThreadPoolExecutor(_THREADS, "zlog-writer")
+                with contextlib.suppress(RuntimeError):  # the system allows no more threads
+                    threads.submit(int)
+                    self._threads = threads
+            if self._threads is not None:
+                try:
+                    self._threads.submit(drive, self.run())
+                except RuntimeError as error:
+                    if "new thread" not in str(error):
+                        raise
+                return  # if a second thread can't start, the first one does it
+        drive(self.run())
+
+    def freed(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def append(self, entry: NewEntry) -> int:
+        """Append one entry, and return its position once it is confirmed."""
+        deadline = deadline_of(self._io, self._timeout)
+        position: int = self.append_all((entry,), deadline, own=False)
+        return position
+
+    def append_all(
+        self, entries: Sequence[NewEntry], deadline: Deadline, *, own: bool, many: bool = False
+    ) -> Any:
+        """Append entries, and return the position, or positions, once they are confirmed.
+
+        If the call has its ``own`` time-out, another thread sends the round.
+        """
+        self.check_caller()
+        pending, future = self._prepare(entries, deadline, awaited=True, many=many)
+        with self.running():
+            if self.enqueue(pending):
+                if own:
+                    self.spawn()
+                else:
+                    drive(self.run())
+        try:
+            return future.result(deadline.remaining())
+        except concurrent.futures.TimeoutError:
+            raise not_confirmed() from None
+
+    def submit(
+        self, entries: Sequence[NewEntry], deadline: Deadline, *, many: bool = False
+    ) -> concurrent.futures.Future[Any]:
+        """Submit entries, once there is room; returns the future of the position or positions."""
+        if not entries:
+            none: concurrent.futures.Future[range] = concurrent.futures.Future()
+            none.set_result(range(0))
+            return none
+        pending, future = self._prepare(entries, deadline, awaited=False, many=many)
+        with self.running():
+            if self.enqueue(pending):
+                self.spawn()
+        return future
+
+    def _prepare(
+        self, entries: Sequence[NewEntry], deadline: Deadline, *, awaited: bool, many: bool
+    ) -> tuple[Pending, concurrent.futures.Future[Any]]:
+        """Check entries and wait until there is room for them."""
+        self._appender.check(entries)
+        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        future.set_running_or_notify_cancel()
+        pending = Pending(entries_owned(entries), future, awaited=awaited, many=many)
+        room = self.room
+        while not room.has(pending.size):
+            self.check_caller()
+            drive(room.recount(pending.size, deadline))
+            with self._changed:
+                if not room.has(pending.size):
+                    self._changed.wait(deadline.within(RECOUNT_SECONDS))
+                    if deadline.expired and not room.has(pending.size):
+                        raise room.not_sent(pending.size)
+        return pending, future
+
+    def flush(self, deadline: Deadline) -> None:
+        """Wait until all submitted entries are confirmed or have failed."""
+        self.check_caller()
+        with self._changed:
+            while not self.idle:
+                if not self._changed.wait(deadline.remaining()):
+                    raise not_confirmed()
+        self.raise_failure()
+
+    def close(self, deadline: Deadline) -> None:
+        """Wait until all submitted entries are confirmed or have failed, and end the threads."""
+        self.check_caller()
+        try:
+            self.flush(deadline)
+        finally:
+            with self._changed:
+                threads, self._threads = self._threads, None
+            if threads is not None:
+                threads.shutdown()

@@ -1,0 +1,192 @@
+"""Sends concurrent appends of one handle together: one grant, one write per stripe object.
+
+On an event loop, the first append of a quiet log leaves at once. While rounds are under way, other
+appends gather and leave together when a round is back, so rounds grow with the load.
+
+Of several threads, the first one leads a round: it waits until the round before is over, and sends
+the entries that have gathered. The other threads wait for it. A lone thread sends at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from functools import partial
+
+from zlog._append.append import Appender
+from zlog._append.rounds import (
+    ROUND_BYTES_MAX,
+    ROUND_ENTRIES_MAX,
+    Failed,
+    RoundPolicy,
+    not_confirmed,
+    not_sent,
+)
+from zlog._base.io import Io, deadline_of
+from zlog._io import drive
+from zlog._native.gather import Append, Gathering
+from zlog._native.mutex import Mutex
+from zlog._native.share import SharedRound, SharedRounds
+from zlog.environment import world_of
+from zlog.errors import StoreTimeout
+
+_WAITING_BYTES_MAX = 64 << 20
+"""Data that may wait to be sent; later appends are held back."""
+
+
+class Coalescer:
+    """Sends the appends of one event loop in rounds.
+
+    Attributes:
+        append: returns the coroutine that appends one entry. It raises StoreTimeout also if its
+            time is up before it was sent. Once sent, it has the time of its round, so that it takes
+            twice its budget at most.
+    """
+
+    def __init__(self, appender: Appender, io: Io, timeout: float | None) -> None:
+        self._appender = appender
+        self._io = io
+        self._timeout = timeout
+        self._loop = loop = asyncio.get_running_loop()
+        self._gathering = Gathering(
+            loop,
+            self._send,
+            appender.check,
+            appender.entry_bytes_max,
+            _WAITING_BYTES_MAX,
+            timeout,
+            world_of(loop).clock,
+        )
+        self._rounds: set[asyncio.Task[Sequence[int] | Failed]] = set()
+        self._under_way = 0  # entries in these rounds
+        self._policy = RoundPolicy(io.store)
+        self.append = self._gathering.append
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Data that waits to be sent, without appends that are held back."""
+        return self._gathering.waiting_bytes
+
+    async def drain(self) -> None:
+        """Wait until all submitted appends are acknowledged or have failed."""
+        while self._rounds or len(self._gathering):
+            if self._rounds:
+                await asyncio.wait(self._rounds)
+            else:
+                await asyncio.sleep(0)
+
+    def _send(self) -> None:
+        gathering = self._gathering
+        while len(gathering) and len(self._rounds) < self._rounds_max():
+            share = self._policy.share(len(gathering) + self._under_way)
+            entries, appends, late = gathering.take(share, ROUND_BYTES_MAX)
+            gathering.complete(late, [not_sent() for _ in late])
+            if entries:
+                deadline = deadline_of(self._io, self._timeout)
+                work = self._appender.append_round(entries, 0, len(entries), deadline)
+                task = self._loop.create_task(work)
+                self._rounds.add(task)
+                self._under_way += len(appends)
+                task.add_done_callback(partial(self._finished, appends))
+        gathering.alert = len(self._rounds) < self._rounds_max()
+
+    def _rounds_max(self) -> int:
+        return self._policy.rounds_max(len(self._gathering) + self._under_way)
+
+    def _finished(self, appends: list[Append], task: asyncio.Task[Sequence[int] | Failed]) -> None:
+        self._rounds.discard(task)
+        self._under_way -= len(appends)
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        appended = task.result() if error is None else Failed(error, (None,) * len(appends))
+        outcomes = appended.outcomes() if isinstance(appended, Failed) else appended
+        self._gathering.complete(appends, outcomes)
+        # After the tasks of this round, so that their next appends leave together.
+        self._loop.call_soon(self._send)
+
+
+_GAP_SECONDS = 0.0001
+"""How long a leader waits for the next thread of the round before. These threads are woken in turn,
+and append again as soon as they run. Without the wait, they would form every other round."""
+
+_WAIT_SECONDS_MAX = 0.005
+
+
+class SharedAppends:
+    """Sends the appends of all threads in rounds.
+
+    Attributes:
+        append: appends one entry and returns its position. It raises StoreTimeout also if the time
+            is up before the entry was sent. Once sent, it has the time of its round, so that the
+            call takes twice its budget at most.
+    """
+
+    def __init__(self, appender: Appender, io: Io, timeout: float | None) -> None:
+        self._appender = appender
+        self._io = io
+        self._timeout = timeout
+        self._turn = Mutex(brief=False)  # held while a round is under way
+        self._rounds = SharedRounds(
+            self._turn,
+            self._lead,
+            appender.check,
+            not_sent,
+            not_confirmed,
+            timeout,
+            appender.entry_bytes_max,
+            ROUND_ENTRIES_MAX,
+            ROUND_BYTES_MAX,
+        )
+        self._expected = 1  # entries: the number of threads that appended just now
+        self._patience = 0.0  # seconds that a leader waits for these
+        self.append = self._rounds.append
+
+    def drain(self) -> None:
+        """Do nothing: each append is waited for by the thread that called it."""
+
+    def _lead(self, gathering: SharedRound, deadline: float) -> None:
+        """Send the gathered entries once the round before is over."""
+        left = max(0.0, deadline - self._io.monotonic())
+        if not self._turn.acquire(timeout=min(left, threading.TIMEOUT_MAX)):
+            raise not_sent()
+        try:
+            self._wait_for_others(gathering)
+            self._send(gathering)
+        finally:
+            self._turn.release()
+
+    def _wait_for_others(self, gathering: SharedRound) -> None:
+        """Wait while other threads come, but no longer than the round before took."""
+        if len(gathering) >= self._expected:
+            return
+        enough = gathering.wait_for(self._expected)
+        end = self._io.monotonic() + self._patience
+        came = 0
+        while came < len(gathering) and self._io.monotonic() < end:
+            came = len(gathering)
+            if enough.acquire(timeout=_GAP_SECONDS):
+                return
+
+    def _send(self, gathering: SharedRound) -> None:
+        entries = gathering.close()
+        joined, began = self._rounds.joined, self._io.monotonic()
+        try:
+            round_deadline = deadline_of(self._io, self._timeout)
+            work = self._appender.append_round(entries, 0, len(entries), round_deadline)
+            appended = drive(work)
+            gathering.outcomes = appended.outcomes() if isinstance(appended, Failed) else appended
+        except Exception as error:  # noqa: BLE001 - passed to all appends of the round
+            gathering.outcomes = Failed(error, (None,) * len(entries)).outcomes()
+        except BaseException:  # a signal handler ended the leader's call only
+            gathering.outcomes = Failed(_interrupted(), (None,) * len(entries)).outcomes()
+            raise
+        finally:
+            self._patience = min(self._io.monotonic() - began, _WAIT_SECONDS_MAX)
+            self._expected = len(entries) + self._rounds.joined - joined
+
+
+def _interrupted() -> StoreTimeout:
+    return StoreTimeout(
+        "the thread that was sending the entry was interrupted",
+        hint="Whether the entry is in the log is unknown.",
+    )
