@@ -1,8 +1,8 @@
-"""Writes what follows from the messages of the object class, so that C++ alone declares them.
+"""Writes files that follow from the messages of the object class, so that only C++ declares them.
 
-``python -m tools.messages`` writes the files below, ``--check`` reports those that are not current.
-It builds ``cls_zlog/describe``, which prints the methods and the fields of every message, and reads
-the codes and the limits off their headers. The functions in Python are made by the build itself
+``python -m tools.messages`` writes the files; ``--check`` reports the outdated ones. It builds
+``cls_zlog/describe``, which prints the methods and the fields of every message, and reads codes and
+limits from their headers. The build itself makes the functions in Python
 (``tools/messages_cython.py``).
 """
 
@@ -40,7 +40,7 @@ class Constant:
 
 
 def describe() -> dict[str, Any]:
-    """Return what the describe program prints; it is built again when a header has changed."""
+    """Build the describe program if a header has changed, and return its output."""
     cmake = Path(sys.executable).parent / "cmake"
     build = [cmake, "--build", PACKAGE, "--target", "zlog_describe"]
     subprocess.run(build, check=True, stdout=subprocess.DEVNULL)

@@ -23,10 +23,10 @@ _WITH_ENTRIES = {
     "TagsListReply",
     "VerifyReply",
 }
-"""Encoded and decoded by other modules, many entries at once."""
+"""Other modules encode and decode these, many entries at once."""
 
 _STORED_AGAIN = ("View", "Stripe", "ExclusiveWriter", "EntryMac")
-"""Clients keep the further fields of these, as the last value: see ``further_of``."""
+"""Clients keep further fields of these as the last value: see ``further_of``."""
 
 _FURTHER: Field = {"name": "further", "type": "further", "rule": 0, "version": 1}
 
@@ -170,7 +170,7 @@ def _decoder(function: str, name: str) -> Iterator[str]:
 
 
 def _with_parts(names: list[str], structs: Structs) -> list[str]:
-    """Return these messages, each after those that are in its lists."""
+    """Return these messages, each after the messages in its lists."""
     out: dict[str, None] = {}
     for name in names:
         parts = [field["element"] for field in structs[name] if _of_messages(field)]

@@ -29,15 +29,15 @@ function(zlog_find_library name header library packages)
   endif()
 endfunction()
 
-# Adds the Python extension ${package}.${name} made of ${name}.pyx in this folder, which may include
-# files that the build writes: further arguments.
+# Adds the Python extension ${package}.${name}, made from ${name}.pyx in this folder. Further arguments
+# are files that the build writes and that it includes. Annotations are for stubs, and check nothing.
 function(zlog_add_extension package name)
   set(source ${CMAKE_CURRENT_SOURCE_DIR}/${name}.pyx)
   set(generated ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
   add_custom_command(
     OUTPUT ${generated}
-    COMMAND ${Python_EXECUTABLE} -m cython -3 --cplus --depfile --module-name ${package}.${name}
-            -I ${CMAKE_SOURCE_DIR} -I ${CMAKE_CURRENT_BINARY_DIR} -o ${generated} ${source}
+    COMMAND ${Python_EXECUTABLE} -m cython -3 --cplus --depfile -X annotation_typing=False
+            --module-name ${package}.${name} -I ${CMAKE_SOURCE_DIR} -I ${CMAKE_CURRENT_BINARY_DIR} -o ${generated} ${source}
     DEPENDS ${source} ${ARGN}
     DEPFILE ${generated}.dep
     COMMENT "Cython: ${name}"
@@ -45,7 +45,7 @@ function(zlog_add_extension package name)
   python_add_library(${name} MODULE WITH_SOABI ${generated})
   # Cython's own output is not ours to warn about.
   target_compile_options(${name} PRIVATE -w)
-  # Of the libraries that it is linked with, only those that it uses are loaded with it.
+  # Load only the libraries that it uses.
   target_link_options(${name} PRIVATE LINKER:--as-needed)
   string(REPLACE . / folder ${package})
   install(TARGETS ${name} DESTINATION ${folder} COMPONENT python)

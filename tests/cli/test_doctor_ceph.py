@@ -266,6 +266,6 @@ def test_no_librados(tmp_path: Path) -> None:
     assert "apt install librados2" in wrong["mend"]
     result = cli("ls")
     assert result.code == 6
-    assert "there is no librados" in result.err
+    assert "librados, the client library of Ceph, was not found" in result.err
     assert "`apt install librados2`" in result.err
     assert "ceph.conf" not in result.err

@@ -15,6 +15,7 @@ from scikit_build_core.build import build_wheel
 import zlog
 from tests.support.programs import REPOSITORY
 from tools import sync_facade
+from zlog._native import messages
 
 from .support import run
 
@@ -83,6 +84,15 @@ def test_importing_zlog_loads_no_librados() -> None:
         "import sys, zlog; print('zlog._native.rados' in sys.modules, 'rados' in sys.modules)"
     )
     assert loaded.split() == ["False", "False"]
+
+
+def test_state_that_a_process_has_once_is_in_one_extension() -> None:
+    """The hosts over LMDB and over librados keep tables that a second copy would not know."""
+    assert messages.__file__
+    files = [*Path(messages.__file__).parent.glob("*.so")]
+    for library, module in (("liblmdb.so", "local"), ("librados.so.2", "rados")):
+        users = [file.name for file in files if library.encode() in file.read_bytes()]
+        assert [name.partition(".")[0] for name in users] == [module]
 
 
 def test_extensions_export_their_start_only() -> None:

@@ -1,4 +1,3 @@
-# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
 """Audits of what stripe objects answer about their positions (cls_zlog/client/audit.h)."""
 
 from cython.operator cimport dereference as deref
@@ -60,6 +59,7 @@ cdef extern from "cls_zlog/client/audit.h" namespace "zlog" nogil:
         bint next_part()
         void search_for(cpp_set[CppAppendId] ids) except +
 
+
 cdef dict AUDIT_STATES = {"trimmed": 3, "lost": 4, "unknown": 6}  # as in the enumerations
 cdef dict AUDIT_PASSES = {"all": 0, "appends": 1, "search": 2}
 
@@ -68,7 +68,7 @@ AppendId: TypeAlias = tuple[int, int, int]
 
 
 class AuditCount(NamedTuple):
-    """Positions by what they hold; ``bytes`` is the entries' data, ``unknown`` has no answer."""
+    """Positions by state; ``bytes`` is the entries' data, ``unknown`` counts those without answer."""
 
     entries: int
     bytes: int
@@ -85,7 +85,7 @@ cdef list rows_of(vector[AuditRow] rows):
 
 
 cdef class Audit:
-    """The state of a log's positions and of its appends, collected window by window, upwards.
+    """The state of a log's positions and of its appends, collected window by window, ascending.
 
     A window is :meth:`begin`, then :meth:`add` or :meth:`rest` for each object until all positions
     are covered, then :meth:`finish`.
@@ -93,10 +93,10 @@ cdef class Audit:
     Attributes:
         counts: of all windows in passes for ``all``.
         lost: lost positions of the last window, each range of one object.
-        unreadable: the same of those that a newer version stored.
-        holes: unwritten ones of the last window.
-        found: the last window's appends that were met before, further down; in passes for
-            ``search`` all that are searched for. With their positions, ascending.
+        unreadable: those of the last window that a newer version stored.
+        holes: unwritten positions of the last window.
+        found: appends of the last window, with ascending positions: those that also have a lower
+            position, and in passes for ``search`` those that are searched for.
     """
 
     cdef unique_ptr[CppAudit] audit
@@ -104,7 +104,7 @@ cdef class Audit:
     cdef uint64_t end
 
     def __init__(self, size_t intervals_max=1_000_000):
-        """Make one that keeps a bounded number of intervals of appends, of some 80 bytes each."""
+        """Keep at most ``intervals_max`` intervals of appends, of about 80 bytes each."""
         self.audit.reset(new CppAudit(intervals_max))
         self.start = self.end = 0
 
@@ -132,7 +132,7 @@ cdef class Audit:
         return 0
 
     def add(self, reply not None: ReplyBytes, uint64_t first) -> int:
-        """Take in a reply to verify; return the number of positions from ``first`` on that it covers.
+        """Add a reply to verify; return the number of positions from ``first`` on that it covers.
 
         Raises:
             CorruptEntry: it is malformed.
@@ -147,13 +147,13 @@ cdef class Audit:
         return count
 
     def rest(self, uint64_t first, str state not None) -> None:
-        """Take an object's positions from ``first`` on as ``trimmed``, ``lost`` or ``unknown``."""
+        """Count an object's positions from ``first`` on as ``trimmed``, ``lost`` or ``unknown``."""
         cdef uint8_t told = AUDIT_STATES[state]
         self.check(first)
         deref(self.audit).rest(first, <AuditState> told)
 
     def finish(self) -> None:
-        """Take stock of the window."""
+        """Complete the window: set its lists."""
         with nogil:
             deref(self.audit).finish()
 
@@ -192,11 +192,11 @@ cdef class Audit:
         ]
 
     def next_part(self) -> bool:
-        """Go on to the appends that there was no room for; False when there are none."""
+        """Continue with the appends for which there was no space; False if there are none."""
         return deref(self.audit).next_part()
 
     def search_for(self, appends: Iterable[AppendId]) -> None:
-        """Look for these from now on."""
+        """Search for these appends from now on."""
         cdef cpp_set[CppAppendId] wanted
         cdef CppAppendId id
         for id.writer_high, id.writer_low, id.number in appends:

@@ -1,7 +1,6 @@
-# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
-"""Positions of one stripe as columns.
+"""Positions of one stripe as columns, without an object for each entry.
 
-There is no object per entry, and no copy if the data already is in one piece.
+Data is not copied if it already is in one piece.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -27,12 +26,12 @@ if TYPE_CHECKING:
     from zlog.entry import Gap
 
 
-# What one object was asked for, `count` of its positions from `first` on, and what it answered.
+# The reply of one object to a read of `count` of its positions from `first` on.
 cdef cppclass Asked:
     uint64_t first
     uint32_t count
     CppReadReply reply
-    vector[uint8_t] states  # of all asked
+    vector[uint8_t] states  # of all `count` positions
 
 
 # An entry on its way into the columns.
@@ -48,7 +47,7 @@ cdef class ColumnWindow:
 
     Args:
         spacing: of the stripe, packed.
-        mac: key of the log's MACs; None: its entries have none.
+        mac: key of the log's MACs; None if its entries have none.
         tags: whether :meth:`columns` returns them.
         data: whether the reads ask for data, as in :func:`~zlog._native.replies.decode_read`.
     """
@@ -56,7 +55,7 @@ cdef class ColumnWindow:
     cdef Spacing spacing
     cdef vector[Asked] parts
     cdef list replies  # what `parts` point into
-    cdef list data  # what the data of each does
+    cdef list data  # what the data of each points into
     cdef bint with_tags
     cdef bint with_data
     cdef list tables  # the tags of each, or None
@@ -67,10 +66,10 @@ cdef class ColumnWindow:
         self.with_tags, self.with_data, self.tables, self.mac = tags, data, [], mac
 
     def add(self, reply: ReplyBytes | None, uint64_t first, uint64_t stop) -> None:
-        """Take in the reply to a read of an object's positions below ``stop``; None: no reply.
+        """Add the reply to a read of an object's positions below ``stop``, or None without a reply.
 
-        Objects are added in the order of their first positions, all of them below the first
-        object's second.
+        Objects are added in the order of their first positions, which are within one turn of each
+        object.
 
         Raises:
             CorruptEntry: the reply is malformed. (An entry with a wrong checksum is LOST.)
@@ -107,9 +106,9 @@ cdef class ColumnWindow:
         self.tables.append(tag_table(asked.reply) if self.with_tags else None)
 
     def open(self) -> list[int]:
-        """Return the positions that more must be asked about, object by object.
+        """Return the positions that need further requests, object by object.
 
-        Those that are unwritten, filled, lost or forged, or without an answer.
+        These are unwritten, filled, lost or forged, or without an answer.
         """
         cdef uint32_t row
         cdef size_t k
@@ -140,16 +139,16 @@ cdef class ColumnWindow:
         """Return the columns of positions in ``[start, end)``.
 
         Args:
-            settled: what the open positions hold by now.
+            settled: the contents of the open positions.
             start: one of the positions.
             end: above ``start``.
-            bytes_max: bytes of data to stop before, below 2 GiB; one entry comes in any case.
+            bytes_max: most bytes of data, below 2 GiB; one larger entry is returned alone.
 
         Returns:
-            Positions (int64), timestamps (int64), offsets (int32) and data of the entries; the
-            positions without, a list for each of their rows between two entries: settled gaps as
-            they were given, and ranges of trimmed positions, which cover all read ones in them;
-            where to go on, None at the end; and the tags of each entry, None unless asked for.
+            Positions (int64), timestamps (int64), offsets (int32) and data of the entries; a list of
+            the gaps between two entries for each run of positions without entries: settled gaps as
+            they were given, and ranges of trimmed positions, which cover all read ones in them; the
+            position to continue at, None at the end; the tags of each entry, None unless asked for.
         """
         cdef vector[Cell] cells
         cdef Cell cell
@@ -237,7 +236,7 @@ cdef class ColumnWindow:
         return self.spacing.after(self.parts[part].first, row)
 
     cdef object piece(self, reply, const vector[Cell]& cells):
-        """The data of entries that one reply holds one after the other, where it lies."""
+        """Return the data of entries that are contiguous in one reply, without a copy."""
         cdef string_view content = reply_view(reply)
         cdef const char* begin = cells.front().data
         cdef const char* end = cells.back().data + cells.back().size

@@ -1,4 +1,3 @@
-# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
 """Replies of stores, the queue that they arrive in, and waits that signals interrupt."""
 
 from cpython.buffer cimport PyBuffer_FillInfo
@@ -22,7 +21,6 @@ from zlog.errors import CorruptEntry, StoreUnavailable, UnsupportedVersion
 cdef class Payload:
     """A large reply, where the store put it: bytes-like, read-only."""
 
-
     def __len__(self) -> int:
         return <Py_ssize_t> self.buffer.bytes.size()
 
@@ -35,6 +33,7 @@ cdef class Payload:
             True,
             flags,
         )
+
 
 ReplyBytes: TypeAlias = bytes | Payload
 """The reply of a method. Large replies of submitted operations are not copied."""
@@ -96,9 +95,9 @@ cdef class Wait:
 
 
 cdef class CompletionQueue:
-    """Where a store puts the results of submitted operations, for one consumer.
+    """The results of submitted operations, for one consumer.
 
-    Thread-safe. It does not work in a forked child.
+    It is thread-safe, and does not work in a forked child.
     """
 
     def __cinit__(self):
@@ -115,18 +114,18 @@ cdef class CompletionQueue:
         return 0
 
     def fileno(self) -> int:
-        """Return a descriptor that is readable exactly while results wait."""
+        """Return a descriptor that is readable while results wait, and only then."""
         return deref(self.queue).fileno()
 
     def put(self, uint64_t token, int code, bytes reply not None) -> None:
-        """Put a result in, as a store does that is written in Python."""
+        """Add a result; for stores that are written in Python."""
         cdef CppCompletion done
         self.check_process()
         done.token, done.code, done.reply = token, code, CppBuffer.of(<string> reply)
         deref(self.queue).push(done)
 
     def drain(self) -> list[tuple[int, int, ReplyBytes]]:
-        """Take all results that wait, as ``(token, code, reply)``. Does not block."""
+        """Take all results that wait, as ``(token, code, reply)``, without blocking."""
         cdef vector[CppCompletion] taken
         cdef size_t i
         self.check_process()

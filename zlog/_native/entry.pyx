@@ -1,5 +1,4 @@
-# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
-"""Entries as readers get them: made by the million, so they are lean."""
+"""Entries that readers get. They are made by the million, so they are small."""
 
 cimport cython
 from cpython.datetime cimport import_datetime, timedelta_new
@@ -18,13 +17,13 @@ cdef uint64_t DAY_US = 86_400_000_000
 
 
 def from_timestamp(uint64_t us) -> datetime:
-    """Turn stored time (µs since 1970, UTC) into an aware datetime; too large becomes the last."""
+    """Return stored time (µs since 1970, UTC) as an aware datetime, at most the last one."""
     cdef uint64_t days = us // DAY_US, rest = us % DAY_US
     if days > 2_932_896:  # 9999-12-31
         return LAST_TIME
     return EPOCH_ZERO + timedelta_new(<int> days, <int> (rest // 1_000_000), <int> (rest % 1_000_000))
 
-# The last time that was asked for, and its object: the entries of a batch have the same one.
+# The last time that was converted, and its object: the entries of a batch have the same time.
 cdef uint64_t known_us = 0
 
 cdef object known_time = EPOCH_ZERO
@@ -38,22 +37,22 @@ cdef object time_of(uint64_t us):
     return known_time
 
 
-# Two allocations each, itself and its data. The position and the time become objects when they are
-# asked for. It holds nothing that could lead back to it, so the garbage collector never sees it.
+# Each takes two allocations, for itself and for its data. The position and the time become objects
+# on access. It refers to nothing that can refer to it, so the garbage collector does not track it.
 @cython.final
 @cython.freelist(1024)
 @cython.no_gc
 @cython.total_ordering
 cdef class Entry:
-    """One entry of a log, as a named tuple is: fields, indexing, unpacking, comparing, hashing.
+    """One entry of a log. It behaves like a named tuple of position, data and timestamp.
 
     Attributes:
-        position: where it stands, 0 ≤ position < 2**63.
+        position: its position, 0 ≤ position < 2**63.
         data: its bytes, as appended.
         timestamp: when its writer appended it, by the writer's clock, UTC, in microseconds.
-        end: one past its position: where a reader goes on, as after a Gap.
-        tags: its tags, each once, in no order; they are no part of the named tuple, but of what
-            makes two entries equal.
+        end: one past its position, where a reader continues, as after a Gap.
+        tags: its tags, each once, in no order. They are not in the tuple, but equal entries have
+            equal tags.
     """
 
     __match_args__ = _fields = ("position", "data", "timestamp")

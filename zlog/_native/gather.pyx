@@ -1,10 +1,9 @@
-# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
 """Appends that gather until they leave together, and the coroutines that wait for them.
 
 The cost of thousands of appends in flight is what the interpreter does for each of them. Here an
 append is a single object: the coroutine that is awaited, and the future that its task waits for.
-It is advanced through the slot that generators have (am_send), without an exception to carry its
-result; and one callback of the event loop wakes the tasks of a whole round.
+Tasks advance it through the slot that generators have (am_send), which returns results without an
+exception, and one callback of the event loop wakes the tasks of a whole round.
 """
 
 cimport cython
@@ -39,29 +38,30 @@ cdef extern from "Python.h":
     int PyContext_Exit(object context) except -1
     object PyObject_CallOneArg(object function, object argument)
 
+
 cdef double NEVER = float("inf")
 
 
 # The life of an append.
 cdef enum AppendState:
     NEW  # not awaited yet, and nothing has happened
-    HANDED_IN  # waits, first in a gathering and then in a round
-    COMPLETED  # has a position or an error, of which its task has yet to hear
+    SUBMITTED  # waits, first in a gathering and then in a round
+    COMPLETED  # has a position or an error, which its task has not received yet
     OVER
 
 
 @cython.freelist(1024)
 cdef class Append:  # Coroutine[Any, Any, int]
-    """An entry on its way: a coroutine that returns its position.
+    """A pending append: a coroutine that returns the position of its entry.
 
-    Awaiting it hands it in, and nothing happens before. To the task that awaits it, it is the
-    future as well. Cancelled before it has left, it is not sent.
+    Awaiting it submits the entry; nothing happens before. It is also the future that the awaiting
+    task waits for. If it is cancelled before its round leaves, it is not sent.
     """
 
     cdef Gathering gathering
     cdef object data
-    cdef Py_ssize_t size  # bytes, tags included
-    cdef Py_ssize_t tags  # bytes of these
+    cdef Py_ssize_t size  # bytes, with tags
+    cdef Py_ssize_t tags  # bytes of tags
     cdef double deadline
     cdef AppendState state
     cdef bint blocking
@@ -70,7 +70,7 @@ cdef class Append:  # Coroutine[Any, Any, int]
     cdef object position
     cdef object error
 
-    # What a coroutine has.
+    # The interface of a coroutine.
 
     def __await__(self) -> Generator[Any, Any, int]:
         return self
@@ -108,12 +108,12 @@ cdef class Append:  # Coroutine[Any, Any, int]
     def __qualname__(self) -> str:
         return "Log.append"
 
-    # What a task asks of a future for which it waits.
+    # The part of a future's interface that tasks use.
 
     @property
     def _asyncio_future_blocking(self):
-        # None while it is a coroutine and no more: asyncio.ensure_future() shall make it a task.
-        return self.blocking if self.state in (HANDED_IN, COMPLETED) else None
+        # None before it is awaited, so that asyncio.ensure_future() wraps it in a task.
+        return self.blocking if self.state in (SUBMITTED, COMPLETED) else None
 
     @_asyncio_future_blocking.setter
     def _asyncio_future_blocking(self, bint blocking):
@@ -123,13 +123,13 @@ cdef class Append:  # Coroutine[Any, Any, int]
         return None if self.gathering is None else self.gathering.loop
 
     def add_done_callback(self, callback: Any, *, context: Any = None) -> None:
-        if self.state != HANDED_IN or self.callback is not None:
+        if self.state != SUBMITTED or self.callback is not None:
             raise awaited_twice()
         self.context = contextvars.copy_context() if context is None else context
         self.callback = callback
 
     def cancel(self, msg: Any = None) -> bool:
-        if self.state != HANDED_IN:
+        if self.state != SUBMITTED:
             return False
         self.complete(None, CancelledError() if msg is None else CancelledError(msg))
         if self.callback is not None:
@@ -162,14 +162,14 @@ cdef awaited_twice():
     return RuntimeError("an append to a log is awaited once, and makes one entry")
 
 
-# Take an append one step on: hand it in, and when it is completed return its position.
+# Advance an append: submit it, and return its position when it is completed.
 cdef PySendResult advance(PyObject* this, PyObject* _, PyObject** out) except PYGEN_ERROR:
     cdef Append append = <Append> this
     cdef PySendResult result = PYGEN_NEXT
     if append.state == NEW:
-        append.state = OVER  # unless it is taken in
-        append.gathering.hand_in(append)
-        append.state, append.blocking = HANDED_IN, True
+        append.state = OVER  # unless submit succeeds
+        append.gathering.submit(append)
+        append.state, append.blocking = SUBMITTED, True
         answer = append
     elif append.state == COMPLETED:
         error, answer, result = append.error, append.position, PYGEN_RETURN
@@ -183,18 +183,19 @@ cdef PySendResult advance(PyObject* this, PyObject* _, PyObject** out) except PY
     out[0] = <PyObject*> answer
     return result
 
+
 (<TypeSlots*> Append).tp_as_async.am_send = advance
 
 
 cdef class Gathering:
     """Entries of one event loop's concurrent appends that wait to be sent together.
 
-    What is above ``waiting_bytes_max`` is held back, in the order of the calls, until there is
-    room. Not thread-safe: everything happens in the loop's thread.
+    Entries above ``waiting_bytes_max`` are blocked until there is room, in the order of the calls.
+    It is not thread-safe: everything happens in the loop's thread.
 
     Attributes:
-        waiting_bytes: data that waits, without what is held back.
-        alert: whether the loop is to call ``send`` when the next entry is handed in; once.
+        waiting_bytes: bytes that wait, without those of blocked entries.
+        alert: whether the loop calls ``send`` when the next entry is submitted; once.
     """
 
     cdef object loop
@@ -204,8 +205,8 @@ cdef class Gathering:
     cdef object clock  # None: the machine's
     cdef Py_ssize_t entry_bytes_max
     cdef list waiting
-    cdef list blocked  # those for which there is no room yet
-    cdef list completed  # those whose tasks have yet to be woken
+    cdef list blocked  # until there is room for them
+    cdef list completed  # until their tasks are woken
     cdef readonly Py_ssize_t waiting_bytes
     cdef Py_ssize_t waiting_bytes_max
     cdef public bint alert
@@ -222,8 +223,8 @@ cdef class Gathering:
     ):
         """Gather for ``loop``; ``check`` raises for an entry that is too large or not bytes-like.
 
-        An entry that was not taken out ``timeout`` seconds after it was handed in comes too late,
-        by ``clock`` or else by the machine's own, which costs less.
+        An entry is late if it is not taken within ``timeout`` seconds after it was submitted.
+        ``clock`` replaces the machine's clock, which costs less.
         """
         self.loop, self.send, self.check = loop, send, check
         self.entry_bytes_max, self.waiting_bytes_max = entry_bytes_max, waiting_bytes_max
@@ -239,10 +240,10 @@ cdef class Gathering:
         return append
 
     def __len__(self) -> int:
-        """Return how many appends wait, with those held back."""
+        """Return how many appends wait, including blocked ones."""
         return len(self.waiting) + len(self.blocked)
 
-    cdef int hand_in(self, Append append) except -1:
+    cdef int submit(self, Append append) except -1:
         data = append.data
         if type(data) is Tagged:
             if len(<Tagged> data) > self.entry_bytes_max:
@@ -251,7 +252,7 @@ cdef class Gathering:
             append.size = len(<Tagged> data) + append.tags
         elif type(data) is not bytes or len(<bytes> data) > self.entry_bytes_max:
             self.check((data,))
-            data = append.data = bytes(data)  # a buffer may change meanwhile
+            data = append.data = bytes(data)  # a buffer may change later
         if type(data) is bytes:
             append.size = len(<bytes> data)
         append.deadline = self.now() + self.timeout
@@ -261,7 +262,7 @@ cdef class Gathering:
             self.let_in(append)
         if self.alert:
             self.alert = False
-            # Not at once: appends that are made in this turn of the loop come along.
+            # Not at once: appends made in the same turn of the loop join the round.
             self.loop.call_soon(self.send)
         return 0
 
@@ -279,10 +280,10 @@ cdef class Gathering:
     def take(
         self, Py_ssize_t entries_max, Py_ssize_t bytes_max
     ) -> tuple[list[bytes], list[Append], list[Append]]:
-        """Take out what has waited longest: until a maximum is reached, but one at least.
+        """Take the appends that have waited longest, up to a maximum but at least one.
 
         Returns:
-            The entries, their appends, and the appends that come too late to be sent.
+            The entries, their appends, and the appends that are too late to be sent.
         """
         cdef Append append
         cdef Py_ssize_t taken = 0, size = 0, tags = 0
@@ -295,8 +296,8 @@ cdef class Gathering:
                 break
             taken += 1
             size += append.size
-            if append.state != HANDED_IN:
-                continue  # cancelled, and nothing of it was sent
+            if append.state != SUBMITTED:
+                continue  # cancelled
             if append.deadline <= now:
                 late.append(append)
                 continue
@@ -318,11 +319,11 @@ cdef class Gathering:
     def complete(
         self, list appends not None: list[Append], outcomes: Iterable[int | BaseException]
     ) -> None:
-        """Give each append its position or its error; their tasks are woken by the event loop."""
+        """Give each append its position or its error; the event loop wakes their tasks."""
         cdef Append append
         cdef bint wake = not self.completed
         for append, outcome in zip(appends, outcomes, strict=True):
-            if append.state != HANDED_IN:
+            if append.state != SUBMITTED:
                 continue
             if isinstance(outcome, BaseException):
                 append.complete(None, outcome)
@@ -333,7 +334,7 @@ cdef class Gathering:
             self.loop.call_soon(self.wake)
 
     def wake(self) -> None:
-        """Wake tasks. For the event loop only, which is asked to call it."""
+        """Wake tasks. Only the event loop calls it."""
         cdef Append append
         cdef list woken = self.completed
         cdef Py_ssize_t i = 0
@@ -344,7 +345,7 @@ cdef class Gathering:
                 i += 1
                 context, callback = append.context, append.callback
                 if callback is None:
-                    continue  # its driver is no task
+                    continue  # it is not driven by a task
                 PyContext_Enter(context)
                 try:
                     PyObject_CallOneArg(callback, append)
@@ -352,6 +353,6 @@ cdef class Gathering:
                     PyContext_Exit(context)
         finally:
             if i < len(woken):
-                # A task ended the loop (KeyboardInterrupt): the others' turn is when it runs again.
+                # A task ended the loop (KeyboardInterrupt): wake the others when it runs again.
                 self.completed = woken[i:] + self.completed
                 self.loop.call_soon(self.wake)

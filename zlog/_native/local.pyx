@@ -1,8 +1,7 @@
-# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
 """Stores on this machine, in memory and over LMDB, and the sequencer that their processes share.
 
-State that a process has once, such as the table of open databases (cls_zlog/host/lmdb/env.cc), is in
-the library of this module, and so no other module links it.
+LMDB's host has state that must exist once in a process, such as the table of open databases
+(cls_zlog/host/lmdb/env.cc), so no other module links it.
 """
 
 from cython.operator cimport dereference as deref
@@ -68,13 +67,14 @@ cdef extern from "cls_zlog/host/lmdb/restore.h" namespace "zlog" nogil:
 cdef extern from "<errno.h>" nogil:
     int EUCLEAN  # Linux's own, which Cython does not have
 
+
 DIRECTORY_HINT = "`zlog doctor` examines the store's directory."
 DIRECTORY_HINTS = {-ENOSPC: "Free space on its disk."} | {
     -code: from_errno(-code, "").hint for code in (EMFILE, ENFILE, ENOMEM)
 }
 
 
-# True when the log is active at the epoch that was asked for, False when not.
+# Whether the log is active at the epoch of a call.
 cdef bint granted(int error) except -1:
     if error == 0:
         return True
@@ -100,9 +100,9 @@ cdef bint granted(int error) except -1:
 cdef class SharedSequencer:
     """A sequencer that the processes using one directory share through memory (`mmap`).
 
-    A hint as every sequencer is: what it grants counts only as long as the objects' epochs say so.
-    Serves up to 1024 logs. Raises `zlog.SequencerUnavailable`, or `zlog.SequencerTimeout` when a
-    stopped process holds it.
+    Like every sequencer it is a hint: its grants are valid only in the epoch that the objects have.
+    It serves up to 1024 logs. Methods raise `zlog.SequencerUnavailable`, and `zlog.SequencerTimeout`
+    if a stopped process holds it.
     """
 
     cdef shared_ptr[CppSharedSequencer] shared
@@ -123,14 +123,14 @@ cdef class SharedSequencer:
             )
 
     def activate(self, uint64_t log_id, uint64_t epoch, uint64_t tail) -> bool:
-        """Let positions from ``tail`` on be granted; False unless ``epoch`` is above the last."""
+        """Grant positions from ``tail`` on; False unless ``epoch`` is above the last one."""
         cdef int error
         with nogil:
             error = deref(self.shared).activate(log_id, epoch, tail)
         return granted(error)
 
     def next(self, uint64_t log_id, uint64_t epoch, uint64_t count) -> int | None:
-        """Grant ``count`` positions and return the first; None when not active at ``epoch``."""
+        """Grant ``count`` positions and return the first; None if not active at ``epoch``."""
         cdef uint64_t first = 0
         cdef int error
         with nogil:
@@ -138,7 +138,7 @@ cdef class SharedSequencer:
         return first if granted(error) else None
 
     def tail(self, uint64_t log_id, uint64_t epoch) -> int | None:
-        """Return the next position to be granted; None when not active at ``epoch``."""
+        """Return the next position to be granted; None if not active at ``epoch``."""
         cdef uint64_t tail = 0
         cdef int error
         with nogil:
@@ -165,7 +165,7 @@ cdef class SharedSequencer:
                 return None
 
     def release(self, uint64_t log_id) -> None:
-        """Forget a log that is gone."""
+        """Forget a log that was removed."""
         cdef int error
         with nogil:
             error = deref(self.shared).release(log_id)
@@ -190,7 +190,7 @@ cdef class MemoryStore(HostStore):
     def peek(
         self, str object not None
     ) -> tuple[dict[bytes, bytes], dict[bytes, bytes], bytes] | None:
-        """Copy an object out: attributes, keys, bytestream. None when there is none."""
+        """Return a copy of an object: attributes, keys, bytestream. None if it does not exist."""
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef MemoryObject content
         if not self.memory.peek(<bytes> object.encode(), &content):
@@ -204,11 +204,12 @@ cdef class MemoryStore(HostStore):
         omap: dict[bytes, bytes],
         bytes stream not None,
     ) -> None:
-        """Put an object in as it is, damaged as a test likes."""
+        """Store an object as it is; tests store damaged ones."""
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef MemoryObject content
         content.attrs, content.omap, content.stream = attrs, omap, stream
         self.memory.poke(<bytes> object.encode(), content)
+
 
 MAP_BYTES = 1 << 40  # address space, not memory or disk: the file grows as it fills
 
@@ -223,14 +224,13 @@ cdef check_holds_store(path):
     except NotADirectoryError:
         raise not_a_directory(path) from None
     except OSError:
-        return  # opening it tells what is wrong
-    if not os.path.exists(sequencer):  # with it, opening tells that the database was lost
-        failure = StoreUnavailable(
+        return  # opening it reports what is wrong
+    if not os.path.exists(sequencer):  # otherwise opening reports that the database was lost
+        raise StoreUnavailable(
             f"there is no store in {os.path.abspath(path)}",
             hint="`zlog create` makes one; check the URL and $ZLOG_STORE.",
+            retryable=False,
         )
-        failure.retryable = False
-        raise failure
 
 
 cdef size_of(file):
@@ -241,12 +241,11 @@ cdef size_of(file):
 
 
 cdef not_a_directory(path):
-    failure = StoreUnavailable(
+    return StoreUnavailable(
         f"{os.path.abspath(path)} is not a directory, as an embedded store is",
         hint="Choose another path; check the URL and $ZLOG_STORE.",
+        retryable=False,
     )
-    failure.retryable = False
-    return failure
 
 
 cdef make_directory(path):
@@ -260,10 +259,11 @@ cdef make_directory(path):
             hint="Choose a directory that this user may write to.",
         ) from failed
 
+
 READ_ONLY_URL = "?mode=ro"
 
 NOT_OPENED = {
-    # What happened, what to do, and whether it may be otherwise later.
+    # What happened, what to do, and whether it may work later.
     -EPROTO: (
         "{folder} holds something else, or a store of another version of zlog{more}",
         "Choose another directory, or use the version that made it.",
@@ -296,9 +296,8 @@ cdef not_opened(str folder, int error, str reason, bint read_only):
     if read_only and error == -EACCES:
         hint = "Ask its owner for permission to read data.mdb."
     reason = reason or os.strerror(-error)
-    failure = StoreUnavailable(text.format(folder=folder, more=more, reason=reason), hint=hint)
-    failure.retryable = retryable
-    return failure
+    text = text.format(folder=folder, more=more, reason=reason)
+    return StoreUnavailable(text, hint=hint, retryable=retryable)
 
 
 def restore(path: str | os.PathLike[str], backup: str | os.PathLike[str]) -> None:
@@ -331,7 +330,7 @@ cdef not_restored(str folder, str backup, int error, str reason):
 cdef class EmbeddedStore(HostStore):
     """Objects in a local directory (LMDB), for any number of processes at once.
 
-    What was answered is on disk. Writing methods of all threads share transactions and syncs.
+    A write is on disk when its reply arrives. Writes of all threads share transactions and syncs.
     """
 
     cdef EmbeddedHost* embedded  # owned by the host
@@ -351,15 +350,15 @@ cdef class EmbeddedStore(HostStore):
         Args:
             path: the directory; on a local file system.
             create: make directory and store if they are missing.
-            map_bytes: how far the store may grow. Takes address space, not memory or disk; less
-                is taken where the process may not have so much. Beyond it writes get ENOSPC.
-            read_only: make and change nothing; permission to read is enough. Methods that write
-                are answered with EROFS. Beside processes that write, it must be possible to write
-                lock.mdb all the same, in which LMDB lists readers; else it does not open, or
-                methods are answered with ETXTBSY once such a process has come.
+            map_bytes: the size up to which the store may grow; writes beyond it get ENOSPC. It takes
+                address space, not memory or disk, and less if the process may not have as much.
+            read_only: change nothing; permission to read is enough. Methods that write get EROFS.
+                While other processes write, this one must be able to write lock.mdb, in which LMDB
+                lists readers. Otherwise the store does not open, or methods get ETXTBSY once such a
+                process has opened it.
 
         Raises:
-            StoreUnavailable: it is missing, does not open, is damaged, or is no store.
+            StoreUnavailable: it is missing, does not open, is damaged, or is not a store.
         """
         cdef unique_ptr[EmbeddedHost] host
         cdef string directory, reason
@@ -414,7 +413,7 @@ cdef class EmbeddedStore(HostStore):
         return before - size_of(file)
 
     def room_inside(self) -> int:
-        """Return how many bytes of data fit into the file's free pages, as on a full disk.
+        """Return how many bytes of data fit into the file's free pages, which a full disk leaves.
 
         Raises:
             StoreUnavailable: the store is closed, or can't be read.

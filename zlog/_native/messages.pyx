@@ -1,4 +1,3 @@
-# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
 """Requests and replies of the class methods (docs/formats/wire.md).
 
 A function that is named like a method encodes its request, and raises ValueError (OverflowError)
@@ -7,8 +6,8 @@ for values that no valid request holds. The function with ``_reply`` decodes the
 later version. Positions are those of one object, ascending; its spacing is a packed
 :class:`zlog._base.striping.Spacing`. A field of a later version may be left out.
 
-The build makes these functions of the C++ declarations (tools/messages_cython.py). The messages
-that carry entries are encoded and decoded elsewhere, many entries at once.
+The build makes these functions from the C++ declarations (tools/messages_cython.py). Messages with
+entries are encoded and decoded elsewhere, many entries at once.
 """
 
 from cpython.number cimport PyNumber_Index
@@ -59,7 +58,7 @@ cdef extern from "cls_zlog/wire/frame.h" namespace "zlog::wire" nogil:
         string fields
 
 
-# Python's values as fields. Views are valid as long as their object is.
+# Python's values as fields. A view is valid as long as its object is.
 
 cdef string_view text_view(str text) except *:
     cdef Py_ssize_t size
@@ -99,8 +98,8 @@ cdef Runs runs_of(uint32_t spacing, positions) except *:
     return runs
 
 
-# The fields of a later version, which a client stores again: version, compat and the fields, or
-# nothing.
+# The fields of a later version, which a client stores again: version, compat and the fields. Empty
+# if there are none.
 cdef Further further_of(bytes data) except *:
     cdef Further further
     if len(data) > 1:

@@ -1,8 +1,7 @@
-# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
 """Locks of calls.
 
-A thread that would wait for itself, as a signal handler over a call does, gets an error, and so
-does a forked child: there the thread that holds the lock does not exist.
+A thread that would wait for itself, such as one whose signal handler interrupts a call, gets an
+error. So does a forked child, in which the thread that holds the lock does not exist.
 """
 
 import os
@@ -23,8 +22,9 @@ cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
 
 
-cdef enum:  # 100 ms each, of a process that runs: a suspended one gets no time-out from that
+cdef enum:  # of 100 ms each, so that the time in which the process is suspended does not count
     BRIEF_WAITS = 600
+
 
 forks = 0
 
@@ -32,6 +32,7 @@ forks = 0
 def _after_fork():
     global forks
     forks += 1
+
 
 os.register_at_fork(after_in_child=_after_fork)
 
@@ -54,14 +55,13 @@ def begin_call(coroutine: Coroutine[Any, Any, Any] | None = None) -> None:
 
 
 cdef class Mutex:
-    """A lock that one thread holds, which does not wait for itself and works in no forked child.
+    """A lock that raises an error if its holder waits for it, and in a forked child.
 
     Args:
-        brief: it is held for some instructions, and never during a wait. A thread that holds one
-            begins no call, and no thread waits for one for longer than a minute.
+        brief: it is held for some instructions, and never during a wait. A thread that holds a
+            brief lock must not begin a call, and no thread waits for one longer than a minute.
         reentrant: its holder may take it again.
     """
-
 
     def __init__(self, *, bint brief=True, bint reentrant=False):
         self.lock = threading.Lock()
@@ -69,7 +69,7 @@ cdef class Mutex:
         self.brief, self.reentrant = brief, reentrant
 
     def acquire(self, bint blocking=True, double timeout=-1) -> bool:
-        """Take it, as ``threading.Lock`` is taken.
+        """Acquire it, with the parameters of ``threading.Lock.acquire``.
 
         Raises:
             ReentrantCall: this thread holds it.
@@ -99,12 +99,12 @@ cdef class Mutex:
             if self.lock.acquire(True, 0.1):
                 return True
         raise StoreTimeout(
-            "another thread, in the midst of a call, has not run for a minute",
+            "another thread, in the middle of a call, has not run for a minute",
             hint="It may be in a signal handler, or in a debugger.",
         )
 
     def release(self) -> None:
-        """Give it back."""
+        """Release it."""
         if self.depth <= 0 or self.owner != PyThread_get_thread_ident():
             raise RuntimeError("this thread does not hold the lock")
         self.depth -= 1

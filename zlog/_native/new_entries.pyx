@@ -1,4 +1,3 @@
-# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
 """Entries that are appended: with tags, in lists and in columns."""
 
 cimport cython
@@ -23,16 +22,14 @@ cdef extern from "Python.h":
 @cython.freelist(1024)
 @cython.no_gc
 cdef class Tagged:
-    """An entry on its way in that has tags: an item of a list of entries, as bytes are.
+    """An entry to append that has tags; lists of entries hold these and bytes.
 
-    Two are equal if data and tags are, in whatever order these come. Its length is that of the
-    data.
+    Two are equal if data and tags are, in any order of the tags. The length is that of the data.
 
     Args:
         data: the entry.
         tags: see :func:`tags_checked`.
     """
-
 
     def __init__(self, data: Buffer, tags: Iterable[str]):
         self.data = data if type(data) is bytes else bytes(buffer_of(data))
@@ -52,10 +49,11 @@ cdef class Tagged:
     def __repr__(self):
         return f"Tagged({self.data!r}, {self.tags!r})"
 
+
 NewEntry: TypeAlias = bytes | Tagged
 """An entry to append."""
 
-# Tuples of tags that were checked, with the result: programs give the same ones again and again.
+# Tuples of tags that were checked, with the result: programs pass the same tuples repeatedly.
 cdef dict tags_known = {}
 cdef enum:
     TAGS_KNOWN_MAX = 4096
@@ -85,7 +83,7 @@ cdef tuple checked_tags(tags):
         return check_tags(tags)
     try:
         found = tags_known.get(tags)
-    except TypeError:  # one of them can't be hashed, and is no text
+    except TypeError:  # one of them can't be hashed, so it is not text
         return check_tags(tags)
     if found is None:
         found = check_tags(tags)
@@ -136,13 +134,13 @@ def with_tags(data: bytes, tags: Iterable[str]) -> NewEntry:
 
 
 def tagged(entries: Sequence[Buffer], tags: Iterable[str]) -> Sequence[NewEntry]:
-    """Return entries that all have these tags: ``entries`` itself where there are none."""
+    """Return entries that all have these tags; ``entries`` itself if there are none."""
     cdef tuple checked = checked_tags(tags)
     return [new_tagged(data, checked) for data in entries] if checked else entries
 
 
 def tagged_each(entries: Sequence[Buffer], tags: Sequence[Iterable[str]]) -> list[NewEntry]:
-    """Return entries with the tags of each. ValueError: these are not as many."""
+    """Return entries with the tags of each. Raises ValueError if the numbers differ."""
     if len(entries) != len(tags):
         raise ValueError(f"tags_each has tags for {len(tags)} entries, and there are {len(entries)}")
     return [new_tagged(data, checked_tags(own)) for data, own in zip(entries, tags)]
@@ -152,16 +150,15 @@ def tagged_each(entries: Sequence[Buffer], tags: Sequence[Iterable[str]]) -> lis
 cdef class EntryColumn:  # Sequence[bytes]
     """Contiguous entries, as in a column of Arrow, without an object for each of them.
 
-    It is appended like a list of entries. Nothing is copied: the memory must not change.
+    It is appended like a list of entries. The memory is not copied, and must not change.
 
     Args:
         offsets: (n + 1) × int32; entry i is ``data[offsets[i]:offsets[i + 1]]``.
         data: the bytes.
 
     Raises:
-        ValueError: the offsets do not ascend, or are not all in the data.
+        ValueError: the offsets do not ascend, or exceed the data.
     """
-
 
     def __init__(self, offsets: Buffer, data: Buffer):
         cdef memoryview ends = memoryview(offsets), content = memoryview(data)
@@ -201,13 +198,14 @@ cdef class EntryColumn:  # Sequence[bytes]
     cdef Py_ssize_t size(self, Py_ssize_t i) noexcept:
         return self.ends[i + 1] - self.ends[i]
 
+
 Sequence.register(EntryColumn)
 
 
 def entries_check(
     entries: Sequence[Buffer | Tagged], Py_ssize_t bytes_max
 ) -> tuple[int, int] | None:
-    """Return index and size of the first entry that is too large; None when all fit.
+    """Return index and size of the first entry that is too large; None if all fit.
 
     Raises:
         TypeError: an entry is not bytes-like.
@@ -253,9 +251,9 @@ def entries_owned(entries: Sequence[Buffer | Tagged]) -> Sequence[NewEntry]:
 def entries_cut(
     entries: Sequence[Buffer | Tagged], Py_ssize_t start, Py_ssize_t count_max, Py_ssize_t bytes_max
 ) -> int:
-    """Return the end of the longest ``entries[start:end]`` within both limits, one at least.
+    """Return the end of the longest ``entries[start:end]`` within both limits, at least one entry.
 
-    Their tags are within what one write takes.
+    The tags are within the limits of one write.
     """
     cdef Py_ssize_t end = start, total = len(entries), left = bytes_max, size
     cdef bint in_column = isinstance(entries, EntryColumn)
@@ -284,7 +282,7 @@ def entries_cut(
 
 
 def tags_bytes(entries: Sequence[Buffer | Tagged]) -> int:
-    """Return the most bytes that the tags of entries take in a write: one more than each tag has."""
+    """Return the most bytes that tags of entries take in a write: each tag, and one byte more."""
     cdef Py_ssize_t i, size = 0
     if isinstance(entries, EntryColumn):
         return 0
@@ -296,7 +294,6 @@ def tags_bytes(entries: Sequence[Buffer | Tagged]) -> int:
 
 
 cdef class TagsTaken:
-
     def __cinit__(self):
         self.ids = {}
         self.taken.begins.push_back(0)

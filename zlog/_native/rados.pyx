@@ -1,7 +1,6 @@
-# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
 """Stores on a Ceph cluster (cls_zlog/host/rados/rados_host.cc).
 
-librados is looked for when the first one is opened.
+librados is loaded when the first one is opened.
 """
 
 from cpython.ref cimport PyObject
@@ -77,10 +76,10 @@ cdef extern from "cls_zlog/host/rados/rados_host.h" namespace "zlog" nogil:
         unique_ptr[RadosHost] take()
 
 
-# python-rados hands out no pointer to its I/O context, but keeps it at a fixed place in the object.
-# Two layouts are known, told apart by the object's size (rados.pxd in Ceph's source): the pointer
-# comes right after the object's head and method table, or, in newer releases, a reference to the
-# Rados object stands before it.
+# python-rados has no function that returns the pointer to its I/O context, but keeps it at a fixed
+# offset in the object. Two layouts are known, by the object's size (rados.pxd in Ceph's source): the
+# pointer follows the object's head and method table, and in newer releases a reference to the Rados
+# object comes before it.
 _IOCTX_OFFSETS = {88: 24, 96: 32}
 
 
@@ -88,7 +87,7 @@ def find_librados() -> str:
     """Load librados, unless it is loaded; return the path of its file.
 
     Raises:
-        StoreUnavailable: there is none on this machine, or it is too old.
+        StoreUnavailable: it is not installed, or too old.
     """
     cdef string what
     cdef int error
@@ -97,7 +96,7 @@ def find_librados() -> str:
     words = os.fsdecode(what)
     if error == -errno.ENOENT:
         raise StoreUnavailable(
-            f"there is no librados, which talks to Ceph: {words}",
+            f"librados, the client library of Ceph, was not found: {words}",
             hint="Install Ceph's client library: `apt install librados2`, `dnf install librados2`.",
             retryable=False,
         )
@@ -168,9 +167,9 @@ cdef rados_ioctx_t _pointer_in(ioctx) except NULL:
 cdef class CephStore(HostStore):
     """Objects in a pool of a Ceph cluster, whose OSDs run the object class.
 
-    An operation that is given up (`execute` whose time is over, `UnderWay.give_up`) is taken from
-    librados, and takes effect if an OSD has it already. Starting one never waits for others; only
-    over a `rados.Ioctx` it does, by librados' own limit (``objecter_inflight_ops``, 1024).
+    An operation that is given up (`execute` after its time-out, `UnderWay.give_up`) is cancelled in
+    librados, and takes effect if an OSD already has it. Starting an operation never waits for
+    others, except over a `rados.Ioctx`, by librados' limit (``objecter_inflight_ops``, 1024).
     """
 
     cdef object ioctx  # kept alive while its copy is in use
@@ -191,13 +190,13 @@ cdef class CephStore(HostStore):
         Args:
             pool: name of the pool, which must exist.
             namespace: namespace in the pool.
-            conf: path of ceph.conf; None looks where Ceph's own tools do. ``CEPH_ARGS`` counts too.
-            client_id: as in ``client.ID``; None is ``admin``.
-            timeout: seconds, for connecting and for each answer of a monitor later on.
-            object_class: where methods run. ``require``: in the OSDs, which need the class.
-                ``never``: in this process. ``auto``: in the OSDs, unless the first answers tell
-                that these have no class, or that the client may not use it.
-            url: what `url` gives; None makes it of the other arguments.
+            conf: path of ceph.conf; None means where Ceph's tools look. ``CEPH_ARGS`` applies.
+            client_id: as in ``client.ID``; None means ``admin``.
+            timeout: seconds, for connecting and for each later answer of a monitor.
+            object_class: where methods run: with ``require`` in the OSDs, which need the class; with
+                ``never`` in this process; with ``auto`` in the OSDs, unless the first answers show
+                that they lack the class, or that the client may not use it.
+            url: the value of `url`; None makes it from the other arguments.
 
         Raises:
             StoreTimeout: no monitor answered in time.
@@ -241,12 +240,12 @@ cdef class CephStore(HostStore):
 
     @staticmethod
     def from_ioctx(ioctx: rados.Ioctx, object_class: ObjectClassUse = "auto") -> CephStore:
-        """Use an open `rados.Ioctx`: its cluster, pool and namespace of this moment.
+        """Use an open `rados.Ioctx`, with its current cluster, pool and namespace.
 
-        The `rados.Rados` it came from must stay connected until the store is closed.
+        Its `rados.Rados` must stay connected until the store is closed.
 
         Raises:
-            StoreUnavailable: it is of a python-rados that zlog does not know; pass a URL then.
+            StoreUnavailable: zlog does not know this release of python-rados; pass a URL then.
         """
         cdef CephStore store = CephStore.__new__(CephStore)
         cdef rados_ioctx_t io
@@ -268,7 +267,7 @@ cdef class CephStore(HostStore):
 
     @property
     def plain(self) -> bool:
-        """Whether methods run in this process, not in the OSDs; False as long as it is open."""
+        """Whether methods run in this process, not in the OSDs; False until that is known."""
         return (<RadosHost*> self.opened().get()).client_side()
 
     cdef int identify(self) except -1:
@@ -283,15 +282,14 @@ cdef class CephStore(HostStore):
     def register_service(
         self, str service not None, str daemon not None, metadata: Mapping[str, str]
     ) -> None:
-        """Have this process shown by ``ceph -s`` as one of the daemons of ``service``.
+        """Register this process as a daemon of ``service``, which ``ceph -s`` shows.
 
-        It stays there for as long as the store is open. Without a manager nothing is shown, and
-        nothing fails; once there is one, the daemon is shown.
+        It is shown while the store is open and Ceph has a manager; without one, nothing fails.
 
         Args:
-            service: as ``ceph -s`` names it.
-            daemon: tells this one from the others.
-            metadata: what ``ceph service dump`` says of it, for good.
+            service: the name in ``ceph -s``.
+            daemon: the name of this process among the daemons of the service.
+            metadata: what ``ceph service dump`` shows of it; it can't change later.
 
         Raises:
             StoreUnavailable: this store is registered already.
@@ -306,7 +304,7 @@ cdef class CephStore(HostStore):
             raise _service_error(error)
 
     def update_service(self, status: Mapping[str, str]) -> None:
-        """Tell what ``ceph service status`` says of the registered daemon from now on.
+        """Set what ``ceph service status`` shows of the registered daemon.
 
         Raises:
             StoreUnavailable: librados refused.

@@ -51,7 +51,7 @@ cdef extern from "cls_zlog/client/taken_reply.h" namespace "zlog" nogil:
     CppBuffer open_blocks(CppReadReply* reply) except +
 
 
-cdef enum:  # states of a position that are looked for here, and one beside them all
+cdef enum:  # states of a position that the modules compare with; the last is not a stored one
     WRITTEN = 0
     FILLED = 2
     TRIMMED = 3

@@ -1,4 +1,3 @@
-# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
 """Replies of the methods that carry entries (cls_zlog/wire/read_reply.h).
 
 The functions that decode raise `zlog.CorruptEntry` for bytes that are not such a reply, and
@@ -97,22 +96,22 @@ cdef extern from *:
     uint8_t stored_state(const CppReadReply& reply, uint32_t i) nogil
     CppReadReply taken_of(const CppSelectReply& reply, const CppMacKey* mac, cbool data) nogil
 
+
 FORGED: int = <int> forged_state
-"""The state of an entry whose checksum fits and whose MAC does not; only clients report it."""
+"""The state of an entry whose checksum is right and whose MAC is wrong; only clients report it."""
 
 
 @cython.final
 cdef class MacKey:
-    """The key of one log's MACs, which can't be got out of it, printed or pickled.
+    """The key of one log's MACs. It can't be read, printed or pickled.
 
     Args:
-        key: of any length; None: the client does not have it. Then entries are counted, and their
-            data is withheld.
+        key: of any length. None means that the client does not have it; entries are then counted,
+            and their data is withheld.
 
     Raises:
-        RuntimeError: there is no OpenSSL.
+        RuntimeError: OpenSSL is missing.
     """
-
 
     def __init__(self, bytes key):
         if key is None:
@@ -137,7 +136,6 @@ cdef int decode_read_reply(
 
 
 cdef class TagTable:
-
     cdef tuple of(self, uint32_t i):
         cdef CppTagsReader* reader = self.reader.get()
         cdef uint32_t at = reader.begin_of(i), id
@@ -181,9 +179,9 @@ def crc32c(data: Buffer, uint32_t seed=0) -> int:
 
 
 def fullest(replies not None: Iterable[tuple[int, ReplyBytes]]) -> tuple[int, int]:
-    """Return the most ``(records, bytes)`` that any object holds, from OK replies of writes.
+    """Return the most ``(records, bytes)`` that an object holds, from OK replies of writes.
 
-    OK alone acknowledges a write: a reply that can't be read is passed over.
+    The code OK acknowledges a write, so replies that can't be decoded are skipped.
     """
     cdef Fullness fullness
     cdef uint32_t records = 0
@@ -225,24 +223,24 @@ cdef class ReadReply:
     def state(self, Py_ssize_t i) -> int:
         """Return 0 written, 1 unwritten, 2 filled, 3 trimmed, 4 lost, 5 unreadable.
 
-        An entry whose checksum is wrong is lost too.
+        An entry whose checksum is wrong is lost.
         """
         return self.states[self.at(i)]
 
     def taken_end(self) -> int:
-        """Return one past the last one that is not unwritten; 0 if all are."""
+        """Return one past the last position that is not unwritten; 0 if all are unwritten."""
         cdef size_t end = self.states.size()
         while end > 0 and self.states[end - 1] == 1:
             end -= 1
         return end
 
     def timestamp(self, Py_ssize_t i) -> int:
-        """Return when it was written or filled, in µs since 1970-01-01 UTC; 0 when unknown."""
+        """Return when it was written or filled, in µs since 1970-01-01 UTC; 0 if unknown."""
         return self.decoded.timestamps[self.at(i)]
 
     def data(self, Py_ssize_t i) -> bytes:
         """Return the entry; empty unless its state is 0."""
-        # Of an entry whose checksum is wrong the bytes are there, and are not the entry.
+        # The reply has bytes of an entry whose checksum is wrong too.
         cdef uint32_t at = self.at(i)
         return bytes_of(self.decoded.data_of(at)) if self.states[at] == 0 else b""
 
@@ -283,7 +281,7 @@ def decode_read(
     Args:
         reply: the reply.
         positions: that were asked for.
-        mac: of the log; None: its entries have no MACs.
+        mac: of the log; None if its entries have no MACs.
         with_data: whether the read asked for data. Otherwise nothing is checked, and data that an
             older class sends anyway is ignored.
     """
@@ -332,10 +330,10 @@ class Selected(NamedTuple):
     """The reply to a select (docs/formats/wire.md).
 
     Attributes:
-        highest: the highest position that is taken in the object, if any is.
-        end: all was looked at below it; in reverse, from it on.
-        gaps: first position, last position and state of what could not be looked into.
-        entries: that have the tags, in the order that was asked for.
+        highest: the highest position of the object that is not unwritten, if any.
+        end: all positions below it were examined; in reverse, all from it on.
+        gaps: first position, last position and state of positions that could not be examined.
+        entries: those with the tags, in the order that was asked for.
         damaged: positions of entries that are lost, unreadable or forged.
     """
 
@@ -374,7 +372,7 @@ def decode_select(reply not None: ReplyBytes, MacKey mac, bint with_data=True) -
         if states[i] == WRITTEN:
             tags = () if table is None else table.of(i)
             entries.append(new_entry(positions[i], taken.data_of(i), taken.timestamps[i], tags))
-        elif states[i] != TRIMMED:  # which it was since the index was made
+        elif states[i] != TRIMMED:  # the index may be older than a trim
             damaged.append(positions[i])
     gaps = [
         (decoded.gaps[i].first, decoded.gaps[i].last, gap_state(decoded.gaps[i]))
@@ -386,13 +384,13 @@ def decode_select(reply not None: ReplyBytes, MacKey mac, bint with_data=True) -
 
 @cython.final
 cdef class NewestOfTags:
-    """Where the newest entry with each tag is, as far as objects reported it (``tags_list``).
+    """Where the newest entry with each tag is, from replies to ``tags_list``.
 
-    Its length is how many tags it knows.
+    Its length is the number of known tags.
 
     Attributes:
         doubtful: whether an entry that was asked about had a newer one for some of its tags, and
-            others that are not known.
+            had other tags that are not known.
     """
 
     cdef CppNewestOfTags known
@@ -405,14 +403,14 @@ cdef class NewestOfTags:
         return self.known.doubtful()
 
     def note(self, reply not None: ReplyBytes, Py_ssize_t room=-1) -> int:
-        """Note the entries of a reply, for at most ``room`` new tags; return the end of what was noted."""
+        """Note entries of a reply, for at most ``room`` new tags, and return the end of those."""
         cdef CppTagsListReply decoded
         cdef string_view content = reply_view(reply)
         cdef int result
         with nogil:
             result = <int> decode_message(content, &decoded)
             if result == 0:
-                self.known.note(decoded, <size_t> room)  # -1: as much as it takes
+                self.known.note(decoded, <size_t> room)  # -1 becomes the largest
         well_formed(result, "tags_list reply")
         return decoded.end
 
@@ -431,7 +429,7 @@ cdef class NewestOfTags:
 
 
 def newest(bytes name not None, values: Sequence[bytes]) -> int | None:
-    """Return which of several sound copies of a stored value is the newest.
+    """Return the index of the newest of several sound replicas of a stored value.
 
     None if two contradict each other: neither is newer in every number that only grows. Values
     other than a stripe object's header and a log's head contradict each other if they differ.

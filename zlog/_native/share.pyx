@@ -1,9 +1,8 @@
-# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
-"""Appends of several threads that travel in one round: what each thread does under Python's lock.
+"""Rounds that several threads share: the part that each thread runs under Python's lock.
 
-One reply wakes many of them, one after the other, and each waits for what the one before does.
-Python's lock guards all of this. It may change hands where Python's code is called, an object is
-made, or a line says so.
+One reply wakes many threads in turn, and each waits for the one before it, so this part is native.
+Python's lock guards all state here. It may pass to another thread when Python code is called, when
+an object is made, and in ``with nogil``.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -29,26 +28,27 @@ if TYPE_CHECKING:
 cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident()
 
+
 cdef double NEVER = float("inf")
 
 
-cdef enum:  # bytes of tags after which a round takes no more: those of one more entry may not fit
+cdef enum:  # with more bytes of tags a round is closed, since the next entry's tags may not fit
     TAGS_BYTES_ENOUGH = TAG_NAMES_BYTES_MAX - ENTRY_TAGS_MAX * (1 + TAG_BYTES_MAX)
 
 
 cdef class SharedRound:
-    """Entries of several threads that leave together. The first one's thread leads: it sends them.
+    """Entries of several threads that leave together. The thread of the first one sends them.
 
     Attributes:
-        outcomes: a position or an error for each entry that was sent; None: none was.
+        outcomes: a position or an error for each entry that was sent; None if none was.
     """
 
     cdef CppLatch over
-    cdef list entries  # in the order in which they came; None where one was taken back
+    cdef list entries  # in the order in which they came; None for one that was withdrawn
     cdef Py_ssize_t size
     cdef Py_ssize_t tags  # their bytes
     cdef bint closed
-    cdef bint taken_back
+    cdef bint withdrawn
     cdef public object outcomes  # Sequence[int | BaseException] | None
     cdef Py_ssize_t wanted
     cdef object enough
@@ -58,11 +58,11 @@ cdef class SharedRound:
         self.entries = []
 
     def __len__(self) -> int:
-        """Return how many have come."""
+        """Return how many entries have come."""
         return len(self.entries)
 
     def wait_for(self, Py_ssize_t count) -> threading.Lock:
-        """Return a lock that is released when there are so many entries, or it takes no more."""
+        """Return a lock that is released when there are ``count`` entries, or it is closed."""
         enough = threading.Lock()
         enough.acquire()
         if len(self.entries) < count and not self.closed:
@@ -72,12 +72,12 @@ cdef class SharedRound:
         return enough
 
     def close(self) -> list[NewEntry]:
-        """Take in no more; returns the entries that are to be sent."""
+        """Accept no more entries, and return those to send."""
         self.closed = True
         return [entry for entry in self.entries if entry is not None]
 
     def finish(self) -> None:
-        """Let the threads go on, each with its outcome; without any they gather anew."""
+        """Wake the threads, each for its outcome; without outcomes they form another round."""
         self.closed = True
         self.over.open()
 
@@ -95,7 +95,7 @@ cdef class SharedRound:
                 return False
 
     cdef outcome(self, Py_ssize_t index):
-        if self.taken_back:
+        if self.withdrawn:
             index -= self.entries[:index].count(None)
         outcome = self.outcomes[index]
         if isinstance(outcome, BaseException):
@@ -107,7 +107,7 @@ cdef class SharedRounds:
     """Puts the entries of several threads together into rounds.
 
     Attributes:
-        timeout: seconds from the call until an entry comes too late to be sent; infinite: never.
+        timeout: seconds after the call from which an entry is not sent any more; may be infinite.
         joined: how many entries have come.
     """
 
@@ -135,12 +135,12 @@ cdef class SharedRounds:
         Py_ssize_t entries_max,
         Py_ssize_t bytes_max,
     ):
-        """Gather rounds of up to ``entries_max``, or as many as have ``bytes_max``.
+        """Gather rounds of up to ``entries_max`` entries, until they have ``bytes_max`` bytes.
 
-        ``lead`` sends a round and finishes it, whatever happens; it has until a time of
-        ``time.monotonic()``, and holds ``turn`` meanwhile. ``check`` raises for an entry that is
-        too large or not bytes-like. ``not_sent`` makes the error of an entry that came too late,
-        and ``not_known`` that of one whose round did not end in the time after that.
+        ``lead`` sends a round and always finishes it, before a time of ``time.monotonic()``. It
+        holds ``turn`` meanwhile. ``check`` raises for an entry that is too large or not bytes-like.
+        ``not_sent`` makes the error of an entry that was not sent in time, and ``not_known`` the
+        error of an entry whose round did not end within the same time again.
         """
         self.turn, self.lead, self.check = turn, lead, check
         self.not_sent, self.not_known = not_sent, not_known
@@ -157,7 +157,7 @@ cdef class SharedRounds:
         cdef bint in_turn
         if type(data) is not bytes or len(<bytes> data) > self.entry_bytes_max:
             self.check((data,))
-            (data,) = entries_owned((data,))  # a buffer may change meanwhile
+            (data,) = entries_owned((data,))  # a buffer may change later
         deadline = monotonic_seconds() + self.timeout
         while True:
             round = self.open_round()
@@ -170,10 +170,10 @@ cdef class SharedRounds:
                 try:
                     self.lead(round, deadline)
                 finally:
-                    round.finish()  # whatever happens, the others wait no longer
+                    round.finish()  # even after an error, so that the others stop waiting
             elif not round.wait(deadline):
                 if not round.closed:
-                    round.entries[index], round.taken_back = None, True
+                    round.entries[index], round.withdrawn = None, True
                     raise self.not_sent()
                 if not round.wait(monotonic_seconds() + self.timeout):
                     raise self.not_known()

@@ -1,8 +1,7 @@
-# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
 """What all stores share.
 
-The C++ does the work; this turns values into Python's and back, releases the interpreter's lock
-around calls that may block, and looks for signals while it waits.
+C++ does the work. This module converts values, releases the interpreter's lock around calls that may
+block, and checks for signals while it waits.
 """
 
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
@@ -39,7 +38,7 @@ cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
     Done queue_completer(shared_ptr[CppCompletionQueue] queue, uint64_t token) except +raise_caught
 
 
-# The text of a str, which keeps it as long as it lives.
+# The text of a str, valid as long as the str is.
 cdef string_view utf8_of(str text) except *:
     cdef Py_ssize_t size
     cdef const char* data = PyUnicode_AsUTF8AndSize(text, &size)
@@ -61,16 +60,19 @@ cdef shared_ptr[RequestBytes] payload_of(payload) except *:
     return copy
 
 
+# What puts the result of an operation into a queue.
+cdef Done completer(CompletionQueue queue, uint64_t token) except *:
+    queue.check_process()
+    return queue_completer(queue.queue, token)
+
+
 cdef class UnderWay:
     """Operations that were submitted together."""
 
-    cdef HostStore store
-    cdef vector[Ticket] tickets
-
     def give_up(self) -> None:
-        """Give them up: their replies are dropped, and nothing is kept for them.
+        """Give them up: drop their replies, and keep nothing for them.
 
-        Those that are not over end with -ECANCELED soon, where the store can take them back.
+        Those that have not completed soon end with -ECANCELED, if the store can cancel them.
         Whether they take effect is unknown.
         """
         cdef Ticket ticket
@@ -86,7 +88,7 @@ cdef class UnderWay:
 cdef class HostStore:
     """What all stores share; `zlog.store.Store` documents it."""
 
-    # Once per object: its holder may rely on what it is over.
+    # Called once for each store: nothing changes what an open store is over.
     cdef int attach(
         self, shared_ptr[AsyncHost] host, str url, str pool="", str namespace=""
     ) except -1:
@@ -97,11 +99,16 @@ cdef class HostStore:
         self.identity = ""
         return 0
 
+    cdef UnderWay under_way(self):
+        cdef UnderWay under_way = UnderWay.__new__(UnderWay)
+        under_way.store = self
+        return under_way
+
     cdef shared_ptr[AsyncHost] opened(self) except *:
         if self.pid != getpid():
             raise StoreUnavailable(
                 f"{self.url} was opened by another process, before a fork",
-                hint="Open the store anew in the child process.",
+                hint="Open the store again in the child process.",
                 retryable=False,
             )
         if not self.host:
@@ -153,9 +160,8 @@ cdef class HostStore:
         cdef list alive = []  # what `submissions` points into
         cdef str object, method
         cdef bint gathers = deref(host).gathers()
-        cdef UnderWay under_way = UnderWay.__new__(UnderWay)
+        cdef UnderWay under_way = self.under_way()
         cdef Ticket ticket
-        under_way.store = self
         queue.check_process()
         for object, method, payload in calls:
             one.object, one.method, one.payload = utf8_of(object), utf8_of(method), payload_of(payload)
@@ -184,8 +190,7 @@ cdef class HostStore:
     ) -> None:
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef string_view prefix_view = utf8_of(prefix), after_view = view_of(after)
-        cdef Done done = queue_completer(queue.queue, token)
-        queue.check_process()
+        cdef Done done = completer(queue, token)
         with nogil:
             deref(host).list(prefix_view, after_view, move(done))
 
@@ -200,11 +205,9 @@ cdef class HostStore:
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef string_view object_view = utf8_of(object), method_view = utf8_of(method)
         cdef shared_ptr[RequestBytes] payload = payload_of(request)
-        cdef Done done = queue_completer(queue.queue, token)
-        cdef UnderWay under_way = UnderWay.__new__(UnderWay)
+        cdef Done done = completer(queue, token)
+        cdef UnderWay under_way = self.under_way()
         cdef Ticket ticket
-        under_way.store = self
-        queue.check_process()
         with nogil:
             ticket = deref(host).lock(object_view, method_view, move(payload), move(done))
         under_way.tickets.push_back(ticket)
@@ -221,8 +224,7 @@ cdef class HostStore:
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef string_view object_view = utf8_of(object), method_view = utf8_of(method)
         cdef shared_ptr[RequestBytes] payload = payload_of(request)
-        cdef Done done = queue_completer(queue.queue, token)
-        queue.check_process()
+        cdef Done done = completer(queue, token)
         with nogil:
             deref(host).ask_replica(object_view, method_view, move(payload), move(done))
 
@@ -231,8 +233,7 @@ cdef class HostStore:
     ) -> None:
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef string_view command_view = utf8_of(command)
-        cdef Done done = queue_completer(queue.queue, token)
-        queue.check_process()
+        cdef Done done = completer(queue, token)
         with nogil:
             deref(host).ask_monitor(command_view, move(done))
 
@@ -247,11 +248,9 @@ cdef class HostStore:
     ) -> UnderWay:
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef string_view object_view = utf8_of(object)
-        cdef Done done = queue_completer(queue.queue, token)
-        cdef UnderWay under_way = UnderWay.__new__(UnderWay)
+        cdef Done done = completer(queue, token)
+        cdef UnderWay under_way = self.under_way()
         cdef Ticket ticket
-        under_way.store = self
-        queue.check_process()
         with nogil:
             ticket = deref(host).watch(object_view, seen, move(done))
         under_way.tickets.push_back(ticket)
@@ -262,8 +261,7 @@ cdef class HostStore:
     ) -> None:
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef string_view object_view = utf8_of(object)
-        cdef Done done = queue_completer(queue.queue, token)
-        queue.check_process()
+        cdef Done done = completer(queue, token)
         with nogil:
             deref(host).remove_watched(object_view, move(done))
 
@@ -313,6 +311,6 @@ cdef class HostStore:
                 deref(self.host).close()
                 self.host.reset()
         else:
-            # The threads behind it live in the parent: even its destructor must not run here.
+            # Its threads are in the parent process: not even its destructor may run here.
             left = new shared_ptr[AsyncHost]()
             left.swap(self.host)

@@ -1,4 +1,3 @@
-# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
 """A window of positions, put together from the replies of the stripe objects that hold them."""
 
 cimport cython
@@ -35,19 +34,18 @@ cdef struct Slot:
 cdef class Window:
     """Positions ``[start, end)``, put together from the replies of several stripe objects.
 
-    A sequence of what each position holds: an Entry, the State that it is in (a number), or None
-    while no answer has come. Entries are made each time they are asked for, from the replies,
-    which the window keeps.
+    A sequence of the contents of each position: an Entry, its State (a number), or None without an
+    answer. Entries are made on each access, from the replies, which the window keeps.
 
     Args:
         start: the first.
         end: one past the last.
-        mac: key of the log's MACs; None: its entries have none.
+        mac: key of the log's MACs; None if its entries have none.
 
     Attributes:
         entries: how many positions hold entries.
         unanswered: how many are None.
-        data_bytes: data of the entries together.
+        data_bytes: bytes of data in all entries.
     """
 
     cdef readonly uint64_t start
@@ -72,9 +70,9 @@ cdef class Window:
         self.states.assign(self.unanswered, UNANSWERED)
 
     def add(self, reply not None: ReplyBytes, uint64_t first, uint32_t spacing) -> int:
-        """Take in the reply to a read of an object's positions from ``first`` on.
+        """Add the reply to a read of an object's positions from ``first`` on.
 
-        An object may answer a prefix of what it was asked. Returns how many it answered.
+        Returns how many positions it is about: an object may answer a prefix of the request.
 
         Raises:
             CorruptEntry: the reply is malformed. (An entry with a wrong checksum is LOST.)
@@ -137,7 +135,7 @@ cdef class Window:
         return self.entry(at) if self.states[at] == 0 else self.states[at]
 
     def found(self) -> dict[int, Entry | int]:
-        """Return what has been answered, by position."""
+        """Return the contents of the answered positions, by position."""
         cdef Py_ssize_t at
         return {
             self.start + at: self.entry(at) if self.states[at] == 0 else self.states[at]
@@ -148,16 +146,16 @@ cdef class Window:
 
 @cython.final
 cdef class Items:  # Generic[_Item]
-    """An iterator over the items of batches; ``operator.length_hint``: the items in hand.
+    """An iterator over the items of batches; its length hint is the rest of the current batch.
 
     Args:
-        more: returns the next batch, which may be empty; None ends the iteration, and so
-            does an exception, which comes out of the iterator.
+        more: returns the next batch, which may be empty. None ends the iteration, and so does an
+            exception, which the iterator raises.
     """
 
     cdef object more
-    cdef object batch   # in hand
-    cdef Window window  # the same, when it is a window full of entries
+    cdef object batch   # the current one
+    cdef Window window  # the same if it is a window full of entries
     cdef Py_ssize_t at
     cdef Py_ssize_t count
     cdef bint busy
@@ -187,7 +185,7 @@ cdef class Items:  # Generic[_Item]
         return self.batch[at]
 
     cdef int take(self) except -1:
-        """Get the next batch. The iterator is over when there is none, and after an error."""
+        """Get the next batch. The iterator ends if there is none, and after an error."""
         if self.busy:
             raise ValueError("the iterator is in use by another call")
         if self.over:

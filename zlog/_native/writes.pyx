@@ -1,5 +1,4 @@
-# cython: language_level=3, binding=True, embedsignature=False, annotation_typing=False
-"""Writes: encoding entries, and the memory that a request keeps until the store is done with it."""
+"""Encoding of writes, and the memory of their requests."""
 
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -27,15 +26,14 @@ cdef class NewEntries:
     pass
 
 
-# The request of one object. It is encoded when a store takes it, so that a store can send it while
-# the processor still has it at hand: all requests of a round may be larger than its cache.
+# The request of one object. It is encoded when a store takes it, so that the store sends it while it
+# is in the processor's cache, which all requests of a round may exceed.
 cdef class Request:
-    """A request that is encoded when a store takes it, and sent from there; nothing copies it.
+    """A request that is encoded when a store takes it, and sent without a copy.
 
-    Stores take it as they take ``bytes``, one thread at a time. Its memory is there for as long as
-    it is needed, also by a store that goes on with an operation whose caller has given up.
+    Stores take it like ``bytes``, in one thread at a time. Its memory lasts as long as a store needs
+    it, even after the caller has given up the operation.
     """
-
 
     def __len__(self) -> int:
         encode(self)
@@ -55,6 +53,7 @@ cdef int encode(Request request) except -1 nogil:
         request.encoder.encode(deref(payload).data())
         request.payload = payload
     return 0
+
 
 _COMPRESSIONS = {"none": <int> NO_COMPRESSION, "zstd": <int> ZSTD, "lz4": <int> LZ4}
 
@@ -96,11 +95,11 @@ def encode_write(
         positions: ascending, of one object, at most 65536.
         numbers: each append's number, within 2**32 of each other; with ``writer`` its identity.
         data: each entry.
-        compression: zstd or lz4, to compress the data where that pays.
+        compression: zstd or lz4, to compress data that becomes smaller by it.
         mac: the log's key, if its entries have MACs.
 
     Raises:
-        ValueError: that is no valid write, or the key is not known.
+        ValueError: that is not a valid write, or the key is not known.
     """
     cdef vector[CppNewEntry] entries
     cdef CppNewEntry entry
@@ -122,7 +121,8 @@ def encode_write(
         head.tags = &tags.taken
     if encoder.begin(head, entries.data(), entries.size(), False, 0) != 0:
         raise ValueError(
-            "not a valid write: positions must ascend and be of one object, numbers lie within 2**32, the writer's id has 16 bytes, and the limits hold"
+            "not a valid write: positions must ascend and be of one object, numbers must be within"
+            " 2**32 of each other, the writer's id has 16 bytes, and the limits hold"
         )
     with nogil:
         encoder.compress()
@@ -146,9 +146,9 @@ def encode_writes(
 ) -> list[tuple[int, Request]]:
     """Encode ``entries[start:end]`` as one write per stripe object, at positions in a row.
 
-    The first entry stands at ``position`` and has append number ``number``, both ascend by one.
-    Data is copied, gets its MAC, is compressed and checksummed when a store takes the request,
-    while the interpreter's lock is free.
+    The first entry has ``position`` and the append number ``number``; both ascend by one. Data is
+    copied, authenticated, compressed and checksummed when a store takes the request, without the
+    interpreter's lock.
 
     Returns:
         ``(index of the stripe object, request)`` for each object that gets an entry.
@@ -164,7 +164,7 @@ def encode_writes(
     if isinstance(owned, EntryColumn):
         taken.alive = column = owned
     else:
-        # A tuple of bytes: neither the caller's list nor what is in it changes until all is encoded.
+        # A tuple, since the caller's list may change before all is encoded.
         taken.alive = owned = tuple(owned)
     taken.mac = mac
     count = len(owned)
@@ -190,6 +190,6 @@ def encode_writes(
             True,
             first - position,
         ) != 0:
-            raise ValueError("the entries exceed what one write may carry")
+            raise ValueError("the entries exceed the limits of one write")
         out.append((head.spacing.residue(first), request))
     return out
