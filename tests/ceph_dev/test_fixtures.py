@@ -30,17 +30,14 @@ def run_pytest_without_ceph(**environment: str) -> subprocess.CompletedProcess[s
     )
 
 
-def test_skipping_ceph_is_said_aloud() -> None:
-    done = run_pytest_without_ceph()
+@pytest.mark.parametrize(
+    ("choice", "reason"), [("container", "no Docker"), ("never", "ZLOG_TEST_CEPH=never")]
+)
+def test_skipping_ceph_is_said_aloud(choice: str, reason: str) -> None:
+    done = run_pytest_without_ceph(ZLOG_TEST_CEPH=choice)
     assert done.returncode == 0
     assert "CEPH WAS NOT TESTED" in done.stdout
-    assert "1 tests skipped: no Ceph cluster: no Docker" in done.stdout
-
-
-def test_ceph_can_be_left_out_where_it_is_installed() -> None:
-    done = run_pytest_without_ceph(ZLOG_TEST_CEPH="never")
-    assert done.returncode == 0
-    assert "1 tests skipped: no Ceph cluster: ZLOG_TEST_CEPH=never" in done.stdout
+    assert f"1 tests skipped: no Ceph cluster: {reason}" in done.stdout
 
 
 def test_skipping_ceph_fails_where_it_is_required() -> None:

@@ -14,6 +14,7 @@ rados = pytest.importorskip("rados")
 
 def test_with_cephx_a_client_needs_the_key(folder: FolderOfCluster, tmp_path: Path) -> None:
     conf = folder.up("--cephx", "on")["conf"]
+    assert (folder.path / "keyring").stat().st_mode & 0o077 == 0
     nothing = tmp_path / "keyring"
     nothing.touch()
     with open_pool(conf):
@@ -28,20 +29,12 @@ def test_without_cephx_a_client_needs_none(folder: FolderOfCluster, tmp_path: Pa
         ioctx.write_full("object", b"data")
 
 
-def test_the_key_is_for_its_owner_only(folder: FolderOfCluster) -> None:
-    folder.up()
-    assert (folder.path / "keyring").stat().st_mode & 0o077 == 0
-
-
 def test_options_reach_the_daemons_they_are_for(folder: FolderOfCluster) -> None:
-    conf = folder.up("--set", "osd_max_write_size=11", "--set", "osd:osd-op-threads = 3")["conf"]
+    options = ("osd_max_write_size=11", "osd:osd-op-threads = 3", "osd_heartbeat_grace=7")
+    conf = folder.up(*(word for option in options for word in ("--set", option)))["conf"]
     assert option(conf, "mon.a", "osd_max_write_size") == "11"
     assert option(conf, "osd.0", "osd_max_write_size") == "11"
-
-
-def test_an_option_given_replaces_our_own(folder: FolderOfCluster) -> None:
-    conf = folder.up("--set", "osd_heartbeat_grace=7")["conf"]
-    assert option(conf, "mon.a", "osd_heartbeat_grace") == "7"
+    assert option(conf, "mon.a", "osd_heartbeat_grace") == "7"  # in the place of ceph-dev's own
     assert "osd heartbeat grace = 3" not in Path(conf).read_text()
 
 
