@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import errno
 import time
 from collections.abc import Callable, Iterator
-from typing import cast
 
 import pytest
 
 import zlog
+from zlog._base.codes import POSITION_MAX, Code
 
+from ..client.faulty import Refusing
 from ..support.ceph import CephCluster
-from ..system.test_caps import SETS
+from ..support.logs import fill_at
+from ..support.sequencer import SequencerProcess
+from ..system.test_caps import APPENDING, LOCK, READING, SETS, allowed
 from .attacks import CAPS, attack
+
+CHANGING = f"{APPENDING} epoch_next seal view_propose"
 
 
 @pytest.fixture
@@ -30,10 +34,9 @@ def test_the_user_of_an_attacked_log_notices_nothing(memory: zlog.Store) -> None
 
 def test_the_same_on_ceph(ceph_cluster: CephCluster, user: Callable[..., str]) -> None:
     before = ceph_cluster.pids()
-    caps = (f"allow pool zlog class zlog {method}" for method in SETS[CAPS])
     with (
         zlog.connect(user("allow pool zlog class zlog", name="owner")) as own,
-        zlog.connect(user(*caps, name="hostile")) as hostile,
+        zlog.connect(user(*allowed(" ".join(SETS[CAPS])), name="hostile")) as hostile,
     ):
         log = zlog.Log.create(own, "attacked", width=2)
         attacker = zlog.Log.open(hostile, "attacked")
@@ -41,22 +44,19 @@ def test_the_same_on_ceph(ceph_cluster: CephCluster, user: Callable[..., str]) -
     assert ceph_cluster.pids() == before
 
 
-class Refusing:
-    """A store that refuses one method."""
-
-    def __init__(self, store: zlog.Store, method: str) -> None:
-        self._store = store
-        self._method = method
-
-    def execute(
-        self, object: str, method: str, payload: bytes, timeout: float | None = None
-    ) -> tuple[int, bytes]:
-        if method == self._method:
-            return -errno.EPERM, b""
-        return self._store.execute(object, method, payload, timeout)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._store, name)
+def test_a_writer_gets_past_a_reader_that_fills_ahead_of_it(user: Callable[..., str]) -> None:
+    with (
+        zlog.connect(user(LOCK, "allow pool zlog class zlog", name="owner")) as store,
+        SequencerProcess(store.url),
+        zlog.connect(user(*allowed(READING), name="attacker")) as hostile,
+        zlog.connect(user(*allowed(CHANGING), name="writer")) as own,
+    ):
+        zlog.Log.create(store, "attacked", width=2, unit=2).append_many([b"entry"] * 3)
+        attacker = zlog.Log.open(hostile, "attacked")
+        for ref in attacker.view.objects():
+            assert fill_at(attacker, ref.places(3, POSITION_MAX)[:65536]) == Code.OK
+        victim = zlog.Log.open(own, "attacked", timeout=10)
+        assert victim.read(victim.append(b"fourth")).data == b"fourth"
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ class Refusing:
 def test_an_attack_that_is_refused_is_noticed(
     memory: zlog.Store, method: str, moves: list[str]
 ) -> None:
-    refusing = cast("zlog.Store", Refusing(memory, method))
+    refusing = Refusing(memory, method)
     log = zlog.Log.create(memory, "attacked", width=2)
     wrong = attack(log, zlog.Log.open(refusing, "attacked"), 1, time.monotonic())
     assert wrong == [f"no {move} of the attacker ever succeeded" for move in moves]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
-import re
 import subprocess
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -22,16 +20,12 @@ from zlog.seqr.election.maintenance import Duties
 
 from ..client import planted
 from ..client.faulty import FaultyStore
-from ..docs.pages import DOCS, table
 from ..support.ceph import CephCluster, ClusterSpec, ceph
 from ..support.certificates import Authority
 from ..support.programs import ZLOG
 from ..support.sequencer import SequencerProcess
 from ..support.waiting import wait_until
-
-CLASS = "allow pool zlog class zlog"
-LOCK = "allow pool zlog object_prefix zlog.directory class lock"
-"""The OSD caps that docs/operating.md asks for."""
+from .test_caps import CLASS, LOCK, SETS, allowed
 
 _SECONDS = 60.0
 
@@ -93,46 +87,6 @@ def test_who_may_not_list_objects_is_told_that_orphans_were_not_looked_for(
         assert ("were not looked for" in done.stderr) == told
 
 
-def documented(*uses: str) -> list[str]:
-    """Return the caps for what docs/operating.md says these uses take, method by method."""
-    rows = dict(table(DOCS / "operating.md", "| may | methods |"))
-    methods = {each for use in uses for each in re.findall(r"`([a-z_]+)`", rows[use])}
-    return [f"{CLASS} {method}" for method in sorted(methods)]
-
-
-def test_the_documented_methods_are_enough_to_enforce_retention(
-    ceph_cluster: CephCluster, user: Callable[..., str], caplog: pytest.LogCaptureFixture
-) -> None:
-    """Stripes of the view and archived ones are removed, and the one that is cut is trimmed."""
-    url = user(*documented("enforce retention"))
-    with zlog.connect(ceph_cluster.url(namespace=url.partition("?")[0].rpartition("/")[2])) as own:
-        log = zlog.Log.create(own, "orders", width=1)
-        for stripe in range(35):
-            log.append_many([b"x"] * 2)
-            log.reconfigure(width=2 - stripe % 2)
-        log.append_many([b"x"] * 10, tags=["key"])
-        log.set_retention(zlog.Retention(entries=5, age=3600, bytes=1 << 30, compact_after=0))
-        with zlog.connect(url) as store, caplog.at_level(logging.WARNING):
-            drive(Duties(BlockingIo(store, "the duties")).round())
-        assert caplog.messages == []
-        assert log.earliest() == 75
-        assert (log.stat().entries, log.stat().stripes) == (1, 1)
-        assert list(log.check()) == []
-
-
-def test_the_documented_methods_are_enough_to_audit(
-    ceph_cluster: CephCluster, user: Callable[..., str]
-) -> None:
-    url = user(*documented("read", "audit (`zlog check`)"))
-    with zlog.connect(ceph_cluster.url(namespace=url.partition("?")[0].rpartition("/")[2])) as own:
-        log = zlog.Log.create(own, "orders", width=2, unit=2)
-        log.append_many([b"x"] * 10)
-    with zlog.connect(url) as store:
-        audit = zlog.Log.open(store, "orders").check()
-        assert list(audit) == []
-        assert (audit.summary.entries, audit.summary.listed) == (10, False)
-
-
 def test_who_may_read_the_namespace_finds_orphans(user: Callable[..., str]) -> None:
     url = user(CLASS, "allow r pool=zlog")
     with zlog.connect(url) as store:
@@ -145,12 +99,14 @@ def test_who_may_read_the_namespace_finds_orphans(user: Callable[..., str]) -> N
 LOCK_METHODS = ("lock", "unlock", "break_lock", "get_info")
 
 
+def caps(*uses: str) -> tuple[str, ...]:
+    """Return the caps for these uses of docs/operating.md, method by method."""
+    return allowed(" ".join(method for use in uses for method in SETS[use]))
+
+
 def sequencer_caps() -> list[str]:
-    """Return the caps of the row "be the sequencer" alone."""
-    words = documented("be the sequencer")
-    of_zlog = [each for each in words if not each.endswith(tuple(f" {m}" for m in LOCK_METHODS))]
-    assert len(of_zlog) == len(words) - len(LOCK_METHODS)
-    return [*of_zlog, *(f"{LOCK} {method}" for method in LOCK_METHODS)]
+    """Return the caps of the row "be the sequencer", and those on Ceph's class `lock`."""
+    return [*caps("be the sequencer"), *(f"{LOCK} {method}" for method in LOCK_METHODS)]
 
 
 def test_the_documented_methods_are_enough_to_be_the_sequencer(user: Callable[..., str]) -> None:
@@ -177,7 +133,7 @@ def test_a_sequencer_without_the_methods_of_retention_leaves_a_lost_stripe_to_ot
     user: Callable[..., str],
 ) -> None:
     """A take-over that was overtaken has made a stripe for nothing, and may not remove it."""
-    alone, retention = user(*sequencer_caps()), user(*documented("enforce retention"), name="keep")
+    alone, retention = user(*sequencer_caps()), user(*caps("enforce retention"), name="keep")
     with zlog.connect(user(CLASS, name="owner")) as own, zlog.connect(alone) as store:
         log = zlog.Log.create(own, "orders", width=2, unit=2, stripe_records=1)
         log.append_many([b"a", b"b"])
@@ -205,7 +161,7 @@ def test_the_documented_methods_are_enough_to_deliver(
     """The first attempt and one that finds what the first was granted; in a stripe, and in two."""
     append = "append behind a sequencer" if sequenced else "append, with or without one"
     uses = ["read", "append behind a sequencer", append, "deliver too"]
-    app = user(*documented(*uses), name="app")
+    app = user(*caps(*uses), name="app")
     owner = user(CLASS, LOCK, name="owner")
     with (
         SequencerProcess(owner) if sequenced else nullcontext(),
@@ -229,7 +185,7 @@ def test_the_documented_methods_are_enough_to_deliver(
 
 def test_who_may_append_may_not_deliver(user: Callable[..., str]) -> None:
     rows = "read", "append behind a sequencer", "append, with or without one"
-    app, owner = user(*documented(*rows), name="app"), user(CLASS, name="owner")
+    app, owner = user(*caps(*rows), name="app"), user(CLASS, name="owner")
     with zlog.connect(owner) as own, zlog.connect(app) as store:
         zlog.Log.create(own, "orders", width=2, unit=2)
         mine = zlog.Log.open(store, "orders")
