@@ -81,9 +81,10 @@ coverage-protocol: $(TESTING)
 	rm -rf $(COVERAGE)/package $(COVERAGE)/cls $(COVERAGE)/venv
 	@# An environment that adds this build of zlog to the packages of the first one.
 	$(PYTHON) -m venv --without-pip $(COVERAGE)/venv
-	$(BIN)/python -c 'import site; print(*site.getsitepackages())' > \
-		$$($(COVERAGE)/venv/bin/python -c 'import site; print(*site.getsitepackages())')/first.pth
-	$(INSTALL) --python $(COVERAGE)/venv/bin/python --config-settings=build-dir=build/coverage/package \
+	$(BIN)/python -c 'import site; print(*site.getsitepackages(), sep="\n")' > \
+		$$($(COVERAGE)/venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/first.pth
+	$(PIP) --python $(COVERAGE)/venv/bin/python install --no-build-isolation \
+		--config-settings=build-dir=build/coverage/package \
 		--config-settings=cmake.build-type=Debug --config-settings=cmake.define.CMAKE_CXX_FLAGS='$(COUNTED)' \
 		--no-deps --ignore-installed --editable .
 	CXXFLAGS='-O0 $(COUNTED)' ZLOG_CLS_TESTS=$(COVERAGE)/cls ZLOG_TEST_CEPH=never \
