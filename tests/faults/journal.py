@@ -6,16 +6,17 @@ is in the file before it is asked for, so that SIGKILL leaves it there as pendin
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
-import json
+import pickle
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from tests.history import Action, History, Operation, Result, Wanted
-from zlog.entry import GapKind
+from tests.history import Action, History, ListTransaction, Operation, Result
 
 _SHOWN_BYTES = 40
 
@@ -26,7 +27,7 @@ class Journal(History):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self._numbers = itertools.count()
-        self._file = path.open("w")
+        self._file = path.open("wb")
 
     def event(self) -> int:
         """The time, in nanoseconds. Two events at the same one count as concurrent."""
@@ -38,27 +39,20 @@ class Journal(History):
         operation.number = next(self._numbers)
         self.operations.clear()  # the file has them
         if operation.action not in (Action.READ, Action.TAIL):
-            self._write(_fields(operation))
-            self._file.flush()
+            write(self._file, _shortened(operation))
         return operation
 
     def returns(self, operations: Iterable[Operation], result: Result, error: str = "") -> None:
         """Note that operations end."""
         operations = list(operations)
         super().returns(operations, result, error)
-        for operation in operations:
-            self._write(_fields(operation))
-        for skip in self.skips:
-            self._write({"skip": skip})
+        for record in (*map(_shortened, operations), *self.skips):
+            write(self._file, record)
         self.skips.clear()
-        self._file.flush()
 
     def close(self) -> None:
         """End the file."""
         self._file.close()
-
-    def _write(self, fields: dict[str, Any]) -> None:
-        self._file.write(json.dumps(fields, separators=(",", ":")) + "\n")
 
 
 def merge(paths: Iterable[Path]) -> History:
@@ -66,22 +60,35 @@ def merge(paths: Iterable[Path]) -> History:
 
     One that was killed before it had opened the log has none.
     """
-    history = History()
-    for path in filter(Path.exists, paths):
-        latest: dict[int, Operation] = {}
-        for line in path.read_text().splitlines(keepends=True):
-            if not line.endswith("\n"):
-                break  # its writer was killed
-            fields = json.loads(line)
-            if "skip" in fields:
-                history.skips.append(fields["skip"])
-            else:
-                latest[fields["number"]] = _operation(fields)
-        history.operations += latest.values()
-    history.operations.sort(key=lambda each: each.invoked)
-    for number, operation in enumerate(history.operations):
-        operation.number = number
+    history, found = History(), [*records(paths)]
+    history.skips = [each for each in found if isinstance(each, str)]
+    history.operations = numbered(each for each in found if not isinstance(each, str))
     return history
+
+
+def write(file: BinaryIO, record: Operation | ListTransaction | str) -> None:
+    """Write a record, which may be another one's next state."""
+    pickle.dump(record, file)
+    file.flush()
+
+
+def records(paths: Iterable[Path]) -> Iterator[Any]:
+    """Return the last state of each record, by number; who is killed cuts the last one off."""
+    for path in filter(Path.exists, paths):
+        latest: dict[object, Any] = {}
+        with path.open("rb") as file, contextlib.suppress(EOFError, pickle.UnpicklingError):
+            while True:
+                record = pickle.load(file)
+                latest[getattr(record, "number", record)] = record
+        yield from latest.values()
+
+
+def numbered(found: Iterable[Any]) -> list[Any]:
+    """Number operations or transactions in the order in which they began."""
+    ordered = sorted(found, key=lambda each: each.invoked)
+    for number, each in enumerate(ordered):
+        each.number = number
+    return ordered
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -91,53 +98,11 @@ def write_whole(path: Path, text: str) -> None:
     unfinished.replace(path)
 
 
-def _fields(operation: Operation) -> dict[str, Any]:
-    """All that is known of an operation, by the names of its attributes."""
-    fields = {
-        "number": operation.number,
-        "process": operation.process,
-        "action": operation.action.value,
-        "invoked": operation.invoked,
-        "result": operation.result.value,
-    }
-    if operation.result is not Result.PENDING:
-        fields["returned"] = operation.returned
-    if operation.entry is not None:
-        fields["entry"] = _digest(operation.entry)
-    if operation.found is not None:
-        fields["found"] = operation.found.value
-    for name in ("position", "end", "epochs", "delivery", "writer", "wanted"):
-        if (value := getattr(operation, name)) is not None:
-            fields[name] = value
-    if operation.tags:
-        fields["tags"] = operation.tags
-    if operation.error:
-        fields["error"] = operation.error
-    return fields
-
-
-def _operation(fields: dict[str, Any]) -> Operation:
-    readers = {
-        "action": Action,
-        "result": Result,
-        "entry": str.encode,
-        "found": GapKind,
-        "epochs": tuple,
-        "delivery": tuple,
-        "tags": tuple,
-        "wanted": lambda wanted: Wanted(tuple(wanted[0]), wanted[1]),
-    }
-    return Operation(
-        **{
-            name: readers[name](value) if name in readers else value
-            for name, value in fields.items()
-        }
-    )
-
-
-def _digest(entry: bytes) -> str:
-    """What stands for an entry: short, and equal for equal ones only."""
+def _shortened(operation: Operation) -> Operation:
+    """The operation with a digest in the place of a long entry: equal for equal ones only."""
+    entry = operation.entry or b""
     if len(entry) <= _SHOWN_BYTES:
-        return entry.decode("latin-1")
-    start = entry[:_SHOWN_BYTES].decode("latin-1")
-    return f"{start}... {len(entry)} {hashlib.sha256(entry).hexdigest()[:24]}"
+        return operation
+    digest = hashlib.sha256(entry).hexdigest()[:24]
+    shown = entry[:_SHOWN_BYTES] + f"... {len(entry)} {digest}".encode()
+    return replace(operation, entry=shown)

@@ -6,7 +6,6 @@ lists come into use all the time, since each read finds a list as a whole.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable
@@ -16,12 +15,13 @@ from typing import Any
 
 import zlog
 import zlog.aio
-from tests.history import ListStep, ListTransaction, Result, TransactionHistory
+from tests.history import ListTransaction, Result, TransactionHistory
 from zlog.objects import AlreadyCommitted, Conflict, Stopped, Transaction
 from zlog.objects.aio import Space
 
 from ..sim import players
 from ..sim.players import SPACE, Attempts, List, Work
+from .journal import numbered, records, write
 from .role import PATIENCE, SEQUENCER_TIMEOUT, Client
 
 LOG = "objects"
@@ -39,7 +39,7 @@ class TransactionJournal(TransactionHistory):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
-        self._file = path.open("w")
+        self._file = path.open("wb")
 
     def event(self) -> int:
         """The time, in nanoseconds, by the clock that all processes share."""
@@ -56,41 +56,14 @@ class TransactionJournal(TransactionHistory):
 
     def write(self, transaction: ListTransaction) -> None:
         """Write down what is known of an attempt: before it can take effect, and after."""
-        fields = {
-            "number": transaction.number,
-            "process": transaction.process,
-            "invoked": transaction.invoked,
-            "result": transaction.result.value,
-            "id": transaction.id,
-            "steps": transaction.steps,
-            "error": transaction.error,
-        }
-        if transaction.result is not Result.PENDING:
-            fields["returned"] = transaction.returned
-        self._file.write(json.dumps(fields, separators=(",", ":")) + "\n")
-        self._file.flush()
+        write(self._file, transaction)
 
 
 def merge(paths: Iterable[Path]) -> TransactionHistory:
     """Return the transactions of all processes that kept these journals; some have none."""
     history = TransactionHistory()
-    for path in filter(Path.exists, paths):
-        latest: dict[int, ListTransaction] = {}
-        for line in path.read_text().splitlines(keepends=True):
-            if line.endswith("\n"):  # else its process was killed
-                fields = json.loads(line)
-                latest[fields["number"]] = _transaction(fields)
-        history.transactions += latest.values()
-    history.transactions.sort(key=lambda each: each.invoked)
-    for number, transaction in enumerate(history.transactions):
-        transaction.number = number
+    history.transactions = numbered(records(paths))
     return history
-
-
-def _transaction(fields: dict[str, Any]) -> ListTransaction:
-    steps = [ListStep(key, value, tuple(found)) for key, value, found in fields.pop("steps")]
-    result = Result(fields.pop("result"))
-    return ListTransaction(**fields, result=result, steps=steps)
 
 
 def journal_of(path: Path) -> Path:
