@@ -68,6 +68,13 @@ class Damaged:
                 for place in places:  # else no OSD answers for a copy that is not the primary one
                     wait_until(partial(is_clean, self._cluster, self.pgid(place.name)))
 
+    def remove_keys(self) -> None:
+        """Remove all keys of the stripe object's primary copy, as recovery may leave one."""
+        with opened_disk(self._cluster, self.acting(self.stripe)[0], self.namespace) as disk:
+            for key in disk.keys(self.stripe):
+                disk.remove_key(self.stripe, key)
+        wait_until(partial(is_clean, self._cluster, self.pgid(self.stripe)))
+
     def pgid(self, name: str) -> str:
         """The placement group of an object."""
         return placement(self._cluster, name, self.namespace).pgid
@@ -158,6 +165,19 @@ def test_what_a_copy_has_damaged_is_read_from_another_and_put_back_by_an_audit(
     assert {place: len(values) for place, values in damaged.copies().items()} == dict.fromkeys(
         damaged.places, 1
     )
+
+
+def test_what_a_copy_lacks_is_read_from_another_and_nothing_takes_its_place(
+    damaged: Damaged,
+) -> None:
+    damaged.remove_keys()
+    with damaged.open() as log:
+        assert content(log) == LARGE + SMALL
+        assert log.append(b"on") == len(LARGE + SMALL)
+        assert set(kinds(log, heal=True, copies=LOOKS)) == {FindingKind.HEALED}
+    with damaged.open() as log:
+        assert content(log) == [*LARGE, *SMALL, b"on"]
+        assert log.rescued == {}
 
 
 def answering(url: str, name: str) -> set[int]:
