@@ -45,15 +45,6 @@ def test_one_run_of_the_table(tmp_path: Path) -> None:
     assert outcome["reports"][0]["result"]["entries_per_second"] > 0
 
 
-def test_a_failure_is_reported_and_writes_no_table(tmp_path: Path) -> None:
-    written = tmp_path / "page.md"
-    words = ["--folder", str(tmp_path / "stores"), "--page", str(written), "--stores", "embedded"]
-    done = run_module("bench.table", *words, "--only", "tail", "--seconds", "-1")
-    assert done.returncode == 1
-    assert "exit code 2" in done.stderr
-    assert not written.exists()
-
-
 def test_every_goal_names_something_that_is_measured() -> None:
     known = (
         "class reads,class writes,echo,LMDB,LMDB; entries,LMDB; records,one by one,parsed echo,"

@@ -14,7 +14,6 @@ from bench.measure import (
     Ratio,
     Slice,
     contest,
-    one_after_the_other,
     repeat,
 )
 from bench.writers import Traffic, Workload
@@ -112,17 +111,6 @@ def test_cpu_is_per_entry_and_by_who_used_it() -> None:
 
     (load,) = contest(Contender("load", "", run), [], 1.0, 1)
     assert load["cpu_us_per_entry"] == pytest.approx({"client": 10.0, "osd": 20.0})
-
-
-def test_a_contender_without_a_single_call_says_so() -> None:
-    with pytest.raises(ValueError, match="--seconds"):
-        contest(Contender("x", "", lambda _: constant(0, 0)), [], 1.0, 1)
-
-
-def test_two_things_one_after_the_other_take_as_long_as_both() -> None:
-    both = one_after_the_other(constant(100, 0.01), constant(50, 0.02))
-    assert both.rate == pytest.approx(1 / 0.03)
-    assert both.latencies[0] == pytest.approx(0.03)
 
 
 @pytest.mark.parametrize(

@@ -91,16 +91,6 @@ def test_a_browser_with_the_token_by_hand(guarded: ConsoleProcess, visit: Visito
     expect(page.locator('[data-log="orders"]')).to_be_visible()
 
 
-def test_beyond_loopback_a_token_is_made_up(
-    serve: Callable[..., ConsoleProcess], visit: Visitor
-) -> None:
-    console = serve(listen="0.0.0.0")
-    assert len(console.token) == 32
-    assert console.ask("/api/about").status == 401
-    page = visit(console, f"/#token={console.token}", refused=["401"])
-    expect(page.get_by_text("There are no logs yet")).to_be_visible()
-
-
 def test_on_loopback_other_names_are_refused(shop_console: ConsoleProcess) -> None:
     for path in ("/", "/static/main.js", "/api/about", "/api/logs/orders/entries"):
         for name in ("evil.example", "evil.example:7462", "127.0.0.1.evil.example", "", "[::2]"):

@@ -49,41 +49,6 @@ def test_filters_belong_to_one_use_of_a_table(spark: SparkSession, log: zlog.Log
     assert low.union(high).count() == 20
 
 
-def test_gaps_are_rows_when_wanted(spark: SparkSession, log: zlog.Log) -> None:
-    log.append_many([b"x"] * 10)
-    log.trim(3)
-    found = read(spark, log, includeGaps="true", maxPartitions=2).orderBy("position").collect()
-    assert [row.position for row in found] == list(range(10))
-    assert [row.state for row in found] == ["written"] * 3 + ["trimmed"] + ["written"] * 6
-    assert (found[3].timestamp, found[3].data) == (None, None)
-
-
-def test_all_stripes_of_a_log_are_read(spark: SparkSession, store: zlog.Store) -> None:
-    with zlog.Log.create(store, "rolls", width=1, stripe_records=10) as log:
-        for number in range(1200):
-            log.append(b"%d" % number)
-        assert log.stat().stripes > len(log.view.stripes)
-        table = read(spark, log)
-        assert [row.position for row in table.orderBy("position").collect()] == [*range(1200)]
-        assert table.rdd.getNumPartitions() == 1
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"startingPosition": "latest"},
-        {"startingPosition": 9, "endingPosition": 3},
-        {"endingPosition": 0},
-        {"startingTimestamp": "2100-01-01T00:00:00Z"},
-    ],
-)
-def test_nothing_to_read_is_no_row(
-    spark: SparkSession, log: zlog.Log, options: dict[str, object]
-) -> None:
-    log.append_many([b"x"] * 20)
-    assert read(spark, log, **options).count() == 0
-
-
 def test_an_empty_log_is_no_row_also_beside_others(spark: SparkSession, log: zlog.Log) -> None:
     with zlog.Log.create(log.store, "empty") as empty:
         table = read(spark, empty)
@@ -91,20 +56,6 @@ def test_an_empty_log_is_no_row_also_beside_others(spark: SparkSession, log: zlo
         log.append_many([b"x"] * 20)
         assert table.count() == 0
         assert read(spark, log, endingPosition=0).union(read(spark, log)).count() == 20
-
-
-def test_a_million_entries(spark: SparkSession, store: zlog.Store) -> None:
-    log = zlog.Log.create(store, "many", width=4, unit=2)
-    for _ in range(10):
-        log.append_many([b"%099d" % 7] * 100_000)
-    row = read(spark, log).selectExpr(
-        "count(*) as rows",
-        "count(distinct position) as positions",
-        "max(position) as last",
-        "sum(length(data)) as bytes",
-    ).first()  # fmt: skip
-    assert row is not None
-    assert tuple(row) == (1_000_000, 1_000_000, 999_999, 99_000_000)
 
 
 @pytest.fixture

@@ -16,19 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_a_table_has_what_is_confirmed(spark: SparkSession, log: zlog.Log) -> None:
-    log.append_many([b"shared"] * 5)
-    with log.writer("ann") as ann:
-        ann.append_many([b"ann"] * 30)
-        table = spark.read.format("zlog").options(**options_of(log)).load()
-        assert sorted(row.position for row in table.collect()) == list(range(35))
-        with log.writer("bob") as bob:
-            bob.append_many([b"bob"] * 30)
-        table = spark.read.format("zlog").options(**options_of(log)).load()
-        found = table.groupBy("data").count().collect()
-        assert {bytes(row[0]): row[1] for row in found} == {b"shared": 5, b"ann": 30, b"bob": 30}
-
-
 def test_a_stream_follows_one_writer_after_the_other(log: zlog.Log, pipeline: Pipeline) -> None:
     log.append_many([b"shared"] * 5)
     pipeline.run(log)

@@ -152,10 +152,3 @@ def test_tasks_are_about_the_same_size(tasks: int) -> None:
     planned = tasks_of([Stripe(1, 0, OPEN_END, 64)], 0, 64_000, Sizes(at_most=tasks))
     assert len(planned) == tasks
     assert max(sizes_of(planned)) - min(sizes_of(planned)) <= 1000
-
-
-@pytest.mark.parametrize("tasks", [65, 100, 1000])
-def test_tasks_of_cut_objects_are_the_same_size(tasks: int) -> None:
-    planned = tasks_of([Stripe(1, 0, OPEN_END, 64)], 0, 64_000, Sizes(at_least=tasks))
-    assert len(planned) == tasks
-    assert max(sizes_of(planned)) - min(sizes_of(planned)) <= 1

@@ -148,15 +148,6 @@ def test_the_cursor_is_where_the_table_ends(copying: Copying) -> None:
     assert len(copying.rows()) == 26
 
 
-def test_errors_are_those_of_the_log(copying: Copying) -> None:
-    copying.log.append_many([b"x"] * 10)
-    copying.run(cursor=None)
-    copying.log.append_many([b"x"] * 10)
-    copying.log.trim_to(15)
-    with pytest.raises(zlog.Invalidated, match="trimmed below 15, and the query reads from 10"):
-        copying.run(cursor=None)
-
-
 def test_a_checkpoint_of_another_log_is_told_in_a_line(copying: Copying) -> None:
     copying.log.append(b"x")
     copying.run()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import functions
 from pyspark.sql.types import ArrayType, BinaryType, LongType, StringType, StructType
 
 import zlog
@@ -178,34 +177,6 @@ def test_a_batch_that_was_not_recorded_is_written_once(
     copy.log.reconfigure(width=3)
     copy.run(minPartitions=7)
     assert Counter(data_of(copy.log.read_range())) == Counter(data_of(log.read_range()) * copies)
-
-
-def test_a_batch_that_failed_half_way_is_finished(
-    spark: SparkSession, log: zlog.Log, tmp_path: Path
-) -> None:
-    """A task dies after it has appended a part; the query is started again, and runs it again."""
-    log.reconfigure(width=1)
-    rows = [b"%d" % i for i in range(30_000)]
-    log.append_many(rows)
-    copy = Copy(spark, log, tmp_path)
-    mark = tmp_path / "failed"
-
-    def fail_once(data: bytes) -> bytes:
-        if data == b"25000" and not mark.exists():
-            mark.touch()
-            raise OSError("the worker is gone")
-        return data
-
-    def failing(table: DataFrame) -> DataFrame:
-        return table.select(
-            functions.udf(fail_once, "binary", useArrow=False)("data").alias("data")
-        )
-
-    with pytest.raises(Exception, match="the worker is gone"):
-        copy.run(failing)
-    assert 0 < len(data_of(copy.log.read_range())) < len(rows)
-    copy.run(failing)
-    assert sorted(data_of(copy.log.read_range())) == sorted(rows)
 
 
 def test_a_batch_write_with_a_sequence_appends_once(spark: SparkSession, log: zlog.Log) -> None:
