@@ -17,6 +17,22 @@ namespace zlog {
 template <auto handler>
 struct Handler {};
 
+// Makes a handler of a function that also takes the object's state, which enter() loads. It may
+// refuse the request.
+template <auto handler>
+struct Entered;
+template <typename Reply, typename State, typename Request,
+          Result<Reply> (*handler)(Object&, State&, const Request&)>
+struct Entered<handler> {
+  static Result<Reply> call(Object& object, const Request& request) {
+    State state;
+    ZLOG_TRY(enter(object, request, &state));
+    return handler(object, state, request);
+  }
+};
+template <auto handler>
+constexpr auto entered = Entered<handler>::call;
+
 // The message of a handler's reply: the one that a builder builds, or the reply itself.
 template <typename Reply>
 struct Built {
@@ -44,32 +60,32 @@ constexpr void each_method(V&& v) {
   // stripe objects
   v(Handler<stripe::seal>(), "seal", changes);
   v(Handler<stripe::write>(), "write", adds);
-  v(Handler<stripe::read>(), "read", reads);
-  v(Handler<stripe::select>(), "select", reads);
-  v(Handler<stripe::tags_check>(), "tags_check", reads);
-  v(Handler<stripe::tags_rebuild>(), "tags_rebuild", changes);
-  v(Handler<stripe::tags_list>(), "tags_list", reads);
-  v(Handler<stripe::compact>(), "compact", changes);
-  v(Handler<stripe::verify>(), "verify", reads);
-  v(Handler<stripe::count>(), "count", reads);
-  v(Handler<stripe::fill>(), "fill", changes);
-  v(Handler<stripe::trim>(), "trim", changes);
-  v(Handler<stripe::trim_to>(), "trim_to", changes);
-  v(Handler<stripe::max_position>(), "max_position", reads);
-  v(Handler<stripe::stat>(), "stat", reads);
-  v(Handler<stripe::remove>(), "remove", changes);
+  v(Handler<entered<stripe::read>>(), "read", reads);
+  v(Handler<entered<stripe::select>>(), "select", reads);
+  v(Handler<entered<stripe::tags_check>>(), "tags_check", reads);
+  v(Handler<entered<stripe::tags_rebuild>>(), "tags_rebuild", changes);
+  v(Handler<entered<stripe::tags_list>>(), "tags_list", reads);
+  v(Handler<entered<stripe::compact>>(), "compact", changes);
+  v(Handler<entered<stripe::verify>>(), "verify", reads);
+  v(Handler<entered<stripe::count>>(), "count", reads);
+  v(Handler<entered<stripe::fill>>(), "fill", changes);
+  v(Handler<entered<stripe::trim>>(), "trim", changes);
+  v(Handler<entered<stripe::trim_to>>(), "trim_to", changes);
+  v(Handler<entered<stripe::max_position>>(), "max_position", reads);
+  v(Handler<entered<stripe::stat>>(), "stat", reads);
+  v(Handler<entered<stripe::remove>>(), "remove", changes);
   // the head object
   v(Handler<head::create>(), "head_create", adds);
-  v(Handler<head::epoch_next>(), "epoch_next", changes);
-  v(Handler<head::epoch_read>(), "epoch_read", reads);
-  v(Handler<head::tail_raise>(), "tail_raise", changes);
-  v(Handler<head::trim_point_raise>(), "trim_point_raise", changes);
+  v(Handler<entered<head::epoch_next>>(), "epoch_next", changes);
+  v(Handler<entered<head::epoch_read>>(), "epoch_read", reads);
+  v(Handler<entered<head::tail_raise>>(), "tail_raise", changes);
+  v(Handler<entered<head::trim_point_raise>>(), "trim_point_raise", changes);
   v(Handler<head::view_propose>(), "view_propose", changes);
-  v(Handler<head::view_read>(), "view_read", reads);
-  v(Handler<head::remove>(), "head_remove", changes);
-  v(Handler<stripe_index::read>(), "stripes_read", reads);
-  v(Handler<stripe_index::loose>(), "stripes_loose", reads);
-  v(Handler<stripe_index::forget>(), "stripe_forget", changes);
+  v(Handler<entered<head::view_read>>(), "view_read", reads);
+  v(Handler<entered<head::remove>>(), "head_remove", changes);
+  v(Handler<entered<stripe_index::read>>(), "stripes_read", reads);
+  v(Handler<entered<stripe_index::loose>>(), "stripes_loose", reads);
+  v(Handler<entered<stripe_index::forget>>(), "stripe_forget", changes);
   // the directory object
   v(Handler<directory::add>(), "directory_add", adds);
   v(Handler<directory::remove>(), "directory_remove", changes);
@@ -78,19 +94,19 @@ constexpr void each_method(V&& v) {
   v(Handler<directory::withdraw>(), "sequencer_withdraw", changes);
   v(Handler<directory::find>(), "sequencer_find", reads);
   // the cursors of a log, on its head object
-  v(Handler<cursors::commit>(), "cursor_commit", changes);
-  v(Handler<cursors::read>(), "cursor_read", reads);
-  v(Handler<cursors::list>(), "cursor_list", reads);
-  v(Handler<cursors::remove>(), "cursor_remove", changes);
+  v(Handler<entered<cursors::commit>>(), "cursor_commit", changes);
+  v(Handler<entered<cursors::read>>(), "cursor_read", reads);
+  v(Handler<entered<cursors::list>>(), "cursor_list", reads);
+  v(Handler<entered<cursors::remove>>(), "cursor_remove", changes);
   // the state of a log's retention, on its head object
-  v(Handler<retention::read>(), "retention_read", reads);
-  v(Handler<retention::write>(), "retention_write", adds);
+  v(Handler<entered<retention::read>>(), "retention_read", reads);
+  v(Handler<entered<retention::write>>(), "retention_write", adds);
   // deliveries to a log, on its head object
-  v(Handler<deliveries::begin>(), "delivery_begin", changes);
-  v(Handler<deliveries::grant>(), "delivery_grant", adds);
-  v(Handler<deliveries::read>(), "delivery_read", reads);
-  v(Handler<deliveries::done>(), "delivery_done", changes);
-  v(Handler<deliveries::list>(), "delivery_list", reads);
+  v(Handler<entered<deliveries::begin>>(), "delivery_begin", changes);
+  v(Handler<entered<deliveries::grant>>(), "delivery_grant", adds);
+  v(Handler<entered<deliveries::read>>(), "delivery_read", reads);
+  v(Handler<entered<deliveries::done>>(), "delivery_done", changes);
+  v(Handler<entered<deliveries::list>>(), "delivery_list", reads);
   // the repair of every object
   v(Handler<repair::damaged>(), "damaged", reads);
   v(Handler<repair::salvage>(), "salvage", reads);

@@ -28,14 +28,9 @@ int run(Result<Reply> (*)(Object&, const Request&), Object& object, std::string_
         std::string* out) {
   if (in.size() > limits::request_bytes_max) return -EINVAL;
   Request request;
-  switch (wire::decode(in, &request)) {
-    case wire::Decoded::kOk:
-      break;
-    case wire::Decoded::kTooNew:
-      return refuse({kRequestTooNew, wire::compat_of(in)}, out);
-    case wire::Decoded::kMalformed:
-      return -EINVAL;
-  }
+  const Failure malformed =
+      wire::failure_of(wire::decode(in, &request), -EINVAL, {kRequestTooNew, wire::compat_of(in)});
+  if (malformed.code != 0) return refuse(malformed, out);
   const Result<Reply> result = handler(object, request);
   if (result.failure.code != 0) return refuse(result.failure, out);
   encode_reply(result.reply, out);

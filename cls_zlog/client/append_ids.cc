@@ -29,7 +29,7 @@ bool AppendIds::belongs(const AppendId& id) const {
 
 bool AppendIds::add(const AppendId& id) {
   if (part_.count > 0 && !belongs(id)) return false;
-  // The intervals of a block neither overlap nor touch, so the one at or before `id` decides.
+  // The intervals of a block are separate, so the one at or before `id` decides.
   const auto reaches = [&](Intervals::iterator at) {
     return at != last_of_.end() && at->first.same_writer(id) &&
            block_of(at->first) == block_of(id) && at->first.number <= id.number &&
@@ -61,7 +61,7 @@ AppendIds::Intervals::iterator AppendIds::join_next(Intervals::iterator at) {
   return at;
 }
 
-// Keeps to half of what there is.
+// Drops half of the appends, and leaves them to another pass.
 void AppendIds::split() {
   left_.push_back({part_.bits | uint64_t{1} << part_.count, part_.count + 1});
   part_.count++;

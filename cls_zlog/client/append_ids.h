@@ -8,7 +8,7 @@
 
 namespace zlog {
 
-// The identity of an append: its writer's id, as two numbers, and the writer's count.
+// The identity of an append: its writer's id, as two numbers, and its number.
 struct AppendId {
   uint64_t writer_high = 0;
   uint64_t writer_low = 0;
@@ -23,23 +23,23 @@ struct AppendId {
   }
 };
 
-// The appends that were seen, exactly, in bounded memory: tells which comes up a second time.
+// A set of appends in bounded memory, which finds those that occur twice.
 //
-// A writer counts its appends, so what is kept are intervals of numbers: a log read in order takes
-// one for each writer and 65,536 appends, and one for each gap in between. When they grow too many
-// the set keeps to a part of all appends, chosen by hash, and leaves the others to further passes:
+// Writers number their appends, so the set keeps intervals of numbers: one for each writer and
+// 65,536 appends, and one more for each gap. If there are too many, it keeps only a part of all
+// appends, chosen by hash, and leaves the others to further passes:
 //
 //   do { for (id of the log) if (ids.add(id)) …; } while (ids.next_part());
 //
-// No append that comes up again is missed; one may be told of in two passes.
+// Every append that occurs twice is found, some in two passes.
 class AppendIds {
  public:
   explicit AppendIds(size_t intervals_max) : intervals_max_(intervals_max) {}
 
-  // Notes an append. True: it was noted before. One of another part is passed over.
+  // Adds an append. True: it was added before. Ignores appends of other parts.
   bool add(const AppendId& id);
 
-  // Forgets all, and goes on to the appends that were left out. False when there are none.
+  // Clears the set, for a pass over the next part. False: there is none.
   bool next_part();
 
  private:

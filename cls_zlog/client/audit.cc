@@ -14,7 +14,14 @@ AppendId id_of(const VerifiedRow& row, uint32_t i) {
           row.number + uint64_t{i} * row.step};
 }
 
-// Adds a position, above all others, to the row that it continues. False when that is another.
+// The counter of each state.
+constexpr uint64_t Audit::Counts::* kCounters[] = {
+    &Audit::Counts::entries, &Audit::Counts::unwritten, &Audit::Counts::filled,
+    &Audit::Counts::trimmed, &Audit::Counts::lost,      &Audit::Counts::unreadable,
+    &Audit::Counts::unknown,
+};
+
+// Adds a position to a row. False: it does not continue the row.
 bool continues(AuditRow* row, uint64_t position) {
   if (row->end != position) return false;
   row->end += row->step;
@@ -33,14 +40,7 @@ void Audit::begin(Pass pass, uint64_t start, uint64_t end, const Spacing& spacin
 int Audit::add(std::string_view reply, uint64_t first, uint32_t* count) {
   const uint64_t asked = spacing_.count(first, start_ + slots_.size());
   VerifyReply decoded;
-  switch (wire::decode(reply, &decoded)) {
-    case wire::Decoded::kOk:
-      break;
-    case wire::Decoded::kTooNew:
-      return kStoredTooNew;
-    case wire::Decoded::kMalformed:
-      return -EINVAL;
-  }
+  ZLOG_TRY(wire::failure_of(wire::decode(reply, &decoded), -EINVAL, {kStoredTooNew}));
   if (decoded.count > asked) return -EINVAL;
   uint64_t position = first;
   for (const VerifiedRow& row : decoded.rows) {
@@ -89,33 +89,12 @@ void Audit::Fate::add(uint64_t position, const Spacing& spacing) {
 
 void Audit::note(State state, size_t at) {
   const uint64_t position = start_ + at;
-  switch (state) {
-    case State::kWritten:
-      counts_.entries++;
-      break;
-    case State::kUnwritten:
-      counts_.unwritten++;
-      if (holes_.empty() || !continues(&holes_.back(), position)) {
-        holes_.push_back({position, position + 1, 1});
-      }
-      break;
-    case State::kFilled:
-      counts_.filled++;
-      break;
-    case State::kTrimmed:
-      counts_.trimmed++;
-      break;
-    case State::kLost:
-      counts_.lost++;
-      lost_.add(position, spacing_);
-      break;
-    case State::kUnreadable:
-      counts_.unreadable++;
-      unreadable_.add(position, spacing_);
-      break;
-    case State::kUnknown:
-      counts_.unknown++;
-      break;
+  ++(counts_.*kCounters[static_cast<size_t>(state)]);
+  if (state == State::kLost) lost_.add(position, spacing_);
+  if (state == State::kUnreadable) unreadable_.add(position, spacing_);
+  const bool hole = state == State::kUnwritten;
+  if (hole && (holes_.empty() || !continues(&holes_.back(), position))) {
+    holes_.push_back({position, position + 1, 1});
   }
 }
 

@@ -12,36 +12,34 @@
 
 namespace zlog {
 
-// The positions first, first + step, … below `end`. Of an object with a unit above 1 a row stays
-// within one.
+// The positions first, first + step, … below `end`.
 struct AuditRow {
   uint64_t first = 0;
   uint64_t end = 0;
   uint32_t step = 1;
 };
 
-// An append, and a position at which it stands.
+// An append and its position.
 struct AuditAppend {
   AppendId id;
   uint64_t position = 0;
 };
 
-// What an audit learns of a log's positions, a window of them at a time and upwards.
+// The results of an audit of a log, one window of positions after the other, upwards.
 //
-// A window is begin(), then for each of its objects add() until that has told of all positions, or
-// rest() for those of which it can't; then finish(), which takes stock in the order of
-// the positions. Only so do the appends of a writer come as it counted them, and holes that lie
-// side by side in different objects become one.
+// For a window call begin(); for each object add() until it covers all positions, or rest() if
+// there is no answer; then finish(), which evaluates the window in the order of the positions. So a
+// writer's appends come in order, and adjacent holes in several objects become one.
 class Audit {
  public:
-  // What a walk over the log is for.
+  // The purpose of a pass over the log.
   enum class Pass {
-    kAll,      // everything; the first one
-    kAppends,  // the appends that earlier ones had no room for
-    kSearch,   // where the appends stand that are searched for
+    kAll,      // everything; the first pass
+    kAppends,  // the appends that earlier passes left out
+    kSearch,   // the positions of the appends of search_for()
   };
 
-  // What a position holds: EntryState, and that it is not known.
+  // EntryState, or not known.
   enum class State : uint8_t {
     kWritten,
     kUnwritten,
@@ -52,7 +50,7 @@ class Audit {
     kUnknown
   };
 
-  // Positions by what they hold, in all windows.
+  // The number of positions in each state, in all windows.
   struct Counts {
     uint64_t entries = 0;
     uint64_t bytes = 0;  // data of the entries
@@ -64,33 +62,32 @@ class Audit {
     uint64_t unknown = 0;
   };
 
-  // At most `intervals_max` intervals of appends are kept (some 80 bytes each; see AppendIds).
+  // `intervals_max`: of AppendIds, some 80 bytes each.
   explicit Audit(size_t intervals_max) : ids_(intervals_max) {}
 
-  // Begins with the positions [start, end) of a stripe of this spacing.
+  // Begins a window: positions [start, end) of a stripe.
   void begin(Pass pass, uint64_t start, uint64_t end, const Spacing& spacing);
 
-  // Takes in a reply to `verify` about an object's positions in the window from `first` on. 0, and
-  // in `count` how many it was about; -EINVAL when it is malformed, kStoredTooNew when it is of a
-  // later version.
+  // Adds a reply to `verify` about an object's positions in the window, from `first` on; `count`:
+  // how many it covers. -EINVAL: it is malformed; kStoredTooNew: it is of a later version.
   int add(std::string_view reply, uint64_t first, uint32_t* count);
 
-  // Takes it that an object's positions in the window from `first` on are all in this state.
+  // Sets the state of an object's positions in the window, from `first` on.
   void rest(uint64_t first, State state);
 
   void finish();
 
   const Counts& counts() const { return counts_; }
 
-  // What the last window had. Lost and unreadable rows are of one object each; holes have step 1.
+  // Of the last window. Lost and unreadable rows are of one object each; holes have step 1.
   const std::vector<AuditRow>& lost() const { return lost_.rows; }
   const std::vector<AuditRow>& unreadable() const { return unreadable_.rows; }
   const std::vector<AuditRow>& holes() const { return holes_; }
 
-  // Appends of the last window that were seen before, further down; of kSearch those searched for.
+  // Appends of the last window that also occur further down; in kSearch, those of search_for().
   const std::vector<AuditAppend>& found() const { return found_; }
 
-  // Goes on to the appends that there was no room for; false when there are none.
+  // Continues with the appends that were left out; false: there are none.
   bool next_part() { return ids_.next_part(); }
 
   void search_for(std::set<AppendId> ids) { wanted_ = std::move(ids); }
@@ -102,10 +99,10 @@ class Audit {
     AppendId id;
   };
 
-  // Positions of one fate, a row for as long as an object's follow each other.
+  // Positions in one state; consecutive positions of an object are in one row.
   struct Fate {
     std::vector<AuditRow> rows;
-    std::vector<size_t> open;  // by object: one more than the index of its last row
+    std::vector<size_t> open;  // by object: the index of its last row, plus one
 
     void begin(uint32_t width);
     void add(uint64_t position, const Spacing& spacing);

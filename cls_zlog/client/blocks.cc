@@ -9,7 +9,7 @@
 namespace zlog {
 namespace {
 
-// Text shrinks by level 1 as far as by 3, in half to two thirds of the time.
+// Level 1 compresses text as well as level 3, in half to two thirds of the time.
 constexpr int kZstdLevel = 1;
 
 struct FreeContext {
@@ -27,7 +27,7 @@ ZSTD_DCtx* decompressor() {
   return context.get();
 }
 
-// Appends what `fill(out, room)` puts there and counts; 0: it has failed.
+// Appends the bytes that fill(out, room) writes and counts. False: it returned 0.
 template <typename Fill>
 bool append_filled(std::string* out, size_t room, const Fill& fill) {
   const size_t before = out->size();
@@ -37,7 +37,7 @@ bool append_filled(std::string* out, size_t room, const Fill& fill) {
   return filled != 0;
 }
 
-// Puts together the plain data of a reply.
+// Assembles the plain data of a reply.
 class Opening {
  public:
   Opening(const ReadReply& reply, char* out) : reply_(reply), out_(out) {}
@@ -51,7 +51,7 @@ class Opening {
   }
 
  private:
-  // Entries up to this one, which are in no block.
+  // Copies the entries up to `end`, which are in no block.
   void copy_plain(uint32_t end) {
     const size_t from = reply_.begin_of(next_), bytes = reply_.begin_of(end) - from;
     if (bytes > 0) std::memcpy(out_ + from, take(bytes).data(), bytes);
@@ -66,24 +66,24 @@ class Opening {
       stored_ = take(block.stored_bytes);
       is_plain_ = false;
     }
-    if (bytes == block.plain_bytes) {  // all of it, which goes right there
+    if (bytes == block.plain_bytes) {  // the whole block, in place
       if (decompress(block.compression, stored_, out_ + from, bytes)) return;
     } else if (bytes == 0 || in_hand(block)) {
-      if (bytes > 0) std::memcpy(out_ + from, client_side_.get() + block.skip, bytes);
+      if (bytes > 0) std::memcpy(out_ + from, plain_.get() + block.skip, bytes);
       return;
     }
     std::memset(out_ + from, 0, bytes);
   }
 
-  // Whether the block's plain data is, or gets, here.
+  // Decompresses the block, unless that is done. False: it is damaged.
   bool in_hand(const ReadBlock& block) {
     if (is_plain_) return good_;
     if (room_ < block.plain_bytes) {
-      client_side_.reset(new char[block.plain_bytes]);
+      plain_.reset(new char[block.plain_bytes]);
       room_ = block.plain_bytes;
     }
     is_plain_ = true;
-    good_ = decompress(block.compression, stored_, client_side_.get(), block.plain_bytes);
+    good_ = decompress(block.compression, stored_, plain_.get(), block.plain_bytes);
     return good_;
   }
 
@@ -98,7 +98,7 @@ class Opening {
   size_t at_ = 0;      // in the reply's data
   uint32_t next_ = 0;  // entry
   std::string_view stored_;
-  std::unique_ptr<char[]> client_side_;
+  std::unique_ptr<char[]> plain_;
   size_t room_ = 0;
   bool is_plain_ = false;
   bool good_ = false;

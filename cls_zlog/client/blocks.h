@@ -10,26 +10,26 @@
 
 namespace zlog {
 
-// A block holds entries of so much data, but for one that is larger by itself. What is read of it is
-// decompressed in full.
+// Bytes of data in a block, unless one entry is larger. Reading an entry decompresses its whole
+// block.
 constexpr size_t block_bytes_max = 256u << 10;
 
-// Below this, compressing the data of one request saves less than it costs.
+// Compressing less data in one request costs more than it saves.
 constexpr size_t compress_bytes_min = 1024;
 
-// Whether so many bytes are worth being compressed to so many: by a sixteenth less, at least.
+// Whether compression saves at least a sixteenth.
 constexpr bool pays(size_t plain_bytes, size_t stored_bytes) {
   return stored_bytes <= plain_bytes - plain_bytes / 16;
 }
 
-// Appends the compressed bytes; false, and nothing appended: it can't be done.
+// Appends the compressed bytes; false, and nothing appended: it failed.
 bool compress(Compression compression, std::string_view plain, std::string* out);
 
-// Fills `out`; false: these bytes do not decompress to just as many.
+// Fills `out`; false: the bytes do not decompress to exactly `plain_bytes`.
 bool decompress(Compression compression, std::string_view stored, char* out, size_t plain_bytes);
 
-// Replaces what a reply has in blocks by their entries' data, and answers what keeps that. The data
-// of a block that is damaged becomes zeros, which fail the entries' checksums.
+// Replaces a reply's blocks by plain data, and returns its owner. The data of a damaged block
+// becomes zeros, which fail the entries' checksums.
 Buffer open_blocks(ReadReply* reply);
 
 }  // namespace zlog

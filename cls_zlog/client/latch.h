@@ -8,9 +8,8 @@
 
 namespace zlog {
 
-// What many threads wait for: it is opened once. Each thread that wakes up wakes the next one, in
-// the order in which they came. Were all woken at once, they would queue up for the lock that each
-// needs next, which is Python's, and be woken a second time for that.
+// A latch that many threads wait for and that opens once. Each thread that wakes up wakes the next
+// one, in the order of their calls. If all woke at once, they would wait again, for Python's lock.
 class Latch {
  public:
   void open() {
@@ -19,7 +18,7 @@ class Latch {
     wake_next();
   }
 
-  // Waits for at most so long; false when it has not been opened.
+  // Waits up to `seconds`; false: the latch is not open.
   bool wait(double seconds) {
     std::unique_lock<std::mutex> lock(mutex_);
     if (open_) return true;
@@ -45,7 +44,7 @@ class Latch {
     Waiter* next = waiters_.front();
     waiters_.pop_front();
     next->woken = true;
-    next->changed.notify_one();  // under the mutex, as the waiter is gone once it has that
+    next->changed.notify_one();  // under the mutex: the waiter may be gone once it has the mutex
   }
 
   std::mutex mutex_;

@@ -1,23 +1,70 @@
 #include "cls_zlog/client/mac.h"
 
+#include <dlfcn.h>
+
 #include <cstring>
 #include <stdexcept>
 #include <string>
 
-#include "cls_zlog/client/libcrypto.h"
-#include "cls_zlog/wire/wire.h"
+#include "cls_zlog/wire/tags.h"
 
 namespace zlog {
 namespace {
 
 constexpr size_t kDigestBytes = 32;
 
-// Of what the MAC is about, in front of the fields; and the fields, each with its length.
+// The authenticated bytes: version, position, and fields with their lengths.
 constexpr uint8_t kVersion = 1;
 constexpr uint8_t kData = 1;
-constexpr uint8_t kTags = 2;  // only of an entry that has some
+constexpr uint8_t kTags = 2;  // only of an entry with tags
 constexpr size_t kHeadBytes = sizeof(uint8_t) + sizeof(uint64_t);
 constexpr size_t kFieldBytes = sizeof(uint8_t) + sizeof(uint32_t);
+
+// OpenSSL's HMAC. The library is loaded when it is first needed: clients without keys need none,
+// and the system's own libcrypto, 1.1 or 3, gets the security updates
+// (docs/decisions/0019-macs.md).
+struct Libcrypto {
+  void* (*hmac_new)() = nullptr;
+  void (*hmac_free)(void* context) = nullptr;
+  int (*hmac_copy)(void* to, void* from) = nullptr;
+  int (*hmac_init)(void* context, const void* key, int bytes, const void* digest,
+                   void* engine) = nullptr;
+  int (*hmac_update)(void* context, const unsigned char* data, size_t bytes) = nullptr;
+  int (*hmac_final)(void* context, unsigned char* out, unsigned* bytes) = nullptr;
+  const void* (*sha256)() = nullptr;
+  int (*compare)(const void* a, const void* b, size_t bytes) = nullptr;  // in constant time
+};
+
+template <typename F>
+void find(void* library, const char* name, F* function) {
+  *function = reinterpret_cast<F>(::dlsym(library, name));
+  if (*function == nullptr) throw std::runtime_error(std::string("libcrypto has no ") + name);
+}
+
+Libcrypto load() {
+  void* library = nullptr;
+  for (const char* name : {"libcrypto.so.3", "libcrypto.so.1.1"}) {
+    library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (library != nullptr) break;
+  }
+  if (library == nullptr) throw std::runtime_error("there is no libcrypto.so.3 of OpenSSL");
+  Libcrypto found;
+  find(library, "HMAC_CTX_new", &found.hmac_new);
+  find(library, "HMAC_CTX_free", &found.hmac_free);
+  find(library, "HMAC_CTX_copy", &found.hmac_copy);
+  find(library, "HMAC_Init_ex", &found.hmac_init);
+  find(library, "HMAC_Update", &found.hmac_update);
+  find(library, "HMAC_Final", &found.hmac_final);
+  find(library, "EVP_sha256", &found.sha256);
+  find(library, "CRYPTO_memcmp", &found.compare);
+  return found;
+}
+
+// Throws std::runtime_error if there is no libcrypto.
+const Libcrypto& libcrypto() {
+  static const Libcrypto loaded = load();
+  return loaded;
+}
 
 void must(bool done) {
   if (!done) throw std::runtime_error("OpenSSL could not make an HMAC-SHA256");
@@ -49,10 +96,7 @@ MacRun::MacRun(const MacKey& key) : context_(new_context()) {
 
 std::string mac_tags(const std::vector<std::string_view>& sorted) {
   std::string tags;
-  for (const std::string_view tag : sorted) {
-    tags += static_cast<char>(tag.size());
-    tags.append(tag);
-  }
+  for (const std::string_view tag : sorted) append_name(tag, &tags);
   return tags;
 }
 

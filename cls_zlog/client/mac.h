@@ -9,17 +9,16 @@
 
 namespace zlog {
 
-// A MAC stands behind an entry's data, and is part of what is stored as its data: HMAC-SHA256, cut to
-// the first so many bytes.
+// An entry's MAC follows its data and is stored as part of it: HMAC-SHA256, cut to this many bytes.
 constexpr size_t mac_bytes = 16;
 
-// The key of one log's MACs, or that there is one and the client has none: then entries are counted
-// and their data is withheld (docs/formats/mac.md).
+// The key of a log's MACs (docs/formats/mac.md). A client without it has a key that is not known();
+// it counts entries but does not get their data.
 class MacKey {
  public:
-  MacKey() = default;  // of a client without it
+  MacKey() = default;  // not known
 
-  // Throws std::runtime_error when there is no libcrypto.
+  // Throws std::runtime_error if there is no libcrypto.
   explicit MacKey(std::string_view key);
 
   bool known() const { return context_ != nullptr; }
@@ -32,20 +31,19 @@ class MacKey {
   std::unique_ptr<void, Free> context_;
 };
 
-// An entry's tags, sorted, as a MAC is about them: of each a u8 length, and as many bytes.
+// An entry's sorted tags as a MAC authenticates them: as names are stored (tags.h).
 std::string mac_tags(const std::vector<std::string_view>& sorted);
 
-// Makes or checks MACs with one key, in one thread.
+// Makes and checks MACs with one key, in one thread. Throws std::runtime_error if OpenSSL fails.
 class MacRun {
  public:
-  // Throws std::runtime_error when OpenSSL fails, as all of it does; the key must be known.
+  // The key must be known.
   explicit MacRun(const MacKey& key);
 
-  // Puts mac_bytes to `out`: of these bytes as an entry at this position, with tags as mac_tags()
-  // gives them.
+  // Writes the MAC of an entry to `out`, mac_bytes; `tags`: of mac_tags().
   void make(uint64_t position, std::string_view data, std::string_view tags, char* out);
 
-  // Whether what is stored at a position is data and its MAC.
+  // Whether the stored bytes at a position end in their MAC.
   bool fits(uint64_t position, std::string_view stored, std::string_view tags);
 
  private:

@@ -8,9 +8,9 @@
 
 namespace zlog {
 
-// Which of several sound copies of a stored value is the newest: each of the others is the same, or
-// from before it by all that only grows (Header::follows, Head::follows). None where two contradict
-// each other; of values that have no such order, where they are not all the same.
+// Which of several intact replicas of a stored value is the newest: all others are the same, or
+// older by Header::follows or Head::follows. None if two contradict each other, or if values
+// without such an order differ.
 std::optional<size_t> newest(std::string_view name, const std::vector<std::string>& values);
 
 }  // namespace zlog

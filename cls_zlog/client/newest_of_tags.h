@@ -11,19 +11,18 @@
 
 namespace zlog {
 
-// Where the newest entry with each tag is, as far as it was told: what compaction by key goes by.
+// The position of the newest known entry with each tag, for compaction by key.
 class NewestOfTags {
  public:
-  // Notes the entries of a reply of tags_list, in any order; of tags that it has not known those for
-  // which there is room.
+  // Adds the entries of a tags_list reply, in any order; with new tags, up to `room` tags in all.
   void note(const TagsListReply& reply, size_t room);
 
-  // The entries of a reply of which a newer one is known for each of their tags.
+  // The entries of a reply that have a newer entry for each of their tags.
   std::vector<uint64_t> superseded(const TagsListReply& reply);
 
   size_t size() const { return positions_.size(); }
 
-  // Whether one had a newer one for some of its tags, and others that are not known.
+  // Whether superseded() met an entry whose tags had a newer entry, or were not known.
   bool doubtful() const { return doubtful_; }
 
  private:

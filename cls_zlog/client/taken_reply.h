@@ -10,16 +10,15 @@
 
 namespace zlog {
 
-// The state of a position at which something is stored, intact, that no writer with the log's key
-// made for this position: only clients tell it, and it is never on the wire.
+// The state of an intact entry that no writer with the log's key made for this position. It is
+// never on the wire.
 constexpr uint8_t forged_state = 128;
 
-// A read's reply as readers take it: once its blocks are open, its entries' MACs are checked and taken
-// off. The data of entries is withheld from a reader without the key, and from one that did not ask for
-// it. Such a reader checks neither CRCs nor MACs.
+// A read's reply for readers: checks and removes the entries' MACs, once the blocks are open. A
+// reader without the key, or who requested no data, gets no data, and checks neither CRCs nor MACs.
 struct TakenReply : ReadReply {
-  const MacKey* mac = nullptr;  // none: the log has no MACs
-  bool with_data = true;        // whether it was asked for; an older class sends it anyway
+  const MacKey* mac = nullptr;  // nullptr: the log has no MACs
+  bool with_data = true;        // whether data was requested; an older class always sends it
 
   std::string_view data_of(uint32_t i) const {
     if (!with_data) return {};
@@ -29,14 +28,14 @@ struct TakenReply : ReadReply {
                          mac->known() && stored.size() > mac_bytes ? stored.size() - mac_bytes : 0);
   }
 
-  // The states of all of them, given the positions that were asked for: ReadReply::state_of, and
-  // forged_state; without data, as they are in the reply. `out` has room for `count`. Throws
-  // std::runtime_error when OpenSSL fails.
+  // The states of all entries, at the requested positions: ReadReply::state_of, or forged_state;
+  // without data, as in the reply. `out` has room for `count`. Throws std::runtime_error if OpenSSL
+  // fails.
   void states_at(const uint64_t* positions, uint8_t* out) const {
     states([&](uint32_t i) { return positions[i]; }, out);
   }
 
-  // The same, given that an object's positions from `first` on were asked for.
+  // As states_at(), at an object's positions from `first` on.
   void states_of(uint64_t first, const Spacing& spacing, uint8_t* out) const {
     uint64_t next = first;
     states(
@@ -66,7 +65,7 @@ struct TakenReply : ReadReply {
   }
 };
 
-// Decompresses data that was asked for, as of any reply.
+// Opens the blocks if data was requested.
 inline Buffer open_blocks(TakenReply* reply) {
   return reply->with_data ? open_blocks(static_cast<ReadReply*>(reply)) : Buffer();
 }

@@ -16,15 +16,14 @@ namespace zlog {
 namespace {
 
 constexpr std::string_view kWriteMethod = "write";
-constexpr std::string_view kTagged = "?";  // any name: the message says that it has some
+constexpr std::string_view kTagged = "?";  // any name: decides the frame's version
 
-// Copied and summed up at a time: little enough to stay in the first-level cache in between.
+// Bytes that are copied before their checksum is taken: they fit the first-level cache.
 constexpr size_t kPieceBytes = 16u << 10;
 
-// What data at this offset of a request lacks to begin with a page in the OSD. There a message's
-// data begins with one, and the names of class and method come before the request. The data of
-// large batches goes from there to the disk as it is, but to do so, BlueStore copies what does not
-// lie in whole pages.
+// The padding that makes data at this offset of a request begin a page in the OSD, where a
+// message's data is aligned and has the names of class and method before the request. BlueStore
+// writes whole pages of a large batch without copying them.
 size_t padding_at(size_t offset) {
   constexpr size_t kPageBytes = limits::padding_bytes_max + 1;
   constexpr size_t kNamesBytes = std::string_view(kClassName).size() + kWriteMethod.size();
@@ -35,13 +34,11 @@ size_t padding_at(size_t offset) {
 
 class WriteEncoder::Copier {
  public:
-  // `tags`: of the entries, or none.
   Copier(const MacKey* mac, const EntryTags* tags) : tags_(tags) {
     if (mac != nullptr) macs_.emplace(*mac);
   }
 
-  // Copies an entry's data, puts its MAC behind it, and answers the entry_crc of both. `index`: which
-  // of the entries that the tags are of it is.
+  // Copies an entry's data, adds its MAC, and returns the entry_crc of both. `index`: of its tags.
   uint32_t copy(const NewEntry& entry, size_t index, char* out) {
     uint32_t crc = entry_crc(entry.position, {});
     const std::string_view data = entry.data;
@@ -77,10 +74,7 @@ int WriteEncoder::begin(const WriteHead& head, const NewEntry* entries, size_t c
   entries_ = entries;
   count_ = count;
   in_a_row_ = in_a_row;
-  spacing_ = head.spacing;
-  compression_ = head.compression;
-  mac_ = head.mac;
-  entry_tags_ = head.tags;
+  head_ = head;
   tags_index_ = index;
   uint64_t smallest = UINT64_MAX - UINT32_MAX, largest = 0, data_bytes = 0;
   for (size_t i = 0; i < count; i++) {
@@ -100,34 +94,33 @@ int WriteEncoder::begin(const WriteHead& head, const NewEntry* entries, size_t c
   if (!Runs::of(head.spacing, count, [&](size_t i) { return entry(i).position; }, &request.runs)) {
     return -EINVAL;
   }
-  // All that comes before the columns, at which this encoder stops: they are not there yet.
+  // The fields before the columns: the encoder stops at the first column, which is missing.
   fields_.assign(wire::kFrameBytes, '\0');
   wire::Encoder fields(&fields_);
   request.each(fields);
   data_bytes_ = data_bytes;
   tags_.clear();
   tagged_ = false;
-  if (head.tags != nullptr && !encode_tags(*head.tags, index)) return -EINVAL;
+  if (head.tags != nullptr && !encode_tags(*head.tags)) return -EINVAL;
   frame(Compression::kNone, {});
   return size_ <= limits::request_bytes_max ? 0 : -EINVAL;
 }
 
-// Names are counted in the order in which these entries need them. False: they are too many.
-bool WriteEncoder::encode_tags(const EntryTags& tags, size_t index) {
+// Numbers the names in the order of their first use. False: there are too many.
+bool WriteEncoder::encode_tags(const EntryTags& tags) {
   constexpr uint32_t kUnused = UINT32_MAX;
   std::vector<uint32_t> renamed(tags.names.size(), kUnused);
   std::vector<uint32_t> own;
   std::string names, counts, ids;
   uint32_t named = 0;
   for (size_t i = 0; i < count_; i++) {
-    const size_t at = index + index_of(i);
+    const size_t at = tags_index_ + index_of(i);
     own.clear();
     for (size_t id = tags.begin_of(at); id < tags.end_of(at); id++) {
       uint32_t& name = renamed[tags.ids[id]];
       if (name == kUnused) {
         name = named++;
-        names += static_cast<char>(tags.names[tags.ids[id]].size());
-        names.append(tags.names[tags.ids[id]]);
+        append_name(tags.names[tags.ids[id]], &names);
       }
       own.push_back(name);
     }
@@ -146,7 +139,7 @@ bool WriteEncoder::encode_tags(const EntryTags& tags, size_t index) {
          all.valid(static_cast<uint32_t>(count_));
 }
 
-// Completes the frame, and measures.
+// Completes the frame, and computes the size.
 void WriteEncoder::frame(Compression compression, const std::vector<WriteBlock>& blocks) {
   WriteRequest request;
   request.compression = compression;
@@ -166,15 +159,15 @@ void WriteEncoder::frame(Compression compression, const std::vector<WriteBlock>&
 }
 
 void WriteEncoder::compress() {
-  if (compression_ == Compression::kNone || data_bytes_ < compress_bytes_min) return;
+  if (head_.compression == Compression::kNone || data_bytes_ < compress_bytes_min) return;
   std::vector<WriteBlock> blocks;
-  if (make_blocks(&blocks)) return frame(compression_, blocks);
+  if (make_blocks(&blocks)) return frame(head_.compression, blocks);
   crcs_.clear();
 }
 
-// False when it does not pay, which mostly the first block tells.
+// False: it does not pay, as the first block usually shows.
 bool WriteEncoder::make_blocks(std::vector<WriteBlock>* blocks) {
-  Copier copier(mac_, entry_tags_);
+  Copier copier(head_.mac, head_.tags);
   std::string plain;
   crcs_.clear();
   blocks_.clear();
@@ -195,7 +188,7 @@ bool WriteEncoder::make_blocks(std::vector<WriteBlock>* blocks) {
       end += bytes_of(next);
     }
     const size_t begin = blocks_.size();
-    if (!zlog::compress(compression_, {plain.data(), bytes}, &blocks_)) return false;
+    if (!zlog::compress(head_.compression, {plain.data(), bytes}, &blocks_)) return false;
     if (blocks->empty() && !pays(bytes, blocks_.size())) return false;
     const std::string_view stored = std::string_view(blocks_).substr(begin);
     block.stored_bytes = static_cast<uint32_t>(stored.size());
@@ -221,7 +214,7 @@ void WriteEncoder::encode(char* out) const {
     blocks_.copy(data, blocks_.size());
   }
   std::optional<Copier> copier;
-  if (!compressed) copier.emplace(mac_, entry_tags_);
+  if (!compressed) copier.emplace(head_.mac, head_.tags);
   uint32_t end = 0;
   for (size_t i = 0; i < count_; i++) {
     const NewEntry& next = entry(i);

@@ -9,46 +9,34 @@
 namespace zlog::deliveries {
 namespace {
 
-using head::Head;
-using head::OmapTable;
-
-// A source, and its number among all that the log has ever had: one that was forgotten and comes
-// again is another, so that no append of one is taken for one of the other.
-struct Source {
+// A source. Its incarnation is its number among all sources that the log has ever had, so a source
+// that was forgotten and made again is another one.
+struct Source : SourceProgress {
   uint64_t incarnation = 0;
-  uint64_t batch = 0;    // the first one that is not done
-  uint32_t parts = 0;    // that are kept, of batches that are not done
-  uint64_t created = 0;  // µs since 1970
-  uint64_t updated = 0;  // when a part was last begun or a batch done
   wire::Further further;
 
   template <typename V>
   void each(V& v) {
     v("incarnation", incarnation);
-    v("batch", batch);
-    v("parts", parts, at_most(limits::parts_max));
-    v("created", created);
-    v("updated", updated);
+    SourceProgress::each(v);
   }
 };
 
-using Part = DeliveryReadReply;
+using Part = wire::Kept<DeliveryReadReply>;
 
-constexpr OmapTable<Source> kSources("s.");
-constexpr OmapTable<Part> kParts("p.");
+constexpr head::OmapTable<Source> kSources("s.");
+constexpr head::OmapTable<Part> kParts("p.");
 
-// No name has a slash in it: so no source's parts are among those of another.
+// No name has a slash, so the parts of two sources do not mix.
 std::string parts_of(std::string_view source) { return kParts.key(source).append("/"); }
 
 std::string key_of(const DeliveryRequest& delivery) {
   return parts_of(delivery.source) + head::hex_digits(delivery.batch) + '.' + hex(delivery.part, 8);
 }
 
-// 0 or kLimitReached: whether the log has room for one more source.
+// kLimitReached: the log has no room for another source.
 Failure check_room(Object& object, const Head& head) {
-  uint64_t count = 0;
-  ZLOG_TRY(kSources.count(object, limits::sources_max, &count));
-  if (count >= limits::sources_max) return {kLimitReached, limits::sources_max};
+  ZLOG_TRY(kSources.check_room(object, limits::sources_max));
   return head.sources == UINT64_MAX ? Failure{kLimitReached, UINT64_MAX} : Failure{};
 }
 
@@ -60,10 +48,9 @@ Source make(uint64_t timestamp, Head* head) {
   return source;
 }
 
-// The source that a delivery_done names; `made`: it was not there, and the head has it now. Not
-// another one of the name: the request may be a late one about a source that was forgotten and has
-// come again. One that is damaged has no incarnation; one that is not there yet is named by the
-// next one, so that this is done once.
+// The source that a delivery_done names; `made`: it is new, and the head counts it. A late request
+// about a source that was forgotten and made again has another incarnation. A damaged source has
+// none, and a new one the next incarnation, so that it is made once.
 Failure load_named(Object& object, const DeliveryDoneRequest& request, Head* head, Source* source,
                    bool* made) {
   *made = false;
@@ -71,7 +58,7 @@ Failure load_named(Object& object, const DeliveryDoneRequest& request, Head* hea
   const bool missing = loaded.code == -ENOENT;
   const bool damaged = loaded.code == -EIO && request.incarnation == 0;
   if (request.batch == batch_all && (missing || damaged)) {
-    *source = {};  // it goes, whatever it was
+    *source = {};  // forgotten, whatever it was
     return {};
   }
   if (missing) {
@@ -89,9 +76,7 @@ Failure load_named(Object& object, const DeliveryDoneRequest& request, Head* hea
 
 }  // namespace
 
-Result<DeliveryBeginReply> begin(Object& object, const DeliveryBeginRequest& request) {
-  Head head;
-  ZLOG_TRY(Head::load(object, request.log_id, &head));
+Result<DeliveryBeginReply> begin(Object& object, Head& head, const DeliveryBeginRequest& request) {
   const std::string source_key = kSources.key(request.source);
   Source source;
   const Failure known = kSources.get(object, source_key, &source);
@@ -122,18 +107,13 @@ Result<DeliveryBeginReply> begin(Object& object, const DeliveryBeginRequest& req
                             part.incarnation};
 }
 
-Result<DeliveryGrantReply> grant(Object& object, const DeliveryGrantRequest& request) {
-  Head head;
-  ZLOG_TRY(Head::load(object, request.log_id, &head));
-  // Before all else: an attempt refused for another reason fills the positions as its own.
+Result<DeliveryGrantReply> grant(Object& object, Head& head, const DeliveryGrantRequest& request) {
+  // Checked first: an attempt that is refused for another reason fills the positions as its own.
   if (request.epoch != head.counter) return Failure{kStaleEpoch, head.counter};
   const std::string key = key_of(request);
   Part part;
-  const Failure loaded = kParts.get(object, key, &part);
-  if (loaded.code == -ENOENT || (loaded.code == 0 && request.incarnation != part.incarnation)) {
-    return Failure{kNotFound};
-  }
-  ZLOG_TRY(loaded);
+  ZLOG_TRY(head::or_not_found(kParts.get(object, key, &part)));
+  if (request.incarnation != part.incarnation) return Failure{kNotFound};
   if (request.attempt != part.attempt) return Failure{kSuperseded, part.attempt};
   uint64_t first = request.first;
   if (request.reserve) first = std::max(first, head.tail_floor);
@@ -157,20 +137,13 @@ Result<DeliveryGrantReply> grant(Object& object, const DeliveryGrantRequest& req
   return DeliveryGrantReply{first};
 }
 
-Result<DeliveryReadReply> read(Object& object, const DeliveryRequest& request) {
-  Head head;
-  ZLOG_TRY(Head::load(object, request.log_id, &head));
+Result<DeliveryReadReply> read(Object& object, Head&, const DeliveryRequest& request) {
   Part part;
-  const Failure loaded = kParts.get(object, key_of(request), &part);
-  if (loaded.code == -ENOENT) return Failure{kNotFound};
-  ZLOG_TRY(loaded);
-  part.further = {};
-  return part;
+  ZLOG_TRY(head::or_not_found(kParts.get(object, key_of(request), &part)));
+  return DeliveryReadReply(part);
 }
 
-Result<MoreReply> done(Object& object, const DeliveryDoneRequest& request) {
-  Head head;
-  ZLOG_TRY(Head::load(object, request.log_id, &head));
+Result<MoreReply> done(Object& object, Head& head, const DeliveryDoneRequest& request) {
   Source source;
   bool made = false;
   ZLOG_TRY(load_named(object, request, &head, &source, &made));
@@ -178,7 +151,7 @@ Result<MoreReply> done(Object& object, const DeliveryDoneRequest& request) {
   source.batch = std::max(source.batch, request.batch);
 
   const std::string prefix = parts_of(request.source);
-  // Above all parts of batches below this one, and not above those of it and later ones.
+  // Above the parts of batches below this one, below those of later ones.
   const std::string end = prefix + head::hex_digits(source.batch);
   Page page;
   MoreReply reply;
@@ -202,17 +175,12 @@ Result<MoreReply> done(Object& object, const DeliveryDoneRequest& request) {
   return reply;
 }
 
-Result<DeliveryListReply> list(Object& object, const NamesRequest& request) {
-  Head head;
-  ZLOG_TRY(Head::load(object, request.log_id, &head));
-  std::vector<OmapTable<Source>::Row> rows;
+Result<DeliveryListReply> list(Object& object, Head&, const NamesRequest& request) {
   DeliveryListReply reply;
-  ZLOG_TRY(
-      kSources.list(object, kSources.key(request.after), request.count_max, &rows, &reply.more));
-  reply.sources.reserve(rows.size());
-  for (const auto& [name, source] : rows) {
-    reply.sources.push_back({name, source.batch, source.parts, source.created, source.updated});
-  }
+  ZLOG_TRY(kSources.list(object, kSources.key(request.after), request.count_max, &reply.more,
+                         [&](const std::string& name, const Source& source) {
+                           reply.sources.push_back({source, name});
+                         }));
   return reply;
 }
 

@@ -1,5 +1,8 @@
 #include "cls_zlog/head/directory.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "cls_zlog/head/omap_table.h"
 
 namespace zlog::directory {
@@ -7,7 +10,6 @@ namespace {
 
 using head::OmapTable;
 
-// A log, under its name.
 struct Entry {
   uint64_t log_id = 0;
 
@@ -27,47 +29,40 @@ Failure load_announced(Object& object, AddressMessage* out) {
 
 }  // namespace
 
-Result<Empty> add(Object& object, const DirectoryEntryRequest& request) {
+Result<Empty> add(Object& object, const NamedLogRequest& request) {
   ZLOG_TRY(object.create(false));
-  ZLOG_TRY(kNames.put(object, kNames.key(request.name), {request.log_id}));
-  return Empty();
+  return failure_of(kNames.put(object, kNames.key(request.name), {request.log_id}));
 }
 
-Result<Empty> remove(Object& object, const DirectoryEntryRequest& request) {
+Result<Empty> remove(Object& object, const NamedLogRequest& request) {
   const std::string key = kNames.key(request.name);
   Entry entry;
   const Failure loaded = kNames.get(object, key, &entry);
   if (loaded.code == -ENOENT) return Empty();
   ZLOG_TRY(loaded);
-  // Else the name belongs to another log by now.
-  if (entry.log_id == request.log_id) ZLOG_TRY(object.omap_remove(key));
-  return Empty();
+  return failure_of(entry.log_id == request.log_id ? object.omap_remove(key) : 0);
 }
 
 Result<DirectoryListReply> list(Object& object, const DirectoryListRequest& request) {
-  std::vector<OmapTable<Entry>::Row> rows;
   DirectoryListReply reply;
-  ZLOG_TRY(kNames.list(object, kNames.key(request.after), request.count_max, &rows, &reply.more));
-  for (auto& [name, entry] : rows) {
-    if (!valid_name(name)) return Failure{-EIO};
-    reply.names.push_back(std::move(name));
-  }
-  return reply;
+  ZLOG_TRY(
+      kNames.list(object, kNames.key(request.after), request.count_max, &reply.more,
+                  [&](std::string name, const Entry&) { reply.names.push_back(std::move(name)); }));
+  const bool sound = std::all_of(reply.names.begin(), reply.names.end(), valid_name);
+  return sound ? Result<DirectoryListReply>(reply) : Failure{-EIO};
 }
 
 Result<Empty> announce(Object& object, const AddressMessage& request) {
   if (request.address.empty()) return Failure{-EINVAL};
   ZLOG_TRY(object.create(false));
-  ZLOG_TRY(save_attribute(object, kSequencer, request));
-  return Empty();
+  return failure_of(save_attribute(object, kSequencer, request));
 }
 
 Result<Empty> withdraw(Object& object, const AddressMessage& request) {
   AddressMessage announced;
   ZLOG_TRY(load_announced(object, &announced));
   if (announced.address.empty() || announced.address != request.address) return Empty();
-  ZLOG_TRY(save_attribute(object, kSequencer, AddressMessage()));
-  return Empty();
+  return failure_of(save_attribute(object, kSequencer, AddressMessage()));
 }
 
 Result<AddressMessage> find(Object& object, const Empty&) {

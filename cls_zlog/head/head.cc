@@ -1,21 +1,22 @@
 #include "cls_zlog/head/head.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "cls_zlog/base/span.h"
 #include "cls_zlog/head/cursors.h"
-#include "cls_zlog/head/head_state.h"
 #include "cls_zlog/head/omap_table.h"
 #include "cls_zlog/head/stripe_index.h"
-#include "cls_zlog/head/succession.h"
 
 namespace zlog::head {
 namespace {
 
 constexpr uint64_t kViewsPerListing = 16;  // each up to view_bytes_max
 
-// A view as it was proposed, by its epoch: what a later version put into it is still there.
+// A view, by its epoch: its bytes as they were proposed, with fields of later versions.
 struct StoredView {
   std::string bytes;
 
@@ -27,13 +28,13 @@ struct StoredView {
 
 constexpr OmapTable<StoredView> kViews("v.");
 
-// The newest view as bytes and decoded; both empty when there is none.
+// The newest view as bytes and decoded; both empty if there is none.
 struct Newest {
   std::string bytes;
   View view;
 };
 
-// The newest view's bytes, which must be there: it is in the head.
+// -EIO: the view that the head names is missing.
 Failure load_newest(Object& object, const Head& head, std::string* out) {
   StoredView stored;
   const Failure loaded = kViews.get(object, newest_key(head), &stored);
@@ -46,18 +47,43 @@ Failure load_newest(Object& object, const Head& head, std::string* out) {
 Failure load_newest(Object& object, const Head& head, Newest* out) {
   if (head.newest == 0) return {};
   ZLOG_TRY(load_newest(object, head, &out->bytes));
-  switch (wire::decode(out->bytes, &out->view)) {
-    case wire::Decoded::kOk:
-      return {};
-    case wire::Decoded::kTooNew:
-      return {kStoredTooNew, wire::compat_of(out->bytes)};
-    case wire::Decoded::kMalformed:
-      break;
-  }
-  return {-EIO};
+  return wire::failure_of(wire::decode(out->bytes, &out->view), -EIO,
+                          {kStoredTooNew, wire::compat_of(out->bytes)});
 }
 
-// Stores a view, and removes those of epochs long ago, in which no client works.
+// What changes with a view.
+struct Succession {
+  std::vector<Stripe> left;      // stripes that are no longer in the view, each with its end
+  const Stripe* made = nullptr;  // the view's last stripe, if it is new
+};
+
+// Whether `next` may follow `base` (nullptr: it is the log's first view). It has the stripes of
+// base without some of the first ones, and may end the last one and add a new stripe with the new
+// epoch as its id. A stripe that ends where it starts is left out. The first view is one stripe
+// from position 0 on. A removed log stays removed.
+bool may_follow(const View& next, const View* base, Succession* out) {
+  const Stripe& last = next.stripes.back();
+  const bool makes = last.id == next.epoch;
+  if (makes) out->made = &last;
+  if (base == nullptr) return makes && next.stripes.size() == 1 && last.start == 0;
+  if (next.log_id != base->log_id) return false;
+  if (base->state == LogState::kRemoved && next.state != LogState::kRemoved) return false;
+  std::vector<Stripe> all = base->stripes;
+  if (makes) {
+    Stripe ended = all.back();
+    all.pop_back();
+    if (last.start < ended.start) return false;
+    ended.end = last.start;
+    (ended.valid() ? all : out->left).push_back(ended);
+    all.push_back(last);
+  }
+  if (next.stripes.size() > all.size()) return false;
+  const auto kept = all.end() - static_cast<std::ptrdiff_t>(next.stripes.size());
+  out->left.insert(out->left.end(), all.begin(), kept);
+  return std::equal(kept, all.end(), next.stripes.begin());
+}
+
+// Stores a view, and removes old ones, in which no client works any more.
 int put_view(Object& object, uint64_t epoch, std::string_view view) {
   ZLOG_TRY(kViews.put(object, kViews.key(epoch), {std::string(view)}));
   if (epoch <= limits::views_kept_max) return 0;
@@ -72,20 +98,19 @@ Failure list_views(Object& object, const ViewReadRequest& request, ViewReadReply
   reply->more = true;
   while (reply->more && reply->views.size() < request.count_max &&
          bytes < limits::read_reply_bytes_max) {
-    std::vector<OmapTable<StoredView>::Row> rows;
     const uint64_t left = request.count_max - reply->views.size();
-    ZLOG_TRY(kViews.list(object, after, std::min(left, kViewsPerListing), &rows, &reply->more));
-    for (auto& [name, view] : rows) {
-      bytes += view.bytes.size();
-      reply->views.push_back(std::move(view.bytes));
-      after = kViews.key(name);
-    }
+    ZLOG_TRY(kViews.list(object, after, std::min(left, kViewsPerListing), &reply->more,
+                         [&](const std::string& name, StoredView view) {
+                           bytes += view.bytes.size();
+                           reply->views.push_back(std::move(view.bytes));
+                           after = kViews.key(name);
+                         }));
   }
   return {};
 }
 
-// What is below the trim point is hidden from readers, now and later: so it does not pass what is
-// known to be handed out. A mirror's first copy may begin anywhere.
+// kBeyondTail: the trim point may not pass the recorded tail, since readers never see entries below
+// it. A mirror's first copy may begin anywhere.
 Failure check_trim_point(Object& object, const Head& head, uint64_t position) {
   if (position <= head.tail_floor) return {};
   Newest newest;
@@ -93,14 +118,6 @@ Failure check_trim_point(Object& object, const Head& head, uint64_t position) {
   uint64_t tail = head.tail_floor;
   if (head.newest != 0) tail = std::max(tail, newest.view.stripes.back().start);
   return position <= tail || newest.view.mirror() ? Failure{} : Failure{kBeyondTail, tail};
-}
-
-void tell(const Head& head, HeadReply* reply) {
-  reply->counter = head.counter;
-  reply->newest = head.newest;
-  reply->tail_floor = head.tail_floor;
-  reply->trim_point = head.trim_point;
-  reply->log_id = head.log_id;
 }
 
 }  // namespace
@@ -118,18 +135,15 @@ Failure check_tail(Object& object, const Head& head, uint64_t tail) {
   return tail <= tail_max ? Failure{} : Failure{kBeyondStripe, tail_max};
 }
 
-Result<Empty> create(Object& object, const HeadCreateRequest& request) {
+Result<Empty> create(Object& object, const NamedLogRequest& request) {
   ZLOG_TRY(object.create(true));
   Head head;
   head.log_id = request.log_id;
   head.name = request.name;
-  ZLOG_TRY(head.save(object));
-  return Empty();
+  return failure_of(head.save(object));
 }
 
-Result<EpochNextReply> epoch_next(Object& object, const EpochNextRequest& request) {
-  Head head;
-  ZLOG_TRY(Head::load(object, &head));
+Result<EpochNextReply> epoch_next(Object& object, Head& head, const EpochNextRequest& request) {
   const uint64_t reached = std::min(request.above, head.counter + limits::epochs_ahead_max);
   head.counter = std::max(head.counter, reached);
   if (head.counter >= limits::epoch_max) return Failure{-ERANGE};
@@ -141,28 +155,17 @@ Result<EpochNextReply> epoch_next(Object& object, const EpochNextRequest& reques
   return EpochNextReply{head.counter, head.tail_floor};
 }
 
-Result<HeadReply> epoch_read(Object& object, const Empty&) {
-  Head head;
-  ZLOG_TRY(Head::load(object, &head));
-  HeadReply reply;
-  tell(head, &reply);
-  return reply;
-}
+Result<HeadReply> epoch_read(Object&, Head& head, const Empty&) { return HeadReply(head); }
 
-Result<Empty> tail_raise(Object& object, const TailRaiseRequest& request) {
-  Head head;
-  ZLOG_TRY(Head::load(object, request.log_id, &head));
+Result<Empty> tail_raise(Object& object, Head& head, const TailRaiseRequest& request) {
   if (request.epoch != head.counter) return Failure{kStaleEpoch, head.counter};
   if (request.tail <= head.tail_floor) return Empty();
   ZLOG_TRY(check_tail(object, head, request.tail));
   head.tail_floor = request.tail;
-  ZLOG_TRY(head.save(object));
-  return Empty();
+  return failure_of(head.save(object));
 }
 
-Result<MoreReply> trim_point_raise(Object& object, const TrimPointRequest& request) {
-  Head head;
-  ZLOG_TRY(Head::load(object, request.log_id, &head));
+Result<MoreReply> trim_point_raise(Object& object, Head& head, const TrimPointRequest& request) {
   const bool raised = request.position > head.trim_point;
   if (raised) ZLOG_TRY(check_trim_point(object, head, request.position));
   if (raised && !request.past_cursors) {
@@ -179,14 +182,8 @@ Result<MoreReply> trim_point_raise(Object& object, const TrimPointRequest& reque
 
 Result<Empty> view_propose(Object& object, const ViewProposeRequest& request) {
   View next;
-  switch (wire::decode(request.view, &next)) {
-    case wire::Decoded::kOk:
-      break;
-    case wire::Decoded::kTooNew:
-      return Failure{kRequestTooNew, wire::compat_of(request.view)};
-    case wire::Decoded::kMalformed:
-      return Failure{-EINVAL};
-  }
+  ZLOG_TRY(wire::failure_of(wire::decode(request.view, &next), -EINVAL,
+                            {kRequestTooNew, wire::compat_of(request.view)}));
   Head head;
   ZLOG_TRY(Head::load(object, &head));
   Newest newest;
@@ -205,20 +202,16 @@ Result<Empty> view_propose(Object& object, const ViewProposeRequest& request) {
   }
   ZLOG_TRY(put_view(object, next.epoch, request.view));
   head.newest = next.epoch;
-  // A new stripe starts at the tail, which is at or above every one that was recorded before its
-  // epoch. What has raised the floor since is no client of a view.
+  // A new stripe starts at the tail: at or above every tail that a client recorded before its
+  // epoch. Only a client without a view can have raised the floor since.
   if (succession.made != nullptr) {
     head.tail_floor = std::min(head.tail_floor, succession.made->start);
   }
-  ZLOG_TRY(head.save(object));
-  return Empty();
+  return failure_of(head.save(object));
 }
 
-Result<ViewReadReply> view_read(Object& object, const ViewReadRequest& request) {
-  Head head;
-  ZLOG_TRY(Head::load(object, &head));
-  ViewReadReply reply;
-  tell(head, &reply);
+Result<ViewReadReply> view_read(Object& object, Head& head, const ViewReadRequest& request) {
+  ViewReadReply reply{head, false, {}};
   if (!request.latest) {
     ZLOG_TRY(list_views(object, request, &reply));
   } else if (head.newest != 0) {
@@ -227,15 +220,12 @@ Result<ViewReadReply> view_read(Object& object, const ViewReadRequest& request) 
   return reply;
 }
 
-Result<Empty> remove(Object& object, const EpochRequest& request) {
-  Head head;
-  ZLOG_TRY(Head::load(object, &head));
+Result<Empty> remove(Object& object, Head& head, const EpochRequest& request) {
   Newest newest;
   ZLOG_TRY(load_newest(object, head, &newest));
   const bool removed = head.newest != 0 && newest.view.state == LogState::kRemoved;
   if (!removed || request.epoch != head.newest) return Failure{kInvalidEpoch, head.newest};
-  ZLOG_TRY(object.remove());
-  return Empty();
+  return failure_of(object.remove());
 }
 
 }  // namespace zlog::head

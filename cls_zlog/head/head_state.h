@@ -2,22 +2,18 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "cls_zlog/wire/envelope.h"
+#include "cls_zlog/wire/head_messages.h"
 
 namespace zlog::head {
 
-// What the attribute of a head object holds, docs/formats/head.md. Every method on the object loads
-// it first: with it the log exists.
-struct Head {
+// The attribute of a head object (docs/formats/head.md). The log exists if this attribute does.
+struct Head : HeadReply {
   static constexpr const char* kAttribute = "zlog.head";
 
-  uint64_t log_id = 0;
-  uint64_t counter = 0;     // the last epoch handed out
-  uint64_t newest = 0;      // epoch of the newest view; 0 none
-  uint64_t tail_floor = 0;  // a new epoch's tail begins at or above it
-  uint64_t trim_point = 0;  // every position below it is trimmed
-  uint64_t sources = 0;     // of deliveries there have been: the incarnation of the newest one
+  uint64_t sources = 0;  // of deliveries, ever made: the incarnation of the newest one
   std::string name;
   wire::Further further;
 
@@ -33,24 +29,30 @@ struct Head {
   }
   bool valid() const { return newest <= counter; }
 
-  // Whether it is the same log's, and nothing of what only grows is less than in another one. The
-  // tail floor does, apart from views that start a stripe.
+  // Whether this is the same log's head, and no value that only grows is lower than in the other
+  // one. Only a view that starts a stripe may lower the tail floor.
   bool follows(const Head& other) const {
     return log_id == other.log_id && counter >= other.counter && newest >= other.newest &&
            (newest > other.newest || tail_floor >= other.tail_floor) &&
            trim_point >= other.trim_point && sources >= other.sources;
   }
 
-  // -ENOENT: there is no such log.
+  // -ENOENT: the log does not exist.
   static Failure load(Object& object, Head* out) { return load_attribute(object, kAttribute, out); }
-
-  // The head of the log of this id. -ENOENT: another log has got its name.
-  static Failure load(Object& object, uint64_t log_id, Head* out) {
-    ZLOG_TRY(load(object, out));
-    return {out->log_id == log_id ? 0 : -ENOENT};
-  }
 
   int save(Object& object) const { return save_attribute(object, kAttribute, *this); }
 };
+
+// Loads the head for a method. -ENOENT: the log does not exist, or the name belongs to another log
+// now. All methods on a head object answer -EIO if stored bytes are damaged, and kStoredTooNew if a
+// later version stored them.
+template <typename Request>
+Failure enter(Object& object, const Request& request, Head* out) {
+  ZLOG_TRY(Head::load(object, out));
+  if constexpr (std::is_base_of_v<LogRequest, Request>) {
+    return {out->log_id == request.log_id ? 0 : -ENOENT};
+  }
+  return {};
+}
 
 }  // namespace zlog::head

@@ -3,7 +3,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "cls_zlog/base/hex.h"
 #include "cls_zlog/base/limits.h"
@@ -14,24 +13,24 @@ namespace zlog::head {
 // A number as part of a key.
 inline std::string hex_digits(uint64_t number) { return hex(number, 16); }
 
-// Rows in an object's omap: a prefix and a name make the key, an envelope with the fields of T is
-// the value. Names do not contain each other's prefix. Reads answer -ENOENT for a row that is not
-// there, -EIO for a damaged one, and kStoredTooNew for one that a later version stored.
+// For a row that a request names: kNotFound if it does not exist.
+inline Failure or_not_found(const Failure& loaded) {
+  return loaded.code == -ENOENT ? Failure{kNotFound} : loaded;
+}
+
+// Rows in an object's omap. A key is a prefix and a name, and names do not contain each other's
+// prefix; a value is an envelope with the fields of T. -ENOENT: no such row; -EIO: it is damaged;
+// kStoredTooNew: a later version stored it.
 template <typename T>
 class OmapTable {
  public:
-  struct Row {
-    std::string name;
-    T value;
-  };
-
   // `prefix` must outlive the table.
   constexpr explicit OmapTable(const char* prefix) : prefix_(prefix) {}
 
   std::string key(std::string_view name) const { return std::string(prefix_).append(name); }
   std::string key(uint64_t number) const { return key(hex_digits(number)); }
 
-  // The key below all those of `number` and above: where a listing from there on begins.
+  // The key after which a listing from `number` on begins.
   std::string key_before(uint64_t number) const {
     return number == 0 ? std::string(prefix_) : key(number - 1);
   }
@@ -46,34 +45,37 @@ class OmapTable {
     return object.omap_set(key, to_stored(key, value));
   }
 
-  // Rows with keys above `after`, ascending, `count_max` of them unless there are fewer; `more`:
-  // some are left.
-  Failure list(Object& object, std::string after, uint64_t count_max, std::vector<Row>* out,
-               bool* more) const {
-    const auto add = [&](const std::string& key, std::string_view value) {
-      Row& row = out->emplace_back();
-      row.name = key.substr(prefix_.size());
-      return from_stored(key, value, &row.value);
-    };
-    return each(object, std::move(after), count_max, add, more);
-  }
-
-  // How many rows there are, or `count_max` if they are more.
-  Failure count(Object& object, uint64_t count_max, uint64_t* out) const {
-    *out = 0;
-    const auto add = [&](const std::string&, std::string_view) {
-      ++*out;
+  // Calls use(name, value) for up to `count_max` rows with keys above `after`, ascending; `more`:
+  // there are further rows.
+  template <typename Use>
+  Failure list(Object& object, std::string after, uint64_t count_max, bool* more,
+               const Use& use) const {
+    const auto decode = [&](const std::string& key, std::string_view stored) {
+      T value;
+      ZLOG_TRY(from_stored(key, stored, &value));
+      use(key.substr(prefix_.size()), std::move(value));
       return Failure();
     };
+    return each(object, std::move(after), count_max, more, decode);
+  }
+
+  // kLimitReached: there are `max` rows or more.
+  Failure check_room(Object& object, uint64_t max) const {
+    uint64_t count = 0;
     bool more = false;
-    return each(object, std::string(prefix_), count_max, add, &more);
+    const auto add = [&](const std::string&, std::string_view) {
+      count++;
+      return Failure();
+    };
+    ZLOG_TRY(each(object, std::string(prefix_), max, &more, add));
+    return count < max ? Failure() : Failure{kLimitReached, max};
   }
 
  private:
-  // Calls `visit(key, value)` for rows until it fails. A host may list fewer keys than asked for.
+  // Calls visit(key, value) until it fails. A host may list fewer keys than requested.
   template <typename Visit>
-  Failure each(Object& object, std::string after, uint64_t count_max, const Visit& visit,
-               bool* more) const {
+  Failure each(Object& object, std::string after, uint64_t count_max, bool* more,
+               const Visit& visit) const {
     *more = true;
     for (uint64_t left = count_max; *more && left > 0;) {
       Page page;

@@ -1,35 +1,29 @@
 #include "cls_zlog/head/retention.h"
 
-#include "cls_zlog/head/head_state.h"
 #include "cls_zlog/head/omap_table.h"
 
 namespace zlog::retention {
 namespace {
 
-using head::Head;
+using Stored = wire::Kept<RetentionReply>;
 
-constexpr head::OmapTable<RetentionReply> kStates("r.");
+constexpr head::OmapTable<Stored> kStates("r.");
 
-Failure load(Object& object, RetentionReply* out) {
+Failure load(Object& object, Stored* out) {
   const Failure loaded = kStates.get(object, kStates.key(""), out);
   return loaded.code == -ENOENT ? Failure() : loaded;
 }
 
 }  // namespace
 
-Result<RetentionReply> read(Object& object, const LogRequest& request) {
-  Head head;
-  ZLOG_TRY(Head::load(object, request.log_id, &head));
-  RetentionReply stored;
+Result<RetentionReply> read(Object& object, Head&, const LogRequest&) {
+  Stored stored;
   ZLOG_TRY(load(object, &stored));
-  stored.further = {};
-  return stored;
+  return RetentionReply(stored);
 }
 
-Result<Empty> write(Object& object, const RetentionWriteRequest& request) {
-  Head head;
-  ZLOG_TRY(Head::load(object, request.log_id, &head));
-  RetentionReply stored;
+Result<Empty> write(Object& object, Head&, const RetentionWriteRequest& request) {
+  Stored stored;
   const Failure loaded = load(object, &stored);
   if (loaded.code == -EIO) {
     stored = {};
@@ -39,8 +33,7 @@ Result<Empty> write(Object& object, const RetentionWriteRequest& request) {
   if (request.version != stored.version) return Failure{kSuperseded, stored.version};
   stored.version++;
   stored.state = request.state;
-  ZLOG_TRY(kStates.put(object, kStates.key(""), stored));
-  return Empty();
+  return failure_of(kStates.put(object, kStates.key(""), stored));
 }
 
 }  // namespace zlog::retention

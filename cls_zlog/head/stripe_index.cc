@@ -1,28 +1,18 @@
 #include "cls_zlog/head/stripe_index.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
-#include "cls_zlog/head/head_state.h"
 #include "cls_zlog/head/omap_table.h"
 
 namespace zlog::stripe_index {
 namespace {
 
-using head::Head;
 using head::OmapTable;
 
-// Archived stripes by their last position, so that the first key at or above a position belongs to
-// the stripe that holds it; loose ones by their id.
-constexpr OmapTable<Stripe> kArchived("t.");
-constexpr OmapTable<LooseStripe> kLoose("l.");
-
-template <typename T>
-std::vector<T> values_of(const std::vector<typename OmapTable<T>::Row>& rows) {
-  std::vector<T> values;
-  values.reserve(rows.size());
-  for (const auto& row : rows) values.push_back(row.value);
-  return values;
-}
+constexpr OmapTable<Stripe> kArchived("t.");    // by last position
+constexpr OmapTable<LooseStripe> kLoose("l.");  // by id
 
 int put_loose(Object& object, uint64_t id, uint32_t width) {
   return kLoose.put(object, kLoose.key(id), {id, width});
@@ -30,40 +20,31 @@ int put_loose(Object& object, uint64_t id, uint32_t width) {
 
 }  // namespace
 
-Result<StripesReadReply> read(Object& object, const StripesReadRequest& request) {
-  Head head;
-  ZLOG_TRY(Head::load(object, request.log_id, &head));
-  std::vector<OmapTable<Stripe>::Row> rows;
+Result<StripesReadReply> read(Object& object, Head&, const StripesReadRequest& request) {
   StripesReadReply reply;
-  ZLOG_TRY(kArchived.list(object, kArchived.key_before(request.position), request.count_max, &rows,
-                          &reply.more));
-  reply.stripes = values_of<Stripe>(rows);
+  ZLOG_TRY(kArchived.list(
+      object, kArchived.key_before(request.position), request.count_max, &reply.more,
+      [&](const std::string&, const Stripe& stripe) { reply.stripes.push_back(stripe); }));
   return reply;
 }
 
-Result<StripesLooseReply> loose(Object& object, const StripesLooseRequest& request) {
-  Head head;
-  ZLOG_TRY(Head::load(object, request.log_id, &head));
-  std::vector<OmapTable<LooseStripe>::Row> rows;
+Result<StripesLooseReply> loose(Object& object, Head& head, const StripesLooseRequest& request) {
   StripesLooseReply reply;
   reply.newest = head.newest;
-  ZLOG_TRY(
-      kLoose.list(object, kLoose.key(request.after_id), request.count_max, &rows, &reply.more));
-  reply.stripes = values_of<LooseStripe>(rows);
+  ZLOG_TRY(kLoose.list(
+      object, kLoose.key(request.after_id), request.count_max, &reply.more,
+      [&](const std::string&, const LooseStripe& stripe) { reply.stripes.push_back(stripe); }));
   return reply;
 }
 
-Result<Empty> forget(Object& object, const StripeForgetRequest& request) {
-  Head head;
-  ZLOG_TRY(Head::load(object, request.log_id, &head));
+Result<Empty> forget(Object& object, Head& head, const StripeForgetRequest& request) {
   const std::string key = kLoose.key(request.id);
   LooseStripe stripe;
   const Failure loaded = kLoose.get(object, key, &stripe);
   if (loaded.code == -ENOENT) return Empty();
   ZLOG_TRY(loaded);
   if (request.id >= head.newest) return Failure{kInvalidEpoch, head.newest};
-  ZLOG_TRY(object.omap_remove(key));
-  return Empty();
+  return failure_of(object.omap_remove(key));
 }
 
 Failure announce(Object& object, uint64_t epoch, uint32_t width) {
@@ -88,8 +69,10 @@ Failure leave(Object& object, const Stripe& stripe, uint64_t trim_point) {
 }
 
 Failure trim_to(Object& object, uint64_t trim_point, bool* more) {
-  std::vector<OmapTable<Stripe>::Row> rows;
-  ZLOG_TRY(kArchived.list(object, kArchived.key(""), limits::stripes_moved_max, &rows, more));
+  std::vector<std::pair<std::string, Stripe>> rows;
+  ZLOG_TRY(kArchived.list(
+      object, kArchived.key(""), limits::stripes_moved_max, more,
+      [&](const std::string& name, const Stripe& stripe) { rows.emplace_back(name, stripe); }));
   for (const auto& [name, stripe] : rows) {
     if (stripe.end > trim_point) {
       *more = false;

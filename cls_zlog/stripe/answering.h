@@ -7,7 +7,7 @@
 
 namespace zlog::stripe {
 
-// What a Scan tells, as the reply of a read, and the data behind it, which the host answers with.
+// Makes a read's reply of a Scan, and answers with the data.
 class Answering {
  public:
   Answering(Object& object, Header& header, bool takes_blocks, bool takes_data,
@@ -32,10 +32,10 @@ class Answering {
   Layout layout_;
   const bool takes_blocks_;
   const bool takes_data_;
-  std::string block_;  // the key of the last one that was answered
+  std::string block_;  // key of the last block that was answered
   std::optional<TagsReader> tags_;
-  uint64_t tags_last_ = 0;  // the last position of the record that they are of
-  Buffer tags_value_;       // and what they point into
+  uint64_t tags_last_ = 0;  // last position of the record with these tags
+  Buffer tags_value_;       // the record's value, into which they point
   ReadReplyBuilder builder_;
 };
 

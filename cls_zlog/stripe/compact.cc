@@ -9,24 +9,24 @@
 namespace zlog::stripe {
 namespace {
 
-constexpr uint64_t kKeyBytes = 100;        // what a key costs a store beside its value, about
-constexpr uint64_t kReadOnce = 256 << 10;  // bytes of a batch's data that are read in one go
+constexpr uint64_t kKeyBytes = 100;        // overhead of a key in a store, about
+constexpr uint64_t kReadOnce = 256 << 10;  // bytes of a batch's data to read at once
 
-// What compaction makes of a record.
+// What compaction does with a record.
 enum class Verdict {
-  kReplace,  // its entries go into a sparse record
-  kTrim,     // it is kept, without the entries that go
+  kReplace,  // moves its entries into a sparse record
+  kTrim,     // keeps it, and trims entries
   kLeave,
 };
 
-// Entries of a record that stay, and what they point into.
+// The entries of a record that stay, and the memory they point into.
 struct Kept {
   std::vector<SparseBuilder::Entry> entries;
   std::vector<std::string> names;
   std::vector<std::string> data;
-  uint64_t bytes = 0;  // in a sparse record
-  uint32_t gone = 0;   // entries that do not stay
-  uint64_t gone_bytes = 0;
+  uint64_t bytes = 0;       // in a sparse record
+  uint32_t gone = 0;        // number of the other entries
+  uint64_t gone_bytes = 0;  // their data
 
   void add(const SparseBuilder::Entry& entry) {
     entries.push_back(entry);
@@ -45,23 +45,18 @@ class Compaction {
         positions_(request.runs.positions()) {}
 
   Result<CompactReply> run() {
-    const uint64_t limit = std::min(request_.end, header_.highest ? *header_.highest + 1 : 0);
-    RecordIterator records(object_, header_, limits::page_records_max);
+    Sweep sweep(object_, header_, std::max(request_.start, header_.trim_point),
+                std::min(request_.end, header_.records_end()), true);
     reply_.end = request_.end;
-    uint64_t next = header_.first_at(std::max(request_.start, header_.trim_point));
-    while (next < limit) {
-      if (records.bytes_fetched() + bytes_read_ >= limits::walk_bytes_enough ||
+    while (!sweep.done()) {
+      if (sweep.bytes_fetched() + bytes_read_ >= limits::walk_bytes_enough ||
           bytes_stored_ >= limits::compact_bytes_enough) {
-        reply_.end = next;
+        reply_.end = sweep.position();
         break;
       }
-      const Stored* stored = nullptr;
-      ZLOG_TRY(records.seek_whole(next, &stored));
-      if (stored == nullptr || stored->span.first >= limit) break;
-      // What no record covers belongs to none.
-      if (stored->span.first > next) ZLOG_TRY(flush());
-      ZLOG_TRY(take(*stored));
-      next = spacing_.next(stored->span.last);
+      Sweep::Part part;
+      ZLOG_TRY(sweep.next(&part));
+      ZLOG_TRY(part.stored == nullptr ? flush() : take(*part.stored));
     }
     ZLOG_TRY(flush());
     if (changed_) ZLOG_TRY(header_.save(object_));
@@ -86,7 +81,7 @@ class Compaction {
     return layout_.trim(stored, named);
   }
 
-  // Whether a position of a record is trimmed, or to be.
+  // Whether a position is trimmed, or to be trimmed.
   bool goes(uint64_t position, const std::vector<uint64_t>& named) const {
     return position < header_.trim_point ||
            std::binary_search(named.begin(), named.end(), position);
@@ -118,8 +113,7 @@ class Compaction {
         continue;
       }
       largest = std::max(largest, record.bytes_of(i));
-      kept->bytes += SparseBuilder::kBytes + record.bytes_of(i);
-      if (record.tags.any()) kept->bytes += names_bytes(tags, i);
+      kept->bytes += SparseBuilder::kBytes + record.bytes_of(i) + names_bytes(tags, i);
       stay.push_back(i);
     }
     if (!stay.empty() && (record.compressed() || largest > limits::sparse_entry_bytes_max ||
@@ -133,26 +127,28 @@ class Compaction {
 
   static uint64_t names_bytes(const TagsReader& tags, uint32_t i) {
     uint64_t bytes = 0;
+    if (!tags.tags().any()) return bytes;
     for (uint32_t at = tags.begin_of(i); at < tags.begin_of(i + 1); at++) {
       bytes += 1 + tags.names()[tags.tags().ids[at]].size();
     }
     return bytes;
   }
 
-  // Whether what is left of a record takes much less room in a sparse one. The bytestream's is the
-  // cheaper one.
+  // Whether the rest of a record takes much less space in a sparse record. Space in the bytestream
+  // is cheaper.
   static bool worthwhile(const Stored& stored, uint64_t bytes) {
     const uint64_t now = stored.value.bytes.size() + kKeyBytes;
     if (stored.record.streamed()) return bytes * 2 <= now + stored.record.stored_bytes();
     return bytes * 4 <= now * 3;
   }
 
-  // Gets those entries of a record. Damaged data is not stored anew: another copy may have it.
+  // Reads the entries that stay. Damaged data is not stored again, since another replica may have
+  // it.
   int fetch(const Stored& stored, const std::vector<uint32_t>& stay, const TagsReader& tags,
             Kept* kept, Verdict otherwise, Verdict* out) {
     const Record& record = stored.record;
     std::vector<std::string_view> data;
-    ZLOG_TRY(read(record, stay, &kept->data, &data));
+    ZLOG_TRY(read(stored, stay, &kept->data, &data));
     kept->bytes = 0;
     kept->names.reserve(stay.size());
     for (size_t at = 0; at < stay.size(); at++) {
@@ -165,10 +161,7 @@ class Compaction {
       }
       std::string& names = kept->names.emplace_back();
       const std::vector<std::string_view> own = tags.of(i);
-      for (const std::string_view tag : own) {
-        names += static_cast<char>(tag.size());
-        names.append(tag);
-      }
+      for (const std::string_view tag : own) append_name(tag, &names);
       kept->add({i, record.origin.timestamp, record.origin.writer,
                  record.origin.number + record.numbers[i], record.crcs[i], names,
                  static_cast<uint8_t>(own.size()), data[at]});
@@ -176,32 +169,25 @@ class Compaction {
     return 0;
   }
 
-  // Reads the data of some entries of a record; of what is in the bytestream in one go, if it is
-  // little. `buffers`: what it points into.
-  int read(const Record& record, const std::vector<uint32_t>& wanted,
+  // Reads the data of some entries of a record, from the bytestream at once if it is little.
+  // `buffers`: what `out` may point into.
+  int read(const Stored& stored, const std::vector<uint32_t>& wanted,
            std::vector<std::string>* buffers, std::vector<std::string_view>* out) {
+    const Record& record = stored.record;
     const uint32_t from = record.begin_of(wanted.front());
-    const uint32_t length = record.ends[wanted.back()] - from;
+    const uint32_t last = wanted.back();
+    const bool at_once = !record.streamed() || record.ends[last] - from <= kReadOnce;
     std::string_view all;
     buffers->reserve(wanted.size());
-    if (record.streamed() && length <= kReadOnce) {
-      ZLOG_TRY(object_.read(record.offset + from, length, &buffers->emplace_back()));
-      all = buffers->back();
-      bytes_read_ += length;
+    if (at_once) {
+      ZLOG_TRY(layout_.data_of(stored, wanted.front(), last + 1, &buffers->emplace_back(), &all));
     }
     for (const uint32_t i : wanted) {
-      const uint32_t begin = record.begin_of(i);
-      if (!record.streamed()) {
-        out->push_back(record.data.substr(begin, record.bytes_of(i)));
-      } else if (length <= kReadOnce) {
-        out->push_back(all.substr(std::min<size_t>(begin - from, all.size()), record.bytes_of(i)));
-      } else {
-        std::string& buffer = buffers->emplace_back();
-        ZLOG_TRY(object_.read(record.offset + begin, record.bytes_of(i), &buffer));
-        bytes_read_ += buffer.size();
-        out->push_back(buffer);
-      }
+      std::string_view data = all.substr(std::min<size_t>(record.begin_of(i) - from, all.size()));
+      if (!at_once) ZLOG_TRY(layout_.data_of(stored, i, i + 1, &buffers->emplace_back(), &data));
+      out->push_back(data.substr(0, record.bytes_of(i)));
     }
+    for (const std::string& buffer : *buffers) bytes_read_ += buffer.size();
     return 0;
   }
 
@@ -220,7 +206,7 @@ class Compaction {
     });
   }
 
-  // Has the record go, and its entries into the sparse record that is put together.
+  // Moves a record's entries into the sparse record that is being built.
   int replace(const Stored& stored, const Kept& kept) {
     const bool any = !left_.empty() || !kept.entries.empty();
     const bool full = !left_.empty() && left_.bytes() + kept.bytes > limits::sparse_bytes_max;
@@ -250,7 +236,7 @@ class Compaction {
     return layout_.give_back(stored, kept.gone, kept.gone_bytes);
   }
 
-  // Stores what was put together, unless it is one record that stays as it is.
+  // Stores the sparse record, unless it equals the stored one.
   int flush() {
     if (open_ && differs_) ZLOG_TRY(put(last_));
     left_ = SparseBuilder();
@@ -259,7 +245,7 @@ class Compaction {
     return 0;
   }
 
-  // Stores it for the positions up to `last`, in place of the records that it came from.
+  // Stores it for the positions up to `last`, in place of the records that it was made of.
   int put(uint64_t last) {
     changed_ = true;
     if (records_ > 0) ZLOG_TRY(layout_.remove(first_key_, last_key_, records_));
@@ -282,68 +268,52 @@ class Compaction {
   uint64_t bytes_read_ = 0;
   uint64_t bytes_stored_ = 0;
 
-  // The record that is put together, of positions in a row.
+  // The sparse record that is being built, of consecutive positions.
   bool open_ = false;
-  bool differs_ = false;  // from what is there
+  bool differs_ = false;  // from the stored record
   uint64_t first_ = 0;
   uint64_t last_ = 0;
   SparseBuilder left_;
-  std::string first_key_;  // of the records that it came from
+  std::string first_key_;  // of the records that it is made of
   std::string last_key_;
   uint64_t records_ = 0;  // their number
 };
 
 }  // namespace
 
-Result<TagsListReplyBuilder> tags_list(Object& object, const TagsRequest& request) {
-  Header header;
-  ZLOG_TRY(Header::load(object, &header));
-  ZLOG_TRY(header.admit(request.epoch));
-  const Spacing spacing = header.spacing();
+Result<TagsListReplyBuilder> tags_list(Object& object, Header& header,
+                                       const RangeRequest& request) {
   TagsListReplyBuilder reply;
   reply.end = request.end;
-  const uint64_t taken = header.tagged && header.highest ? *header.highest + 1 : 0;
-  const uint64_t limit = std::min(request.end, taken);
-  RecordIterator records(object, header, limits::page_records_max);
-  uint64_t next = header.first_at(std::max(request.start, header.trim_point));
-  while (next < limit) {
-    if (records.bytes_fetched() >= limits::walk_bytes_enough ||
-        reply.count >= limits::entries_max || reply.tags.full()) {
-      reply.end = next;
-      break;
+  if (!header.tagged) return reply;
+  Sweep sweep(object, header, std::max(request.start, header.trim_point),
+              std::min(request.end, header.records_end()));
+  while (!sweep.done()) {
+    reply.end = sweep.position();
+    if (sweep.enough() || reply.count >= limits::entries_max || reply.tags.full()) return reply;
+    Sweep::Part part;
+    ZLOG_TRY(sweep.next(&part));
+    if (part.stored == nullptr || !part.stored->record.holds_entries()) continue;
+    const Record& record = part.stored->record;
+    const TagsReader tags(record.tags);
+    std::vector<uint32_t> tagged;
+    for (uint32_t i = part.begin; record.tags.any() && i < part.end; i++) {
+      if (record.written(i) && tags.count_of(i) > 0) tagged.push_back(i);
     }
-    const Stored* stored = nullptr;
-    ZLOG_TRY(records.seek(next, &stored));
-    if (stored == nullptr || stored->span.first >= limit) break;
-    const Record& record = stored->record;
-    next = std::max(next, stored->span.first);
-    if (record.holds_entries() && record.tags.any()) {
-      const TagsReader tags(record.tags);
-      const uint64_t last = std::min(stored->span.last, spacing.before(header.first_at(limit), 1));
-      const uint32_t end = spacing.index(stored->span, last) + 1;
-      std::vector<uint32_t> told;
-      for (uint32_t i = spacing.index(stored->span, next); i < end; i++) {
-        if (record.written(i) && tags.count_of(i) > 0) told.push_back(i);
-      }
-      if (reply.count + told.size() > limits::entries_max) {  // more than one compact trims
-        reply.end = next;
-        break;
-      }
-      for (const uint32_t i : told) {
-        wire::append(&reply.positions, spacing.after(stored->span.first, i));
-      }
-      reply.count += static_cast<uint32_t>(told.size());
-      reply.tags.add(tags, told);
+    // One compact trims no more.
+    if (reply.count + tagged.size() > limits::entries_max) return reply;
+    for (const uint32_t i : tagged) {
+      wire::append(&reply.positions, header.spacing().after(part.first, i - part.begin));
     }
-    next = spacing.next(stored->span.last);
+    reply.count += static_cast<uint32_t>(tagged.size());
+    reply.tags.add(tags, tagged);
   }
+  reply.end = request.end;
   return reply;
 }
 
-Result<CompactReply> compact(Object& object, const CompactRequest& request) {
-  Header header;
-  ZLOG_TRY(enter(object, request.epoch, request.runs, &header));
-  if (!header.tagged) return CompactReply{request.end, 0};
+Result<CompactReply> compact(Object& object, Header& header, const CompactRequest& request) {
+  if (!header.tagged) return CompactReply{{request.end}, 0};
   return Compaction(object, header, request).run();
 }
 

@@ -5,16 +5,16 @@
 namespace zlog::stripe {
 namespace {
 
-// Adds the entries among a record's positions from `first` on, which is one of them, to `last`.
-void add(const Stored& stored, const Spacing& spacing, uint64_t first, uint64_t last,
-         CountReply* reply, BlockTally* blocks) {
-  const Record& record = stored.record;
+// Adds the entries of a part of a record.
+void add(const Sweep::Part& part, const Spacing& spacing, CountReply* reply, BlockTally* blocks) {
+  const Record& record = part.stored->record;
+  reply->lost = reply->lost || record.kind == RecordKind::kLost;
   if (!record.holds_entries()) return;
   const uint64_t before = reply->bytes;
-  for (uint64_t position = first; position <= last; position = spacing.next(position)) {
-    const uint32_t i = spacing.index(stored.span, position);
+  const uint64_t at = record.origin.timestamp;
+  for (uint32_t i = part.begin; i < part.end; i++) {
     if (!record.written(i)) continue;
-    const uint64_t at = record.origin.timestamp;
+    const uint64_t position = spacing.after(part.first, i - part.begin);
     reply->entries++;
     reply->bytes += record.bytes_of(i);
     reply->last = position;
@@ -32,47 +32,33 @@ void add(const Stored& stored, const Spacing& spacing, uint64_t first, uint64_t 
   blocks->bytes += record.block.stored_bytes;
 }
 
-// Notes what is to be said of [begin, end), where no record is: the first position that may be
-// unwritten, and whether records have vanished.
-void note_gap(const Header& header, uint64_t begin, uint64_t end, CountReply* reply) {
-  const uint64_t hole = header.first_at(header.holes.next(begin));
-  if (hole < end && !reply->hole) reply->hole = hole;
-  reply->lost = reply->lost || header.lost(begin, end);
-}
-
 }  // namespace
 
 int tally(Object& object, const Header& header, uint64_t start, uint64_t end, CountReply* reply,
           BlockTally* blocks) {
   reply->end = end;
-  // What the header does not know of was not stored by a method.
-  const uint64_t taken = std::min(end, header.highest ? *header.highest + 1 : 0);
-  uint64_t next = header.first_at(start);
-  RecordIterator records(object, header, limits::page_records_max);
-  for (uint32_t looked_at = 0; next < taken; looked_at++) {
-    if (looked_at == limits::count_records_max ||
-        records.bytes_fetched() >= limits::walk_bytes_enough) {
-      reply->end = next;
+  Sweep sweep(object, header, start, end);
+  for (uint32_t records = 0; !sweep.done();) {
+    const bool enough = records == limits::count_records_max || sweep.enough();
+    if (enough && sweep.position() < header.records_end()) {
+      reply->end = sweep.position();
       return 0;
     }
-    const Stored* stored = nullptr;
-    ZLOG_TRY(records.seek(next, &stored));
-    if (stored == nullptr || stored->span.first >= taken) break;
-    const Span& span = stored->span;
-    note_gap(header, next, span.first, reply);
-    reply->lost = reply->lost || stored->record.kind == RecordKind::kLost;
-    add(*stored, header.spacing(), std::max(span.first, next), std::min(span.last, taken - 1),
-        reply, blocks);
-    next = header.spacing().next(span.last);
+    Sweep::Part part;
+    ZLOG_TRY(sweep.next(&part));
+    if (part.stored != nullptr) {
+      records++;
+      add(part, header.spacing(), reply, blocks);
+      continue;
+    }
+    const uint64_t hole = header.first_at(header.holes.next(part.first));
+    if (hole <= part.last && !reply->hole) reply->hole = hole;
+    reply->lost = reply->lost || header.lost(part.first, part.last + 1);
   }
-  note_gap(header, next, end, reply);
   return 0;
 }
 
-Result<CountReply> count(Object& object, const CountRequest& request) {
-  Header header;
-  ZLOG_TRY(Header::load(object, &header));
-  ZLOG_TRY(header.admit(request.epoch));
+Result<CountReply> count(Object& object, Header& header, const RangeRequest& request) {
   CountReply reply;
   const uint64_t start = std::max(request.start, header.trim_point);
   BlockTally blocks;

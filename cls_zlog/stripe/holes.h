@@ -8,28 +8,19 @@
 
 #include "cls_zlog/base/limits.h"
 #include "cls_zlog/base/spacing.h"
-#include "cls_zlog/wire/fields.h"
+#include "cls_zlog/wire/stripe_messages.h"
 
 namespace zlog {
 
-// A run of positions that may be unwritten.
-struct Hole : Span {
-  template <typename V>
-  void each(V& v) {
-    v("first", first, wire::position());
-    v("last", last, wire::position());
-  }
-};
-
-// Which of an object's positions may be unwritten, as its header knows it. Every other one has a
-// record, or is trimmed: where none is found, it has vanished.
+// The object's positions that may be unwritten, as its header lists them. Every other position has
+// a record or is trimmed; if it has no record, the record is lost.
 struct Holes {
-  uint64_t accounted = 0;  // what is said holds below this position; all above it may be unwritten
-  std::vector<Hole> runs;  // ascending, all below `accounted`
+  uint64_t accounted = 0;         // positions from here on may be unwritten too
+  std::vector<SpanMessage> runs;  // ascending, all below `accounted`
 
   bool valid(const Spacing& spacing, uint32_t residue) const {
     uint64_t free = 0;
-    for (const Hole& hole : runs) {
+    for (const SpanMessage& hole : runs) {
       if (hole.first < free || hole.last < hole.first || hole.last >= accounted) return false;
       if (spacing.residue(hole.first) != residue || spacing.residue(hole.last) != residue) {
         return false;
@@ -43,19 +34,19 @@ struct Holes {
   bool allow(uint64_t position) const {
     if (position >= accounted) return true;
     return std::any_of(runs.begin(), runs.end(),
-                       [&](const Hole& hole) { return hole.covers(position); });
+                       [&](const SpanMessage& hole) { return hole.covers(position); });
   }
 
-  // The least position from one on that may be unwritten, or, where `accounted` ends, one below the
-  // object's next position.
+  // The first position from one on that may be unwritten. From `accounted` on this may be a
+  // position of another object.
   uint64_t next(uint64_t position) const {
-    for (const Hole& hole : runs) {
+    for (const SpanMessage& hole : runs) {
       if (hole.last >= position) return std::max(hole.first, position);
     }
     return std::max(accounted, position);
   }
 
-  // Notes that positions are used now; those from `floor` on that are passed over are not.
+  // Marks positions as used; those that are skipped become a hole, unless they are below `floor`.
   void use(const Span& span, const Spacing& spacing, uint64_t floor) {
     const uint64_t from = spacing.first_at(std::max(accounted, floor), spacing.residue(span.first));
     if (from < span.first) runs.push_back({{from, spacing.before(span.first, 1)}});
@@ -64,17 +55,16 @@ struct Holes {
     while (runs.size() > limits::holes_max) join_nearest();
   }
 
-  // Those below `point` are of no interest any more.
   void forget_below(uint64_t point) {
-    const auto below = [&](const Hole& hole) { return hole.last < point; };
+    const auto below = [&](const SpanMessage& hole) { return hole.last < point; };
     runs.erase(runs.begin(), std::find_if_not(runs.begin(), runs.end(), below));
   }
 
  private:
   void take_out(const Span& span, const Spacing& spacing) {
     if (runs.empty() || runs.back().last < span.first) return;
-    std::vector<Hole> left;
-    for (const Hole& hole : runs) {
+    std::vector<SpanMessage> left;
+    for (const SpanMessage& hole : runs) {
       if (hole.last < span.first || hole.first > span.last) {
         left.push_back(hole);
         continue;
@@ -85,8 +75,8 @@ struct Holes {
     runs = std::move(left);
   }
 
-  // Makes one of the two neighbours with the fewest positions between them: these count as ones
-  // that may be unwritten from then on.
+  // Joins the two nearest runs. The positions between them count as possibly unwritten from then
+  // on.
   void join_nearest() {
     size_t nearest = 1;
     for (size_t i = 2; i < runs.size(); i++) {

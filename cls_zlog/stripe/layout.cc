@@ -18,7 +18,7 @@ std::vector<RecordEntry> entries_of(const Record& record) {
   return entries;
 }
 
-// The tags of those entries that are written; the others have none any more, as they have no data.
+// Adds the tags of the entries that are written. Trimmed ones lose their tags.
 void keep_tags(const TagsReader& tags, const std::vector<RecordEntry>& entries, TagsBuilder* out) {
   std::vector<uint32_t> which(entries.size());
   for (uint32_t i = 0; i < which.size(); i++) {
@@ -29,8 +29,16 @@ void keep_tags(const TagsReader& tags, const std::vector<RecordEntry>& entries, 
 
 }  // namespace
 
-Span Layout::span_of(const Batch& batch) const {
-  return {batch.first, header_.spacing().after(batch.first, batch.entries.size() - 1)};
+std::vector<Span> spans_of(const std::vector<uint64_t>& positions, const Spacing& spacing) {
+  std::vector<Span> spans;
+  for (const uint64_t position : positions) {
+    if (!spans.empty() && spacing.next(spans.back().last) == position) {
+      spans.back().last = position;
+    } else {
+      spans.push_back({position, position});
+    }
+  }
+  return spans;
 }
 
 std::string Layout::key_of(const Span& span) const {
@@ -90,43 +98,34 @@ int Layout::answer(const Stored& stored, uint32_t begin, uint32_t end, uint32_t*
 }
 
 int Layout::append(const Batch& batch) {
+  const bool compressed = batch.block.compression != Compression::kNone;
   header_.entries += batch.entries.size();
   header_.bytes += batch.data_bytes;
-  if (batch.block.compression != Compression::kNone) return append_block(batch);
+  if (compressed) {
+    header_.block_data += batch.data_bytes;
+    header_.block_bytes += batch.data.size();
+  }
   const bool fits = batch.data.size() <= limits::stream_bytes_max - header_.stream_end;
-  const bool large = batch.data.size() >= limits::inline_bytes_max;
-  return large && fits ? append_stream(batch) : append_inline(batch);
-}
-
-int Layout::append_block(const Batch& batch) {
-  header_.block_data += batch.data_bytes;
-  header_.block_bytes += batch.data.size();
-  const bool fits = batch.data.size() <= limits::stream_bytes_max - header_.stream_end;
-  const bool large = batch.data.size() + batch.beside >= limits::inline_bytes_max;
-  if (large && fits) return append_stream(batch);
+  const bool streamed = fits && batch.data.size() + batch.beside >= limits::inline_bytes_max;
+  if (!streamed && !compressed) return append_inline(batch);
   Record record;
   record.kind = RecordKind::kBlock;
+  if (streamed) record.kind = compressed ? RecordKind::kBlockStream : RecordKind::kStream;
   record.origin = batch.origin;
   record.block = batch.block;
   record.tags = batch.tags;
-  return put_new(span_of(batch), record, batch.entries, batch.data);
+  if (streamed) {
+    record.offset = header_.stream_end;
+    header_.stream_end += batch.data.size();
+    ZLOG_TRY(object_.write(record.offset, batch.data));
+  }
+  const uint64_t last = header_.spacing().after(batch.first, batch.entries.size() - 1);
+  return put_new({batch.first, last}, record, batch.entries,
+                 streamed ? std::string_view() : batch.data);
 }
 
-int Layout::append_stream(const Batch& batch) {
-  const bool compressed = batch.block.compression != Compression::kNone;
-  Record record;
-  record.kind = compressed ? RecordKind::kBlockStream : RecordKind::kStream;
-  record.block = batch.block;
-  record.origin = batch.origin;
-  record.offset = header_.stream_end;
-  record.tags = batch.tags;
-  header_.stream_end += batch.data.size();
-  ZLOG_TRY(object_.write(record.offset, batch.data));
-  return put_new(span_of(batch), record, batch.entries);
-}
-
-// A batch that is too large for one value, because the bytestream is full, is cut into several
-// records.
+// Cuts a batch into several records if it is too large for one value, as when the bytestream is
+// full.
 int Layout::append_inline(const Batch& batch) {
   const Spacing spacing = header_.spacing();
   Record record;
@@ -188,7 +187,7 @@ int Layout::trim(const Stored& stored, const std::vector<uint64_t>& positions) {
 
 int Layout::trim_entries(const Stored& stored, const std::vector<uint64_t>& positions) {
   std::vector<RecordEntry> entries = entries_of(stored.record);
-  std::vector<uint32_t> gone;  // which of them are trimmed now and were not before
+  std::vector<uint32_t> gone;  // those that were not trimmed before
   for (const uint64_t position : positions) {
     const uint32_t i = header_.spacing().index(stored.span, position);
     if (entries[i].state == EntryState::kTrimmed) continue;
@@ -208,13 +207,13 @@ int Layout::trim_entries(const Stored& stored, const std::vector<uint64_t>& posi
                                   : trim_inline(left, std::move(entries));
 }
 
-// Notes that written entries are gone.
+// Subtracts written entries from the counters.
 void Layout::forget(const Record& record, uint64_t entries, uint64_t bytes) {
   header_.forget(entries, bytes);
   if (record.compressed()) header_.block_data -= std::min<uint64_t>(header_.block_data, bytes);
 }
 
-// The block stays as it is until the last of its entries goes.
+// The block stays until its last entry is trimmed.
 int Layout::trim_block(const Stored& stored, const std::vector<RecordEntry>& entries) {
   const Record& record = stored.record;
   const auto written = [](const RecordEntry& entry) { return entry.state == EntryState::kWritten; };
@@ -229,7 +228,7 @@ int Layout::free_block(const Record& record) {
   return record.streamed() ? punch(record.offset, bytes) : 0;
 }
 
-// The ends stay as they are: they say where the neighbours' data is.
+// Keeps the ends, which locate the data of the other entries.
 int Layout::trim_stream(const Stored& stored, const std::vector<RecordEntry>& entries,
                         const std::vector<uint32_t>& gone) {
   const Record& record = stored.record;
@@ -280,16 +279,12 @@ int Layout::punch(uint64_t offset, uint64_t length) {
   return length == 0 ? 0 : object_.zero(offset, length);
 }
 
-// What is left of it stays the same, for fewer positions. A damaged record becomes lost ones.
+// What is left of the record is stored again for fewer positions; a damaged record, as lost.
 int Layout::split(const Stored& stored, const std::vector<uint64_t>& positions) {
   const Spacing spacing = header_.spacing();
   ZLOG_TRY(remove(std::string(stored.key), std::string(stored.key), 1));
-  uint64_t next = stored.span.first;  // the lowest position not dealt with
-  for (size_t i = 0; i < positions.size();) {
-    Span gone = {positions[i], positions[i]};
-    for (i++; i < positions.size() && positions[i] == spacing.next(gone.last); i++) {
-      gone.last = positions[i];
-    }
+  uint64_t next = stored.span.first;
+  for (const Span& gone : spans_of(positions, spacing)) {
     if (next < gone.first) ZLOG_TRY(put_new({next, spacing.before(gone.first, 1)}, stored.record));
     ZLOG_TRY(put_trimmed(gone));
     next = spacing.next(gone.last);

@@ -10,56 +10,56 @@
 #include "cls_zlog/base/span.h"
 #include "cls_zlog/stripe/header.h"
 #include "cls_zlog/stripe/record.h"
-#include "cls_zlog/stripe/sparse.h"
 
-// Where things are in a stripe object; nothing else knows (docs/formats/record.md):
+// How a stripe object stores records (docs/formats/record.md):
 //
 //   one omap key per record:  e.<last position, 16 hex digits>.<number of positions, hex>
-//   value:                    the record, with its entries' data behind it when that is little
+//   value:                    the record, and its entries' data if that is small
 //   bytestream:               the data of larger batches, one after the other
 //
-// A record covers positions in a row, and no two records of an object share a position. Its key
-// ends in its last position, so the first key >= p belongs to the record that covers p, if any
-// does; and it says how many there are, so that the positions of a damaged record are still known.
+// A record covers consecutive positions of the object, and no two records share a position. A key
+// has the last position, so the first key >= p belongs to the record that covers p, if there is
+// one. It also has the number of positions, so the positions of a damaged record are known.
 namespace zlog {
 
-// What keys of records begin with, and no other key of any object.
-constexpr std::string_view kRecords = "e.";
+constexpr std::string_view kRecords = "e.";  // the prefix of records' keys
 
-// The positions that the record of a key covers, in an object with these positions. False for what
-// is no such key; only the one spelling that a write gives is one.
+// Reads the positions of a record's key. False: it is not the key of a record of this object.
 bool parse_key(std::string_view key, const Spacing& spacing, uint32_t residue, Span* out);
 
-// A record in place. It points into the iterator's page: valid until the iterator moves.
+// Ascending positions of an object as spans, as long as possible.
+std::vector<Span> spans_of(const std::vector<uint64_t>& positions, const Spacing& spacing);
+
+// A stored record. It points into the iterator's page, and is valid until the iterator moves.
 struct Stored {
   std::string_view key;
   Span span;
   Record record;
-  Buffer value;  // that it was decoded from
+  Buffer value;  // the encoded record
 };
 
-// Reads the records of an object upwards, a bounded page at a time. Of a sparse record it gives pieces,
-// each a record as others are: an entry, or trimmed positions.
+// Reads the records of an object upwards, a bounded page at a time. It splits sparse records into
+// pieces that look like other records: one entry each, or trimmed positions.
 class RecordIterator {
  public:
-  // `likely`: how many records the caller is likely to look at. That many are fetched at first. Then
-  // twice as many each time, unless half of the last ones or more were passed by: then as many as were
-  // used. Neither does a short look read much that it won't use, nor one at positions far apart, nor
-  // does a long one ask often.
+  // The first page has `likely` records, the number that the caller is expected to use. The next
+  // one has twice as many if more than half of the last page was used, else as many as were used.
+  // So short reads and reads of positions far apart fetch little in vain, and long reads take few
+  // fetches.
   RecordIterator(Object& object, const Header& header, uint64_t likely);
 
-  // The lowest record that ends at or above `position`: the one that covers it, or the next one;
-  // nullptr when there is none. Positions fall from call to call only to those that are at hand. -EIO:
-  // a key that is none of ours; -E2BIG: more records than one call may look at.
+  // The record that covers `position`, or the next one above; nullptr if there is none. A position
+  // may be lower than the last one only if it is at hand. -EIO: a malformed key; -E2BIG: more bytes
+  // of records than one call may read.
   int seek(uint64_t position, const Stored** out);
 
-  // The same for who is to change a record: as it is stored.
+  // As seek(), but with sparse records as they are stored.
   int seek_whole(uint64_t position, const Stored** out);
 
-  // Whether a seek finds the record in the page that was fetched last.
+  // Whether seek() needs no other page.
   bool at_hand(uint64_t position) const;
 
-  // Has the next seek fetch as if it were the first one, also for a position below.
+  // Makes the next seek() fetch a first page, also at a lower position.
   void start_over(uint64_t likely);
 
   // Bytes of records read so far.
@@ -73,30 +73,31 @@ class RecordIterator {
   const Spacing spacing_;
   const uint32_t residue_;
   const uint64_t page_max_;  // records
-  uint64_t page_next_;       // records that were fetched last, or are to be at first
-  uint64_t used_ = 0;        // of the page
+  uint64_t page_next_;       // size of the last page; at first, of the next one
+  uint64_t used_ = 0;        // records of the page
   uint64_t bytes_fetched_ = 0;
-  bool more_ = true;  // above the page
+  bool more_ = true;  // there are records above the page
   Page page_;
-  std::string page_begin_;  // what its keys are above
+  std::string page_begin_;  // below all of its keys
   Page::const_iterator at_ = page_.end();
   Stored current_;
-  Stored piece_;  // of it
+  Stored piece_;  // of current_
   char piece_end_[sizeof(uint32_t)] = {};
-  std::vector<uint32_t> name_begins_;  // of its entries, once one of them was asked for
+  std::vector<uint32_t> name_begins_;  // of current_; filled by cut()
 };
 
-// Cuts positions into stretches that one record covers and stretches that none does. They ascend; or
-// they descend, and then the records are fetched a few at a time, twice as many each time.
+// Cuts a list of positions into stretches: the positions of one record, or positions without a
+// record. The positions may descend; then records are fetched a few at a time, twice as many each
+// time.
 class Walk {
  public:
   struct Stretch {
-    const Stored* stored = nullptr;  // nullptr: nothing is stored for these positions
-    uint32_t begin = 0;              // the first of them: an index into the positions
+    const Stored* stored = nullptr;  // nullptr: there is no record
+    uint32_t begin = 0;              // index of the first position
     uint32_t end = 0;                // one past the last
   };
 
-  // `whole`: with records as they are stored, and not in pieces.
+  // `whole`: with sparse records as they are stored.
   Walk(Object& object, const Header& header, const std::vector<uint64_t>& positions,
        bool whole = false);
 
@@ -113,63 +114,87 @@ class Walk {
   const bool descending_;
   RecordIterator records_;
   uint32_t at_ = 0;
-  uint32_t ahead_ = 0;  // positions below the next one that are fetched with it
+  uint32_t ahead_ = 0;  // positions below the next one to fetch with it
 };
 
-// Entries at positions in a row, to be stored.
+// Cuts the range [begin, end) into parts, ascending: the part of a record, or positions without
+// one.
+class Sweep {
+ public:
+  struct Part : Span {
+    const Stored* stored = nullptr;  // nullptr: there is no record
+    uint32_t begin = 0;              // index of the first position in the record
+    uint32_t end = 0;                // one past that of the last
+  };
+
+  Sweep(Object& object, const Header& header, uint64_t begin, uint64_t end, bool whole = false);
+
+  bool done() const { return at_ >= end_; }
+  uint64_t position() const { return at_; }  // of the next part
+  int next(Part* out);
+  uint64_t bytes_fetched() const { return records_.bytes_fetched(); }
+
+  // Whether a call that may stop should do so.
+  bool enough() const { return bytes_fetched() >= limits::walk_bytes_enough; }
+
+ private:
+  const Header& header_;
+  const bool whole_;
+  RecordIterator records_;
+  uint64_t at_;
+  const uint64_t end_;
+};
+
+// Entries to be stored, at consecutive positions of the object.
 struct Batch {
   RecordOrigin origin;
   uint64_t first = 0;
   std::vector<RecordEntry> entries;
   uint64_t data_bytes = 0;  // of all entries
-  Block block;              // where the data is compressed
+  Block block;              // if the data is compressed
   std::string_view data;    // of all entries, one after the other; or the block
-  uint64_t beside = 0;      // bytes of blocks that are stored together with it
+  uint64_t beside = 0;      // bytes of the write's other blocks
   Tags tags;
 };
 
-// Changes an object's records, and the header's counters with them; saving the header is the
-// caller's.
+// Changes records, and the header's counters with them. The caller saves the header.
 class Layout {
  public:
   Layout(Object& object, Header& header) : object_(object), header_(header) {}
 
-  // The data of entries [begin, end) of a record that is not compressed, all of them written: a view
-  // into the record or into `buffer`. Shorter than it should be when the bytestream ends too early.
+  // The data of entries [begin, end), all written, of a record that is not compressed: a view into
+  // the record or into `buffer`. It is shorter if the bytestream ends too early.
   int data_of(const Stored& stored, uint32_t begin, uint32_t end, std::string* buffer,
               std::string_view* out);
 
-  // The same of the block of a compressed record.
+  // The block of a compressed record, in the same way.
   int block_of(const Stored& stored, std::string* buffer, std::string_view* out);
 
-  // Answers with the data of entries [begin, end) of a record, all of them written; with fewer when
-  // the bytestream ends too early. `answered`: one past the last of them. Of a compressed record it
-  // is the block, or nothing.
+  // Answers with the data of entries [begin, end), all written; of a compressed record, with its
+  // block. `answered`: one past the last entry whose data was there.
   int answer(const Stored& stored, uint32_t begin, uint32_t end, uint32_t* answered);
 
-  // Store at positions of which none is covered by a record.
+  // Store records at positions that have none.
   int append(const Batch& batch);
   int put_fill(const Span& span, const RecordOrigin& origin, FillReason reason);
   int put_trimmed(const Span& span);
   int put_sparse(const Span& span, const SparseBuilder& entries);
 
-  // Trims some of the positions (ascending) of a record that is readable: the data of entries is
-  // freed and their identity kept, but in a sparse record; a record without entries is split.
+  // Trims some positions (ascending) of a readable record: frees the data of entries and keeps
+  // their identity, but not in a sparse record. A record without entries is split.
   int trim(const Stored& stored, const std::vector<uint64_t>& positions);
 
-  // Frees what a record that is about to be removed holds outside its key.
+  // Frees what a record has outside its key, before the record is removed.
   int free(const Stored& stored);
 
-  // The same of one whose entries are stored anew, but for so many of them with so much data.
+  // As free(), for a record whose entries are stored again, all but this number with this much
+  // data.
   int give_back(const Stored& stored, uint64_t gone, uint64_t gone_bytes);
 
-  // Removes the records from the one with key `first` to the one with key `last`, `count` in
-  // number.
+  // Removes `count` records, with the keys from `first` to `last`.
   int remove(const std::string& first, const std::string& last, uint64_t count);
 
  private:
-  int append_block(const Batch& batch);
-  int append_stream(const Batch& batch);
   int append_inline(const Batch& batch);
   int trim_entries(const Stored& stored, const std::vector<uint64_t>& positions);
   int trim_stream(const Stored& stored, const std::vector<RecordEntry>& entries,
@@ -186,7 +211,6 @@ class Layout {
           const std::vector<RecordEntry>& entries = {}, std::string_view data = {});
   int put_new(const Span& span, const Record& record, const std::vector<RecordEntry>& entries = {},
               std::string_view data = {});
-  Span span_of(const Batch& batch) const;
   std::string key_of(const Span& span) const;
 
   Object& object_;

@@ -35,7 +35,7 @@ int Answering::add_written(const Stored& stored, uint32_t first, uint32_t count)
   return 0;
 }
 
-// Taken apart once for each record, however many of its entries are asked for one by one.
+// Reads a record's tags once, also if its entries are added one by one.
 const TagsReader* Answering::tags_of(const Stored& stored) {
   if (!builder_.with_tags() || !stored.record.tags.any()) return nullptr;
   if (!tags_ || tags_last_ != stored.span.last) {
@@ -46,9 +46,7 @@ const TagsReader* Answering::tags_of(const Stored& stored) {
   return &*tags_;
 }
 
-Result<ReadReplyBuilder> read(Object& object, const ReadRequest& request) {
-  Header header;
-  ZLOG_TRY(enter(object, request.epoch, request.runs, &header));
+Result<ReadReplyBuilder> read(Object& object, Header& header, const ReadRequest& request) {
   const std::vector<uint64_t> positions = request.runs.positions();
   Answering reply(
       object, header, request.blocks, !request.without_data,

@@ -22,13 +22,9 @@ bool SparseEntries::valid(uint32_t positions) const {
     end = ends[i];
     named += tag_counts[i];
   }
-  std::string_view names = tag_names;
-  for (; named > 0 && !names.empty(); named--) {
-    const size_t size = static_cast<uint8_t>(names[0]);
-    if (size >= names.size() || !valid_tag(names.substr(1, size))) return false;
-    names.remove_prefix(1 + size);
-  }
-  return named == 0 && names.empty();
+  return each_name(tag_names,
+                   [&](std::string_view name) { return named-- > 0 && valid_tag(name); }) &&
+         named == 0;
 }
 
 uint32_t SparseEntries::at_or_after(uint32_t place) const {
@@ -54,6 +50,18 @@ std::vector<uint32_t> SparseEntries::name_begins() const {
     begins.push_back(at);
   }
   return begins;
+}
+
+Tags SparseEntries::tags_of(uint32_t i, const std::vector<uint32_t>& name_begins) const {
+  static const std::string ids = [] {
+    std::string made;
+    for (uint32_t id = 0; id < limits::entry_tags_max; id++) wire::append(&made, id);
+    return made;
+  }();
+  if (tag_counts[i] == 0) return {};
+  return {tag_names.substr(name_begins[i], name_begins[i + 1] - name_begins[i]),
+          {tag_counts.bytes(i, 1).data(), 1},
+          {ids.data(), tag_counts[i]}};
 }
 
 bool Record::valid() const {
@@ -103,20 +111,13 @@ Record Record::decode(std::string_view key, std::string_view value, uint64_t len
   record.kind = RecordKind::kUnreadable;  // until its fields say
   record.count = static_cast<uint32_t>(length);
   record.data = stored.payload;
-  switch (wire::decode_fields(stored.versions, stored.fields, &record)) {
-    case wire::Decoded::kOk:
-      return !(record.holds_entries() || record.sparse()) || length <= limits::entries_max ? record
-                                                                                           : lost;
-    case wire::Decoded::kTooNew:
-      lost.kind = RecordKind::kUnreadable;
-      return lost;
-    case wire::Decoded::kMalformed:
-      break;
-  }
-  return lost;
+  const wire::Decoded decoded = wire::decode_fields(stored.versions, stored.fields, &record);
+  if (decoded == wire::Decoded::kTooNew) lost.kind = RecordKind::kUnreadable;
+  const bool fits = !(record.holds_entries() || record.sparse()) || length <= limits::entries_max;
+  return decoded == wire::Decoded::kOk && fits ? record : lost;
 }
 
-// The columns are put where they are to stay, behind the fields that each() gives for none.
+// Writes the columns in place, after the fields that each() encodes for no entries.
 std::string encode_record(std::string_view key, const Record& record,
                           const std::vector<RecordEntry>& entries, std::string_view data) {
   std::string fields;
@@ -144,6 +145,48 @@ std::string encode_record(std::string_view key, const Record& record,
   }
   fields.append(record.further.fields);
   return wrap(key, wire::versions_of(record), fields, data);
+}
+
+void SparseBuilder::add(const Entry& entry) {
+  count_++;
+  wire::append(&places_, entry.place);
+  wire::append(&timestamps_, entry.timestamp);
+  writers_.append(entry.writer);
+  wire::append(&numbers_, entry.number);
+  data_.append(entry.data);
+  wire::append(&ends_, static_cast<uint32_t>(data_.size()));
+  wire::append(&crcs_, entry.crc);
+  tag_names_.append(entry.tag_names);
+  wire::append(&tag_counts_, entry.tag_count);
+}
+
+std::string SparseBuilder::encode(std::string_view key) const {
+  Record record;
+  record.kind = RecordKind::kSparse;
+  const uint32_t count = count_;
+  record.left = {count,
+                 {places_.data(), count},
+                 {timestamps_.data(), count},
+                 writers_,
+                 {numbers_.data(), count},
+                 {ends_.data(), count},
+                 {crcs_.data(), count},
+                 tag_names_,
+                 {tag_counts_.data(), count}};
+  std::string fields;
+  wire::Encoder encoder(&fields);
+  record.each(encoder);
+  return wrap(key, wire::versions_of(record), fields, data_);
+}
+
+void each_entry(const Record& record, const std::function<void(const SparseBuilder::Entry&)>& use) {
+  const SparseEntries& left = record.left;
+  const std::vector<uint32_t> names = left.name_begins();
+  for (uint32_t i = 0; i < left.count; i++) {
+    use({left.places[i], left.timestamps[i], left.writer_of(i), left.numbers[i], left.crcs[i],
+         left.tag_names.substr(names[i], names[i + 1] - names[i]), left.tag_counts[i],
+         record.data.substr(left.begin_of(i), left.bytes_of(i))});
+  }
 }
 
 }  // namespace zlog

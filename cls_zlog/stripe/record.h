@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,46 +14,46 @@ namespace zlog {
 
 constexpr auto kCompressionLast = static_cast<uint8_t>(Compression::kLz4);
 
-// What a stored record says about its positions. The values are on disk, but for kUnreadable.
+// The values are on disk, but for kUnreadable.
 enum class RecordKind : uint8_t {
   kUnreadable = 0,   // intact, and of a later version
-  kInline = 1,       // entries of one write, their data behind the index
+  kInline = 1,       // entries of one write, their data after the fields
   kStream = 2,       // entries of one write, their data in the object's bytestream
   kFill = 3,         // filled
-  kTrim = 4,         // trimmed without ever holding an entry that is still known
-  kLost = 5,         // held something once and is damaged
-  kBlock = 6,        // as kInline, the data compressed; since version 2
-  kBlockStream = 7,  // as kStream, the data compressed; since version 2
-  kSparse = 8,       // entries that compaction has left, of any writes; since version 4
+  kTrim = 4,         // trimmed, and no entry is known
+  kLost = 5,         // damaged
+  kBlock = 6,        // kInline with compressed data; since version 2
+  kBlockStream = 7,  // kStream with compressed data; since version 2
+  kSparse = 8,       // entries of any writes, kept by a compaction; since version 4
 };
 
-// Where entries or a fill are from.
+// The origin of entries or of a fill.
 struct RecordOrigin {
   uint64_t timestamp = 0;   // µs since 1970-01-01 UTC
   std::string_view writer;  // writer_bytes
-  uint64_t number = 0;      // entries: base of their numbers
+  uint64_t number = 0;      // base of the entries' numbers
 };
 
-// A block of compressed data. The record's entries are all that were stored of it, or some in a row.
+// A block of compressed data. The record has all or some consecutive entries of it.
 struct Block {
   Compression compression = Compression::kNone;
   uint32_t plain_bytes = 0;   // of the whole block
-  uint32_t skip = 0;          // plain bytes in front of the first entry's
+  uint32_t skip = 0;          // plain bytes before the first entry's
   uint32_t stored_bytes = 0;  // compressed
-  uint32_t crc = 0;           // CRC-32C of these
+  uint32_t crc = 0;           // CRC-32C of the compressed bytes
 };
 
-// The entries of a sparse record, ascending; all of its other positions are trimmed. Each has an origin
-// and names of its own.
+// The entries of a sparse record, ascending. Its other positions are trimmed. Each entry has its
+// own origin and tags.
 struct SparseEntries {
   uint32_t count = 0;
-  wire::Column<uint32_t> places;  // which of the record's positions each is, counted from 0
+  wire::Column<uint32_t> places;  // index of each among the record's positions
   wire::Column<uint64_t> timestamps;
   std::string_view writers;  // writer_bytes of each
   wire::Column<uint64_t> numbers;
   wire::Column<uint32_t> ends;
   wire::Column<uint32_t> crcs;
-  std::string_view tag_names;  // entry by entry: of each name a u8 length, and as many bytes
+  std::string_view tag_names;  // entry by entry, each name a u8 length and its bytes
   wire::Column<uint8_t> tag_counts;
 
   template <typename V>
@@ -76,31 +77,33 @@ struct SparseEntries {
     return writers.substr(size_t{i} * limits::writer_bytes, limits::writer_bytes);
   }
 
-  // Which entry is the first one whose place is not below this one; `count`: none is.
+  // The first entry with this place or a higher one; `count` if there is none.
   uint32_t at_or_after(uint32_t place) const;
 
-  // Where the names of each entry begin, and one past those of the last.
+  // Where the names of each entry begin in tag_names, and where those of the last one end.
   std::vector<uint32_t> name_begins() const;
+
+  // The tags of the i-th entry, as those of a record with one entry.
+  Tags tags_of(uint32_t i, const std::vector<uint32_t>& name_begins) const;
 };
 
-// One record as read back, docs/formats/record.md. The positions are those of its key. It points
-// into the stored value. Damaged bytes decode as kLost: what was there is not known, but something
-// was, so nothing else may ever be written there. What a later version stored is kUnreadable: it is
-// not to be changed in any way.
+// A decoded record (docs/formats/record.md), which points into the stored value. Its key has the
+// positions. Damaged bytes decode as kLost: nothing else may be written there. A record of a later
+// version decodes as kUnreadable and must not be changed.
 struct Record {
   RecordKind kind = RecordKind::kLost;
-  RecordOrigin origin;                       // entries and fill; else empty
-  FillReason reason = FillReason::kUnknown;  // fill
-  Block block;                               // compressed entries
-  uint64_t offset = 0;                       // stream: where the data begins in the bytestream
-  wire::Column<uint8_t> states;              // entries: kWritten or kTrimmed
-  wire::Column<uint32_t> ends;               // entries: the end of each one's data in the batch's
-  wire::Column<uint32_t> crcs;               // entries: entry_crc of each
-  wire::Column<uint32_t> numbers;            // entries: the append's number less the base
-  Tags tags;                                 // entries; since version 3
-  bool tagged = true;                        // whether its value has fields for tags, or may
-  SparseEntries left;                        // sparse
-  std::string_view data;                     // inline, sparse; of a block, unless all is trimmed
+  RecordOrigin origin;                       // of entries and fills
+  FillReason reason = FillReason::kUnknown;  // of fills
+  Block block;                               // if compressed
+  uint64_t offset = 0;                       // if streamed: of the data in the bytestream
+  wire::Column<uint8_t> states;              // of entries: kWritten or kTrimmed
+  wire::Column<uint32_t> ends;               // of each entry's data
+  wire::Column<uint32_t> crcs;               // entry_crc of each entry
+  wire::Column<uint32_t> numbers;            // each append's number less the base
+  Tags tags;                                 // of entries; since version 3
+  bool tagged = true;                        // whether the value may have fields for tags
+  SparseEntries left;                        // if sparse
+  std::string_view data;                     // in the value; none if streamed or all trimmed
   uint32_t count = 0;                        // positions
   wire::Further further;
 
@@ -130,13 +133,12 @@ struct Record {
   }
   bool valid() const;
 
-  // Not of the fields, since they differ by kind. A kind that a version brings in has that
-  // version's number for its compat.
+  // Fields differ by kind, so versions go by the kind. The compat of a new kind is its version.
   static constexpr uint8_t kTagsVersion = 3;
   static constexpr uint8_t kSparseVersion = 4;
   static constexpr uint8_t kVersion = 4;
   wire::Versions versions() const {
-    if (kind == RecordKind::kUnreadable) return {kVersion, 1};  // as yet
+    if (kind == RecordKind::kUnreadable) return {kVersion, 1};  // not decoded yet
     if (sparse()) return {kSparseVersion, kSparseVersion};
     const uint8_t compat = compressed() ? 2 : 1;
     return {tags.any() ? kTagsVersion : compat, compat};
@@ -152,19 +154,19 @@ struct Record {
   bool written(uint32_t i) const { return states[i] == static_cast<uint8_t>(EntryState::kWritten); }
   bool any_written() const;
 
-  // What its data takes in the bytestream, or beside the index.
+  // Size of its data, in the bytestream or in the value.
   uint32_t stored_bytes() const {
     return compressed() ? block.stored_bytes : ends[ends.size() - 1];
   }
 
-  // The state of its i-th position; it is not sparse.
+  // The state of the i-th position, if the record is not sparse.
   EntryState state_of(uint32_t i) const;
 
-  // `length` is the number of positions in its key.
+  // `length`: the number of positions in its key.
   static Record decode(std::string_view key, std::string_view value, uint64_t length);
 };
 
-// One entry of a record to be stored.
+// An entry of a record to be stored.
 struct RecordEntry {
   EntryState state = EntryState::kWritten;  // or kTrimmed
   uint32_t bytes = 0;                       // of data
@@ -172,9 +174,42 @@ struct RecordEntry {
   uint32_t number = 0;                      // less the record's base
 };
 
-// The value to be stored of `record` (its kind, and for a fill and for entries the origin, the
-// reason, the block, the offset, the tags; the columns are those of `entries`).
+// Encodes the value of `record`; the columns are those of `entries`, `data` follows the fields.
 std::string encode_record(std::string_view key, const Record& record,
                           const std::vector<RecordEntry>& entries = {}, std::string_view data = {});
+
+// Encodes a sparse record.
+class SparseBuilder {
+ public:
+  struct Entry {
+    uint32_t place = 0;
+    uint64_t timestamp = 0;
+    std::string_view writer;
+    uint64_t number = 0;
+    uint32_t crc = 0;
+    std::string_view tag_names;
+    uint8_t tag_count = 0;
+    std::string_view data;
+
+    // Size in a record's value.
+    uint64_t bytes() const { return kBytes + tag_names.size() + data.size(); }
+  };
+  static constexpr uint64_t kBytes =
+      3 * sizeof(uint32_t) + 2 * sizeof(uint64_t) + limits::writer_bytes + 1;
+
+  void add(const Entry& entry);
+  bool empty() const { return count_ == 0; }
+  uint32_t count() const { return count_; }
+  uint64_t bytes() const { return kBytes * count_ + tag_names_.size() + data_.size(); }
+  std::string encode(std::string_view key) const;
+
+ private:
+  uint32_t count_ = 0;
+  std::string places_, timestamps_, writers_, numbers_, ends_, crcs_, tag_names_, tag_counts_,
+      data_;
+};
+
+// Calls use(entry) for each entry of a sparse record, ascending.
+void each_entry(const Record& record, const std::function<void(const SparseBuilder::Entry&)>& use);
 
 }  // namespace zlog

@@ -8,13 +8,12 @@
 #include "cls_zlog/base/codes.h"
 #include "cls_zlog/base/crc32c.h"
 #include "cls_zlog/base/limits.h"
-#include "cls_zlog/stripe/header.h"
 #include "cls_zlog/stripe/layout.h"
 #include "cls_zlog/stripe/stripe.h"
 
 namespace zlog::stripe {
 
-// What is known of a record's position, apart from its data.
+// What a record says about a position, without its data.
 inline ReadEntry entry_of(const Record& record, uint32_t index) {
   ReadEntry entry;
   entry.state = record.state_of(index);
@@ -28,54 +27,47 @@ inline ReadEntry entry_of(const Record& record, uint32_t index) {
   return entry;
 }
 
-// Whether this is the block of a compressed record, as its writer made it.
+// Whether the block of a compressed record is intact.
 inline bool intact_block(const Record& record, std::string_view data) {
   return data.size() == record.block.stored_bytes && crc32c(data) == record.block.crc;
 }
 
-// Loads the header of the object that a request of this epoch is about, and lets it in.
-inline Failure enter(Object& object, uint64_t epoch, const Runs& runs, Header* header) {
-  ZLOG_TRY(Header::load(object, header));
-  if (!header->owns(runs)) return {-EINVAL};
-  return header->admit(epoch);
-}
-
-// The share of blocks in what an object holds, as in its header.
+// The part of the data that is in blocks, as in the header.
 struct BlockTally {
   uint64_t data = 0;
   uint64_t bytes = 0;
 };
 
-// What the object holds of the positions [start, end), as `count` answers it; a block that they cut
-// counts in full. Defined in count.cc.
+// Counts what the object holds at positions [start, end); a block counts in full if part of it is
+// in the range. Defined in count.cc.
 int tally(Object& object, const Header& header, uint64_t start, uint64_t end, CountReply* reply,
           BlockTally* blocks);
 
-// The blocks in one reply, however many looks it takes to make it.
+// The blocks in a reply, which several scans may build.
 struct BlocksSeen {
-  std::string last;    // the key of the last one
-  uint64_t bytes = 0;  // of all, each as it is larger: plain, or stored
+  std::string last;    // key of the last one
+  uint64_t bytes = 0;  // the larger of plain and stored bytes, of all
 };
 
-// A look at positions in progress: tells `Reply` of one after the other until that has enough.
+// Reports positions to a Reply, one after the other, until it is full:
 //   void add(const ReadEntry&)   the next position, which has no data
 //   int add_written(const Stored&, uint32_t first, uint32_t count)
 //                                the next `count` positions: written entries of a record, from its
 //                                entry `first` on; an error ends the scan
-//   bool takes_data()            whether it reads the data of written entries, which is limited
-//   uint64_t data_bytes(), uint32_t count()   of what it was told
-//   bool full()                  whether it has no room for more, whatever else its limits
+//   bool takes_data()            whether data is read, and so limited
+//   uint64_t data_bytes(), uint32_t count()   of what was added
+//   bool full()                  whether it is full for another reason
 template <typename Reply>
 class Scan {
  public:
-  // All that it is given must outlive it. `blocks`: of a reply that other looks have begun.
+  // All arguments must outlive the scan. `blocks`: of a reply that other scans have begun.
   Scan(Object& object, const Header& header, const std::vector<uint64_t>& positions,
        uint32_t bytes_max, Reply* reply, BlocksSeen* blocks = nullptr)
       : positions_(positions),
         bytes_max_(std::min(bytes_max, limits::read_reply_bytes_max)),
         spacing_(header.spacing()),
         header_(header),
-        end_(header.highest ? *header.highest + 1 : 0),
+        end_(header.records_end()),
         walk_(object, header, positions_),
         reply_(reply),
         blocks_(blocks == nullptr ? &own_blocks_ : blocks) {}
@@ -113,8 +105,7 @@ class Scan {
     reply_->add(entry);
   }
 
-  // Adds the i-th position, and those after it (below `end`) whose data can be read together with
-  // it.
+  // Adds the i-th position, and those after it (below `end`) whose data is read together with it.
   int add_stored(const Stored& stored, uint32_t end, uint32_t* i) {
     const uint32_t first = spacing_.index(stored.span, positions_[*i]);
     if (stored.record.state_of(first) != EntryState::kWritten) {
@@ -135,8 +126,8 @@ class Scan {
     return 0;
   }
 
-  // Whether the blocks of the reply, with this one, are no more than a reader decompresses, nor more
-  // to send: a hostile writer's may be larger than what is in them.
+  // Whether a reader can decompress the reply's blocks and this one. A hostile writer's block may
+  // be larger than its plain data.
   bool affordable(const Stored& stored) {
     if (!stored.record.compressed() || !reply_->takes_data()) return true;
     if (stored.key == blocks_->last) return true;
@@ -147,8 +138,8 @@ class Scan {
     return true;
   }
 
-  // How many written entries in a row, from the i-th position on, still fit the reply. The reply's
-  // first entry always does: else a large one could never be read.
+  // How many consecutive written entries from the i-th position on fit the reply. The first entry
+  // of a reply always does, so that a large one can be read.
   uint32_t affordable(const Stored& stored, uint32_t end, uint32_t i) const {
     const uint32_t first = spacing_.index(stored.span, positions_[i]);
     uint64_t bytes = reply_->data_bytes();
@@ -167,7 +158,7 @@ class Scan {
   const uint32_t bytes_max_;
   const Spacing spacing_;
   const Header& header_;
-  const uint64_t end_;  // what the header does not know of was not stored by a method
+  const uint64_t end_;  // no method stored what is above
   Walk walk_;
   Reply* const reply_;
   BlocksSeen own_blocks_;

@@ -1,5 +1,8 @@
 #include "cls_zlog/stripe/span_key.h"
 
+#include <charconv>
+#include <system_error>
+
 #include "cls_zlog/base/hex.h"
 
 namespace zlog {
@@ -8,14 +11,9 @@ namespace {
 constexpr size_t kPositionDigits = 16;
 
 bool parse_hex(std::string_view digits, uint64_t* out) {
-  if (digits.empty() || digits.size() > 16) return false;
-  *out = 0;
-  for (const char c : digits) {
-    const bool decimal = c >= '0' && c <= '9';
-    if (!decimal && (c < 'a' || c > 'f')) return false;
-    *out = *out << 4 | static_cast<uint64_t>(decimal ? c - '0' : c - 'a' + 10);
-  }
-  return true;
+  const char* const end = digits.data() + digits.size();
+  const auto [read, error] = std::from_chars(digits.data(), end, *out, 16);
+  return error == std::errc() && read == end;
 }
 
 }  // namespace

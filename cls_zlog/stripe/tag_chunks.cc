@@ -16,16 +16,16 @@ constexpr uint32_t kRemovedMax = 64;  // chunks that one call makes anew
 
 enum class PlaceKind : uint8_t { kInRecord = 0, kStream = 1, kStreamAlone = 2 };
 
-// The places in one bucket of a chunk, as they are stored: tags ascend, and each one's places do.
+// A stored bucket; tags and their places ascend.
 struct TagBucket {
   uint32_t tag_count = 0;
-  std::string_view names;       // of each tag a u8 length, and as many bytes
+  std::string_view names;       // as in Tags
   wire::Column<uint32_t> ends;  // of each tag's places
   uint32_t count = 0;           // places
-  uint64_t since = 0;           // what `ages` are counted from
+  uint64_t since = 0;           // timestamp with age 0
   wire::Column<uint8_t> kinds;
   wire::Column<uint32_t> indexes;
-  uint32_t streamed = 0;  // of the places, those in the bytestream: the columns below are of them
+  uint32_t streamed = 0;  // places in the bytestream; the following columns are about these
   wire::Column<uint32_t> offsets, bytes, crcs, ages;
 
   template <typename V>
@@ -49,10 +49,9 @@ std::string bucket_key(uint32_t bucket, uint64_t last) {
   return span_key_bound(std::string(kBuckets) + hex(bucket, 2) + '.', last);
 }
 
-// Whether a timestamp can be told by an age.
+// Whether a timestamp has an age.
 bool is_near(uint64_t timestamp, uint64_t since) { return timestamp - since <= UINT32_MAX; }
 
-// What of a bucket's places is stored.
 std::string encode_bucket(const std::string& key, const TagPlaces& places) {
   std::string names, ends, kinds, indexes, offsets, bytes, crcs, ages;
   TagBucket bucket;
@@ -65,8 +64,7 @@ std::string encode_bucket(const std::string& key, const TagPlaces& places) {
   }
   for (const auto& [tag, all] : places) {
     bucket.tag_count++;
-    names += static_cast<char>(tag.size());
-    names.append(tag);
+    append_name(tag, &names);
     for (const TagPlace& place : all) {
       bucket.count++;
       wire::append(&indexes, place.index);
@@ -96,52 +94,80 @@ std::string encode_bucket(const std::string& key, const TagPlaces& places) {
   return to_stored(key, bucket);
 }
 
-// Takes a stored bucket's places of the tags that `wants(tag)`. False: it is damaged, or of a later
-// version.
+// Adds a stored bucket's places of the tags for which wants(tag) holds. False: it is damaged, or of
+// a later version.
 template <typename Wants>
 bool decode_bucket(const std::string& key, std::string_view value, const Wants& wants,
                    TagPlaces* out) {
   TagBucket bucket;
   if (from_stored(key, value, &bucket).code != 0) return false;
-  std::string_view names = bucket.names;
+  uint32_t tag = 0;
   uint32_t streamed = 0;
   uint32_t at = 0;
-  for (uint32_t tag = 0; tag < bucket.tag_count; tag++) {
-    const size_t size = names.empty() ? 0 : static_cast<uint8_t>(names[0]);
-    const uint32_t end = bucket.ends[tag];
-    if (size >= names.size() || end < at || end > bucket.count) return false;
-    std::vector<TagPlace>* const places =
-        wants(names.substr(1, size)) ? &(*out)[std::string(names.substr(1, size))] : nullptr;
-    names.remove_prefix(1 + size);
+  const auto take = [&](std::string_view name) {
+    if (tag == bucket.tag_count) return false;
+    const uint32_t end = bucket.ends[tag++];
+    if (end < at || end > bucket.count) return false;
+    std::vector<TagPlace>* const places = wants(name) ? &(*out)[std::string(name)] : nullptr;
     for (; at < end; at++) {
+      TagPlace place;
+      place.index = bucket.indexes[at];
       const auto kind = static_cast<PlaceKind>(bucket.kinds[at]);
-      const bool in_stream = kind != PlaceKind::kInRecord;
-      if (in_stream && streamed == bucket.streamed) return false;
-      if (places != nullptr) {
-        TagPlace place;
-        place.index = bucket.indexes[at];
-        if (in_stream) {
-          place.offset = bucket.offsets[streamed];
-          place.bytes = bucket.bytes[streamed];
-          if (place.bytes > limits::entry_bytes_max) return false;
-          place.crc = bucket.crcs[streamed];
-          place.timestamp = bucket.since + bucket.ages[streamed];
-          place.alone = kind == PlaceKind::kStreamAlone;
-        }
-        places->push_back(place);
+      if (kind != PlaceKind::kInRecord) {
+        if (streamed == bucket.streamed) return false;
+        place.offset = bucket.offsets[streamed];
+        place.bytes = bucket.bytes[streamed];
+        place.crc = bucket.crcs[streamed];
+        place.timestamp = bucket.since + bucket.ages[streamed++];
+        place.alone = kind == PlaceKind::kStreamAlone;
+        if (place.bytes > limits::entry_bytes_max) return false;
       }
-      if (in_stream) streamed++;
+      if (places != nullptr) places->push_back(place);
+    }
+    return true;
+  };
+  return each_name(bucket.names, take) && tag == bucket.tag_count && at == bucket.count &&
+         streamed == bucket.streamed;
+}
+
+uint32_t bucket_of(std::string_view tag) { return crc32c(tag) % kBucketCount; }
+
+// As read_places(), for one bucket.
+template <typename Wants>
+int read_bucket(Object& object, const StoredChunk& chunk, uint32_t bucket, const Wants& wants,
+                TagPlaces* out, bool* sound, uint64_t* bytes) {
+  if ((chunk.chunk.buckets >> bucket & 1) == 0) return 0;
+  const std::string key = bucket_key(bucket, chunk.span.last);
+  std::string value;
+  const int r = object.omap_get(key, &value);
+  if (r < 0 && r != -ENOENT) return r;
+  *bytes += value.size();
+  *sound = *sound && r == 0 && decode_bucket(key, value, wants, out);
+  return 0;
+}
+
+// Calls use(key, value, span, &more) for chunks from the one at position `begin` on, until `more`
+// is cleared; `span` is nullptr if the key is malformed.
+template <typename Use>
+int each_chunk(Object& object, const Header& header, uint64_t begin, const Use& use) {
+  std::string after = span_key_bound(kChunks, begin);
+  for (bool more = true; more;) {
+    Page page;
+    ZLOG_TRY(object.omap_list(after, std::string(kChunks), kPageChunks, &page, &more));
+    if (page.empty() && more) return -EIO;
+    for (const auto& [key, value] : page) {
+      after = key;
+      Span span;
+      const bool parsed = parse_span_key(kChunks, key, header.spacing(), header.residue, &span);
+      bool next = true;
+      ZLOG_TRY(use(key, value.bytes, parsed ? &span : nullptr, &next));
+      if (!next) return 0;
     }
   }
-  return names.empty() && at == bucket.count && streamed == bucket.streamed;
+  return 0;
 }
 
-int put_bucket(Object& object, uint32_t bucket, uint64_t last, const TagPlaces& places) {
-  const std::string key = bucket_key(bucket, last);
-  return object.omap_set(key, encode_bucket(key, places));
-}
-
-// What a chunk is taken for that can't be read.
+// Stands for a chunk that can't be read.
 TagChunk all_buckets() {
   TagChunk chunk;
   chunk.buckets = UINT64_MAX;
@@ -149,8 +175,6 @@ TagChunk all_buckets() {
 }
 
 }  // namespace
-
-uint32_t bucket_of(std::string_view tag) { return crc32c(tag) % kBucketCount; }
 
 uint32_t count_of(const TagPlaces& places) {
   size_t count = 0;
@@ -161,112 +185,69 @@ uint32_t count_of(const TagPlaces& places) {
 int list_chunks(Object& object, const Header& header, uint64_t begin, uint64_t end,
                 size_t count_max, std::vector<StoredChunk>* out,
                 std::vector<StoredChunk>* out_of_use) {
-  std::string after = span_key_bound(kChunks, begin);
-  for (bool more = true; more;) {
-    Page page;
-    ZLOG_TRY(object.omap_list(after, std::string(kChunks), kPageChunks, &page, &more));
-    if (page.empty() && more) return -EIO;
-    for (const auto& [key, value] : page) {
-      after = key;
-      StoredChunk stored;
-      if (!parse_span_key(kChunks, key, header.spacing(), header.residue, &stored.span)) continue;
-      if (stored.span.first >= end || out->size() == count_max) return 0;
-      if (!out->empty() && stored.span.first <= out->back().span.last) continue;
-      if (from_stored(key, value.bytes, &stored.chunk).code == 0) {
-        out->push_back(stored);
-      } else if (out_of_use != nullptr) {
-        out_of_use->push_back({stored.span, all_buckets()});
-      }
+  const auto list = [&](const std::string& key, std::string_view value, const Span* span,
+                        bool* more) {
+    if (span == nullptr) return 0;
+    *more = span->first < end && out->size() < count_max;
+    if (!*more || (!out->empty() && span->first <= out->back().span.last)) return 0;
+    StoredChunk stored = {*span, {}};
+    if (from_stored(key, value, &stored.chunk).code == 0) {
+      out->push_back(stored);
+    } else if (out_of_use != nullptr) {
+      out_of_use->push_back({*span, all_buckets()});
     }
-  }
-  return 0;
+    return 0;
+  };
+  return each_chunk(object, header, begin, list);
 }
 
-int read_places(Object& object, const StoredChunk& chunk, const std::vector<std::string>& tags,
-                TagPlaces* out, bool* sound) {
+int read_places(Object& object, const StoredChunk& chunk, const std::vector<std::string>* tags,
+                TagPlaces* out, bool* sound, uint64_t* bytes) {
   for (uint32_t bucket = 0; bucket < kBucketCount; bucket++) {
     const auto wants = [&](std::string_view tag) {
-      return bucket_of(tag) == bucket && std::find(tags.begin(), tags.end(), tag) != tags.end();
+      return tags == nullptr || (bucket_of(tag) == bucket &&
+                                 std::find(tags->begin(), tags->end(), tag) != tags->end());
     };
-    if ((chunk.chunk.buckets >> bucket & 1) == 0 || std::none_of(tags.begin(), tags.end(), wants)) {
-      continue;
-    }
-    const std::string key = bucket_key(bucket, chunk.span.last);
-    std::string value;
-    const int r = object.omap_get(key, &value);
-    if (r < 0 && r != -ENOENT) return r;
-    *sound = *sound && r == 0 && decode_bucket(key, value, wants, out);
+    if (tags != nullptr && std::none_of(tags->begin(), tags->end(), wants)) continue;
+    ZLOG_TRY(read_bucket(object, chunk, bucket, wants, out, sound, bytes));
   }
   return 0;
-}
-
-int read_all_places(Object& object, const StoredChunk& chunk, TagPlaces* out, bool* sound,
-                    uint64_t* bytes) {
-  for (uint32_t bucket = 0; bucket < kBucketCount; bucket++) {
-    if ((chunk.chunk.buckets >> bucket & 1) == 0) continue;
-    const std::string key = bucket_key(bucket, chunk.span.last);
-    std::string value;
-    const int r = object.omap_get(key, &value);
-    if (r < 0 && r != -ENOENT) return r;
-    *bytes += value.size();
-    const auto all = [](std::string_view) { return true; };
-    *sound = *sound && r == 0 && decode_bucket(key, value, all, out);
-  }
-  return 0;
-}
-
-int put_chunk(Object& object, const Header& header, const Span& span, const TagChunk& chunk) {
-  const std::string key = span_key(kChunks, span, header.spacing());
-  return object.omap_set(key, to_stored(key, chunk));
 }
 
 int store_chunk(Object& object, const Header& header, const Span& span, const TagPlaces& places,
-                const std::vector<Hole>& unknown) {
-  TagChunk chunk;
-  chunk.unknown = unknown;
-  std::map<uint32_t, TagPlaces> buckets;
-  for (const auto& [tag, all] : places) {
-    chunk.tags += static_cast<uint32_t>(all.size());
-    buckets[bucket_of(tag)][tag] = all;
-  }
-  for (const auto& [bucket, some] : buckets) {
-    chunk.buckets |= uint64_t{1} << bucket;
-    ZLOG_TRY(put_bucket(object, bucket, span.last, some));
-  }
-  return put_chunk(object, header, span, chunk);
+                const std::vector<SpanMessage>& unknown) {
+  StoredChunk stored = {span, {}};
+  stored.chunk.unknown = unknown;
+  uint64_t bytes = 0;
+  return add_to_chunk(object, header, stored, places, &bytes);
 }
 
-int add_late(Object& object, const Header& header, StoredChunk stored, const TagPlaces& late,
-             uint64_t* bytes) {
+int add_to_chunk(Object& object, const Header& header, StoredChunk stored, const TagPlaces& places,
+                 uint64_t* bytes) {
   std::map<uint32_t, TagPlaces> buckets;
-  for (const auto& [tag, all] : late) buckets[bucket_of(tag)][tag] = all;
-  stored.chunk.tags += count_of(late);
+  for (const auto& [tag, all] : places) buckets[bucket_of(tag)][tag] = all;
+  stored.chunk.tags += count_of(places);
   bool sound = stored.chunk.tags <= limits::chunk_tags_max;
-  for (auto& [bucket, some] : buckets) {
-    TagPlaces all;
-    if (sound && (stored.chunk.buckets >> bucket & 1) != 0) {
-      const std::string key = bucket_key(bucket, stored.span.last);
-      std::string value;
-      const int r = object.omap_get(key, &value);
-      if (r < 0 && r != -ENOENT) return r;
-      *bytes += value.size();
-      if (*bytes > limits::walk_bytes_max) return -E2BIG;
-      sound = r == 0 && decode_bucket(key, value, [](std::string_view) { return true; }, &all);
-    }
-    for (auto& [tag, places] : some) {
-      std::vector<TagPlace>& merged = all[tag];
-      merged.insert(merged.end(), places.begin(), places.end());
-      const auto below = [](const TagPlace& a, const TagPlace& b) { return a.index < b.index; };
+  const auto below = [](const TagPlace& a, const TagPlace& b) { return a.index < b.index; };
+  for (auto& [bucket, added] : buckets) {
+    TagPlaces old;
+    const auto all = [](std::string_view) { return true; };
+    if (sound) ZLOG_TRY(read_bucket(object, stored, bucket, all, &old, &sound, bytes));
+    if (*bytes > limits::walk_bytes_max) return -E2BIG;
+    for (auto& [tag, before] : old) {
+      std::vector<TagPlace>& merged = added[tag];
+      merged.insert(merged.begin(), before.begin(), before.end());
       std::sort(merged.begin(), merged.end(), below);
     }
-    some = std::move(all);
   }
   if (!sound) return remove_chunk(object, header, stored);
   for (const auto& [bucket, all] : buckets) {
     stored.chunk.buckets |= uint64_t{1} << bucket;
-    ZLOG_TRY(put_bucket(object, bucket, stored.span.last, all));
+    const std::string key = bucket_key(bucket, stored.span.last);
+    ZLOG_TRY(object.omap_set(key, encode_bucket(key, all)));
   }
-  return put_chunk(object, header, stored.span, stored.chunk);
+  const std::string key = span_key(kChunks, stored.span, header.spacing());
+  return object.omap_set(key, to_stored(key, stored.chunk));
 }
 
 int remove_chunk(Object& object, const Header& header, const StoredChunk& stored) {
@@ -278,30 +259,19 @@ int remove_chunk(Object& object, const Header& header, const StoredChunk& stored
 }
 
 int remove_chunks(Object& object, const Header& header, uint64_t* begin, uint64_t* end) {
-  std::string after = span_key_bound(kChunks, *begin);
   uint32_t removed = 0;
-  for (bool more = true; more;) {
-    Page page;
-    ZLOG_TRY(object.omap_list(after, std::string(kChunks), kPageChunks, &page, &more));
-    if (page.empty() && more) return -EIO;
-    for (const auto& [key, value] : page) {
-      after = key;
-      Span span;
-      if (!parse_span_key(kChunks, key, header.spacing(), header.residue, &span)) {
-        ZLOG_TRY(object.omap_remove(key));
-        continue;
-      }
-      if (span.first >= *end) return 0;
-      if (removed++ == kRemovedMax) {
-        *end = std::min(*end, span.first);
-        return 0;
-      }
-      ZLOG_TRY(remove_chunk(object, header, {span, all_buckets()}));
-      *begin = std::min(*begin, span.first);
-      *end = std::max(*end, span.last + 1);
+  const auto remove = [&](const std::string& key, std::string_view, const Span* span, bool* more) {
+    if (span == nullptr) return object.omap_remove(key);
+    *more = span->first < *end && removed++ < kRemovedMax;
+    if (!*more) {
+      *end = std::min(*end, span->first);
+      return 0;
     }
-  }
-  return 0;
+    *begin = std::min(*begin, span->first);
+    *end = std::max(*end, span->last + 1);
+    return remove_chunk(object, header, {*span, all_buckets()});
+  };
+  return each_chunk(object, header, *begin, remove);
 }
 
 int forget_chunks(Object& object, Header* header) {

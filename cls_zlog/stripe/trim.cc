@@ -6,7 +6,7 @@
 namespace zlog::stripe {
 namespace {
 
-// Those of a stored record's positions that lie below `point`.
+// The positions of a record below `point`.
 std::vector<uint64_t> positions_below(const Stored& stored, uint64_t point,
                                       const Spacing& spacing) {
   std::vector<uint64_t> positions;
@@ -16,8 +16,8 @@ std::vector<uint64_t> positions_below(const Stored& stored, uint64_t point,
   return positions;
 }
 
-// Brings the header's counters down to what is there from `start` on, or less where that is more than
-// one call looks at. Limits of size go by them, and they know nothing of records that have vanished.
+// Counts the records from `start` on, as far as one call reads, and lowers the header's counters to
+// that: they do not know about lost records. Retention by size uses these counters.
 int recount(Object& object, uint64_t start, Header* header) {
   CountReply found;
   BlockTally blocks;
@@ -29,9 +29,9 @@ int recount(Object& object, uint64_t start, Header* header) {
   return 0;
 }
 
-// Raises the header's trim point, and frees the records below it, at most `records_max` of them.
-// The record that the point cuts loses the data below it; a cut run without entries is left, since
-// the point decides. The point goes up to what can't be read, which is refused when it comes first.
+// Raises the header's trim point, and frees at most `records_max` records below it. The record
+// across the point loses its data below; one without entries stays as it is. The point stops at an
+// unreadable record, and kUnreadable is answered if that comes first.
 Failure trim_below(Object& object, uint64_t point, uint32_t records_max, Header* header,
                    bool* more) {
   const uint64_t installed = header->trim_point;
@@ -42,7 +42,7 @@ Failure trim_below(Object& object, uint64_t point, uint32_t records_max, Header*
   std::string last;
   uint64_t removed = 0;
   uint64_t from = 0;
-  uint64_t known = installed;  // what vanished below it was counted before
+  uint64_t known = installed;  // records lost below it were counted earlier
   bool lost = false;
   *more = false;
   while (true) {
@@ -75,8 +75,8 @@ Failure trim_below(Object& object, uint64_t point, uint32_t records_max, Header*
   return {removed == 0 ? 0 : layout.remove(first, last, removed)};
 }
 
-// kUnreadable, with the first such position, when a later version stored one of them. Tells also
-// whether one is lost.
+// kUnreadable (with the first such position): a later version stored it. `lost`: a position is
+// lost.
 Failure check_readable(Object& object, const Header& header, const std::vector<uint64_t>& positions,
                        bool* lost) {
   Walk walk(object, header, positions);
@@ -95,9 +95,7 @@ Failure check_readable(Object& object, const Header& header, const std::vector<u
 
 }  // namespace
 
-Result<Empty> trim(Object& object, const TrimRequest& request) {
-  Header header;
-  ZLOG_TRY(enter(object, request.epoch, request.runs, &header));
+Result<Empty> trim(Object& object, Header& header, const TrimRequest& request) {
   const std::vector<uint64_t> asked = request.runs.positions();
   const std::vector<uint64_t> positions(
       std::lower_bound(asked.begin(), asked.end(), header.trim_point), asked.end());
@@ -120,14 +118,10 @@ Result<Empty> trim(Object& object, const TrimRequest& request) {
     for (const Span& span : spans_of(part, header.spacing())) ZLOG_TRY(layout.put_trimmed(span));
   }
   for (const Span& span : spans_of(positions, header.spacing())) header.use(span);
-  ZLOG_TRY(header.save(object));
-  return Empty();
+  return failure_of(header.save(object));
 }
 
-Result<MoreReply> trim_to(Object& object, const TrimToRequest& request) {
-  Header header;
-  ZLOG_TRY(Header::load(object, &header));
-  ZLOG_TRY(header.admit(request.epoch));
+Result<MoreReply> trim_to(Object& object, Header& header, const TrimToRequest& request) {
   const std::string before = to_stored(Header::kAttribute, header);
   const uint64_t point = std::min(request.position, header.end());  // it holds nothing above
   MoreReply reply;

@@ -4,10 +4,10 @@
 namespace zlog::stripe {
 namespace {
 
-// A verify's reply: checks each entry's data, and keeps none of it.
+// Makes a verify's reply of a Scan: checks each entry's data.
 class Checking {
  public:
-  // `positions` are those that were asked for, and must outlive it.
+  // `positions`: of the request; must outlive this object.
   Checking(Object& object, Header& header, const std::vector<uint64_t>& positions, bool keys_only)
       : layout_(object, header), positions_(positions), keys_only_(keys_only) {
     reply_.highest = header.taken();
@@ -31,7 +31,7 @@ class Checking {
     std::string_view data;
     ZLOG_TRY(layout_.data_of(stored, first, first + count, &buffer, &data));
     for (uint32_t index = first; index < first + count; index++) {
-      // What is cut off fails its checksum too: no need to tell it apart.
+      // Data that is cut off fails its checksum too.
       const std::string_view bytes = data.substr(0, record.bytes_of(index));
       ReadEntry entry = entry_of(record, index);
       if (entry_crc(positions_[reply_.count], bytes) != entry.crc) entry.state = EntryState::kLost;
@@ -48,7 +48,6 @@ class Checking {
   VerifyReply take() { return std::move(reply_); }
 
  private:
-  // Whether the block of a record is what its writer made.
   int check_block(const Stored& stored, bool* intact) {
     *intact = true;
     if (keys_only_ && stored.record.streamed()) return 0;
@@ -69,7 +68,7 @@ class Checking {
     VerifiedRow next;
     next.length = 1;
     next.state = entry.state;
-    // Of a fill it is no append's writer, and of what is lost it may be anything.
+    // A fill has no append, and a lost entry's append is not known.
     if (next.state == EntryState::kWritten || next.state == EntryState::kTrimmed) {
       entry.writer.copy(next.writer.data(), next.writer.size());
       next.number = entry.number;
@@ -78,7 +77,7 @@ class Checking {
     if (reply_.rows.empty() || !joins(next, &reply_.rows.back())) reply_.rows.push_back(next);
   }
 
-  // Makes the row longer if the next position continues it.
+  // Extends the row if the next position continues it.
   static bool joins(const VerifiedRow& next, VerifiedRow* row) {
     if (next.state != row->state || next.writer != row->writer) return false;
     if (next.number < row->number) return false;
@@ -97,7 +96,7 @@ class Checking {
   Layout layout_;
   const std::vector<uint64_t>& positions_;
   const bool keys_only_;
-  std::string block_;  // the key of the last one that was checked
+  std::string block_;  // key of the last block that was checked
   bool block_intact_ = true;
   uint64_t data_bytes_ = 0;
   VerifyReply reply_;
@@ -105,9 +104,7 @@ class Checking {
 
 }  // namespace
 
-Result<VerifyReply> verify(Object& object, const VerifyRequest& request) {
-  Header header;
-  ZLOG_TRY(enter(object, request.epoch, request.runs, &header));
+Result<VerifyReply> verify(Object& object, Header& header, const VerifyRequest& request) {
   const std::vector<uint64_t> positions = request.runs.positions();
   Checking reply(object, header, positions, request.keys_only);
   ZLOG_TRY(Scan(object, header, positions, request.bytes_max, &reply).run());

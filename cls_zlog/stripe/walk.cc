@@ -10,9 +10,9 @@
 namespace zlog {
 namespace {
 
-constexpr uint64_t kLikelyBelowMax = 64;  // records that are fetched for a few descending positions
+constexpr uint64_t kLikelyBelowMax = 64;  // records fetched for a few descending positions
 
-// How many records `count` positions lie in, if this object's records are all alike.
+// The number of records that `count` positions are in, if all records have the same size.
 uint64_t likely_records(const Header& header, uint64_t count) {
   const uint64_t entries_each = header.entries / std::max<uint64_t>(header.records, 1);
   return 1 + count / std::max<uint64_t>(entries_each, 1);
@@ -71,7 +71,7 @@ int RecordIterator::seek(uint64_t position, const Stored** out) {
   return 0;
 }
 
-// The piece of the sparse record that begins at a position of it, or at its first one above.
+// Makes the piece of the sparse record that begins at its first position from `position` on.
 void RecordIterator::cut(uint64_t position) {
   const Span& span = current_.span;
   const Record& record = current_.record;
@@ -100,7 +100,7 @@ void RecordIterator::cut(uint64_t position) {
   piece.crcs = {left.crcs.bytes(i, 1).data(), 1};
   piece.numbers = {kZeros, 1};
   piece.data = record.data.substr(left.begin_of(i), left.bytes_of(i));
-  piece.tags = tags_of(left, i, name_begins_);
+  piece.tags = left.tags_of(i, name_begins_);
 }
 
 int RecordIterator::seek_whole(uint64_t position, const Stored** out) {
@@ -132,8 +132,8 @@ Walk::Walk(Object& object, const Header& header, const std::vector<uint64_t>& po
       descending_(positions.size() > 1 && positions[0] > positions[1]),
       records_(object, header, likely_records(header, positions.size())) {}
 
-// Fetches what the next of descending positions lies in, with some of those below it if that is a few
-// records: they are read upwards.
+// Fetches the records of the next descending position and of some below it, if these are a few
+// records.
 int Walk::fetch_below() {
   const Spacing spacing = header_.spacing();
   const auto likely = [&](uint32_t lowest) {
@@ -149,7 +149,7 @@ int Walk::fetch_below() {
   const Stored* stored = nullptr;
   ZLOG_TRY(records_.seek_whole(positions_[lowest], &stored));
   if (records_.at_hand(positions_[at_])) return 0;
-  ahead_ = 0;  // they are more records than was likely
+  ahead_ = 0;  // there are more records than expected
   records_.start_over(1);
   return 0;
 }
@@ -164,12 +164,40 @@ int Walk::next(Stretch* out) {
   if (descending_) {
     end = positions_.begin() + at_ + 1;
   } else if (stored != nullptr) {
-    // Up to the record's end when inside it, else up to its beginning.
+    // Up to the record's end, or to its beginning.
     const uint64_t limit = covered ? stored->span.last + 1 : stored->span.first;
     end = std::lower_bound(positions_.begin() + at_, positions_.end(), limit);
   }
   *out = {covered ? stored : nullptr, at_, static_cast<uint32_t>(end - positions_.begin())};
   at_ = out->end;
+  return 0;
+}
+
+Sweep::Sweep(Object& object, const Header& header, uint64_t begin, uint64_t end, bool whole)
+    : header_(header),
+      whole_(whole),
+      records_(object, header, limits::page_records_max),
+      at_(header.first_at(begin)),
+      end_(end) {}
+
+int Sweep::next(Part* out) {
+  const Spacing spacing = header_.spacing();
+  const uint64_t records_end = std::min(end_, header_.records_end());
+  const Stored* stored = nullptr;
+  if (at_ < records_end) {
+    ZLOG_TRY(whole_ ? records_.seek_whole(at_, &stored) : records_.seek(at_, &stored));
+  }
+  if (stored != nullptr && stored->span.first >= records_end) stored = nullptr;
+  uint64_t end = stored == nullptr ? end_ : stored->span.first;
+  const bool covered = stored != nullptr && end <= at_;
+  if (covered) end = std::min(stored->span.last + 1, records_end);
+  end = header_.first_at(end);
+  *out = {{at_, spacing.before(end, 1)}, covered ? stored : nullptr};
+  if (covered) {
+    out->begin = spacing.index(stored->span, out->first);
+    out->end = spacing.index(stored->span, out->last) + 1;
+  }
+  at_ = end;
   return 0;
 }
 

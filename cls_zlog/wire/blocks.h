@@ -6,15 +6,25 @@
 #include "cls_zlog/base/limits.h"
 #include "cls_zlog/wire/fields.h"
 
-// The data of entries in a row, compressed together. The class stores a block, checks it and hands
-// it on as it is; only clients compress and decompress (client/blocks.h).
+// The data of entries in messages. Consecutive entries may be compressed together, as a block. The
+// class stores, checks and returns blocks; only clients compress and decompress (client/blocks.h).
 namespace zlog {
 
-// One of the blocks of a write.
+// Whether `ends` cut this many bytes of data into entries within the limit.
+inline bool cut(const wire::Column<uint32_t>& ends, uint64_t data_bytes) {
+  uint32_t begin = 0;
+  for (uint32_t i = 0; i < ends.size(); i++) {
+    if (ends[i] < begin || ends[i] - begin > limits::entry_bytes_max) return false;
+    begin = ends[i];
+  }
+  return begin == data_bytes;
+}
+
+// A block of a write.
 struct WriteBlock {
-  uint32_t entries = 0;       // of the request, from where the block before it ended
+  uint32_t entries = 0;       // number of entries, after those of the previous block
   uint32_t stored_bytes = 0;  // compressed
-  uint32_t crc = 0;           // CRC-32C of these
+  uint32_t crc = 0;           // CRC-32C of the compressed bytes
 
   template <typename V>
   void each(V& v) {
@@ -24,14 +34,14 @@ struct WriteBlock {
   }
 };
 
-// Entries in a row of a read's reply whose data is part of a block.
+// Consecutive entries of a read's reply whose data is in a block.
 struct ReadBlock {
-  uint32_t first = 0;  // which entry of the reply
+  uint32_t first = 0;  // index in the reply
   uint32_t entries = 0;
   Compression compression = Compression::kNone;
   uint32_t plain_bytes = 0;   // of the whole block
-  uint32_t skip = 0;          // plain bytes in front of the first entry's
-  uint32_t stored_bytes = 0;  // 0: it is the block before, once more
+  uint32_t skip = 0;          // plain bytes before the first entry's
+  uint32_t stored_bytes = 0;  // 0: the previous block again
 
   template <typename V>
   void each(V& v) {

@@ -5,47 +5,40 @@
 #include <string_view>
 #include <vector>
 
-#include "cls_zlog/wire/frame.h"
 #include "cls_zlog/wire/stripe_messages.h"
 
-// Requests and replies of the methods on a log's cursors, for both sides. Every request names the
-// log by its id too: a client that still has a removed log open must not move the cursors of a new
-// log of the same name.
+// Requests and replies of the methods on a log's cursors.
 namespace zlog {
 
-// What cursor_commit does to a cursor that is there, or not. The values are on the wire.
+// The values are on the wire.
 enum class CommitMode : unsigned char {
-  kAdvance = 0,  // moves it forward; it has to be there
-  kCreate = 1,   // makes it; it must not be there
-  kSet = 2,      // puts it anywhere, whether it was there or not
+  kAdvance = 0,  // moves an existing cursor forward
+  kCreate = 1,   // makes a new cursor
+  kSet = 2,      // moves or makes a cursor
 };
 
-struct CursorCommitRequest {
-  uint64_t log_id = 0;
-  std::string_view name;  // the cursor's
+// cursor_read, cursor_remove.
+struct CursorRequest : LogRequest {
+  std::string_view name;
+
+  template <typename V>
+  void each(V& v) {
+    LogRequest::each(v);
+    v("name", name, wire::name());
+  }
+};
+
+struct CursorCommitRequest : CursorRequest {
   CommitMode mode = CommitMode::kAdvance;
   uint64_t position = 0;   // the next one to read
   uint64_t timestamp = 0;  // µs since 1970, by the client's clock
 
   template <typename V>
   void each(V& v) {
-    v("log_id", log_id);
-    v("name", name, wire::name());
+    CursorRequest::each(v);
     v("mode", mode, at_most(CommitMode::kSet));
     v("position", position, wire::position_or_end());
     v("timestamp", timestamp);
-  }
-};
-
-// cursor_read, cursor_remove.
-struct CursorRequest {
-  uint64_t log_id = 0;
-  std::string_view name;
-
-  template <typename V>
-  void each(V& v) {
-    v("log_id", log_id);
-    v("name", name, wire::name());
   }
 };
 
@@ -53,8 +46,7 @@ struct CursorRequest {
 struct CursorReply {
   uint64_t position = 0;
   uint64_t created = 0;  // µs since 1970
-  uint64_t updated = 0;  // when it was last committed
-  wire::Further further;
+  uint64_t updated = 0;  // time of the last commit
 
   template <typename V>
   void each(V& v) {
@@ -64,28 +56,22 @@ struct CursorReply {
   }
 };
 
-struct NamedCursor {
+struct NamedCursor : CursorReply {
   std::string name;
-  uint64_t position = 0;
-  uint64_t created = 0;
-  uint64_t updated = 0;
 
   template <typename V>
   void each(V& v) {
     v("name", name, wire::name());
-    v("position", position, wire::position_or_end());
-    v("created", created);
-    v("updated", updated);
+    CursorReply::each(v);
   }
 };
 
-struct CursorListReply {
-  bool more = false;
+struct CursorListReply : MoreReply {
   std::vector<NamedCursor> cursors;  // ascending by name
 
   template <typename V>
   void each(V& v) {
-    v("more", more);
+    MoreReply::each(v);
     v("cursors", cursors, at_most(limits::cursors_max));
   }
 };

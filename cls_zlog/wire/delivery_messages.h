@@ -8,22 +8,20 @@
 #include "cls_zlog/wire/frame.h"
 #include "cls_zlog/wire/stripe_messages.h"
 
-// Requests and replies of the methods on deliveries to a log, for both sides. As those on cursors,
-// every request names the log by its id too.
+// Requests and replies of the methods on deliveries to a log.
 namespace zlog {
 
 constexpr uint64_t batch_all = UINT64_MAX;  // above every batch
 
-// Which part of which batch of which source. delivery_read takes no more.
-struct DeliveryRequest {
-  uint64_t log_id = 0;
+// delivery_read.
+struct DeliveryRequest : LogRequest {
   std::string_view source;
   uint64_t batch = 0;
   uint32_t part = 0;
 
   template <typename V>
   void each(V& v) {
-    v("log_id", log_id);
+    LogRequest::each(v);
     v("source", source, wire::name());
     v("batch", batch, at_most(batch_all - 1));
     v("part", part);
@@ -42,8 +40,8 @@ struct DeliveryBeginRequest : DeliveryRequest {
 
 struct DeliveryBeginReply {
   uint32_t attempt = 0;      // from 1
-  uint32_t grants = 0;       // of the attempts before
-  uint64_t incarnation = 0;  // of the source: tells it from an earlier one that was forgotten
+  uint32_t grants = 0;       // of all earlier attempts
+  uint64_t incarnation = 0;  // of the source: changes if the source is forgotten and made again
 
   template <typename V>
   void each(V& v) {
@@ -59,7 +57,7 @@ struct DeliveryGrantRequest : DeliveryRequest {
   uint64_t epoch = 0;  // in which the positions were granted
   uint64_t first = 0;
   uint32_t count = 0;
-  bool reserve = false;  // no sequencer: these, or the first positions above the tail floor
+  bool reserve = false;  // there is no sequencer: grant from the tail floor on, if that is higher
 
   template <typename V>
   void each(V& v) {
@@ -75,7 +73,7 @@ struct DeliveryGrantRequest : DeliveryRequest {
 };
 
 struct DeliveryGrantReply {
-  uint64_t first = 0;  // the granted positions begin here
+  uint64_t first = 0;  // of the granted positions
 
   template <typename V>
   void each(V& v) {
@@ -101,8 +99,7 @@ struct Grant {
 struct DeliveryReadReply {
   uint64_t incarnation = 0;   // of the source when the part was first begun
   uint32_t attempt = 0;       // the newest one
-  std::vector<Grant> grants;  // in the order in which they were given
-  wire::Further further;
+  std::vector<Grant> grants;  // in the order in which they were made
 
   template <typename V>
   void each(V& v) {
@@ -112,16 +109,15 @@ struct DeliveryReadReply {
   }
 };
 
-struct DeliveryDoneRequest {
-  uint64_t log_id = 0;
+struct DeliveryDoneRequest : LogRequest {
   std::string_view source;
-  uint64_t batch = 0;        // those below it are done
-  uint64_t incarnation = 0;  // of the source that the sender saw; 0: none, or a damaged one
+  uint64_t batch = 0;        // batches below it are done
+  uint64_t incarnation = 0;  // that the client saw; 0: the source does not exist, or is damaged
   uint64_t timestamp = 0;    // µs since 1970, by the client's clock
 
   template <typename V>
   void each(V& v) {
-    v("log_id", log_id);
+    LogRequest::each(v);
     v("source", source, wire::name());
     v("batch", batch);
     v("incarnation", incarnation);
@@ -129,16 +125,15 @@ struct DeliveryDoneRequest {
   }
 };
 
-struct NamedSource {
-  std::string name;
+// Part of the stored value of a source.
+struct SourceProgress {
   uint64_t batch = 0;    // the first one that is not done
-  uint32_t parts = 0;    // that are kept, of batches that are not done
+  uint32_t parts = 0;    // stored parts, of batches that are not done
   uint64_t created = 0;  // µs since 1970
   uint64_t updated = 0;  // when a part was last begun or a batch done
 
   template <typename V>
   void each(V& v) {
-    v("name", name, wire::name());
     v("batch", batch);
     v("parts", parts, at_most(limits::parts_max));
     v("created", created);
@@ -146,13 +141,22 @@ struct NamedSource {
   }
 };
 
-struct DeliveryListReply {
-  bool more = false;
+struct NamedSource : SourceProgress {
+  std::string name;
+
+  template <typename V>
+  void each(V& v) {
+    v("name", name, wire::name());
+    SourceProgress::each(v);
+  }
+};
+
+struct DeliveryListReply : MoreReply {
   std::vector<NamedSource> sources;  // ascending by name
 
   template <typename V>
   void each(V& v) {
-    v("more", more);
+    MoreReply::each(v);
     v("sources", sources, at_most(limits::sources_max));
   }
 };

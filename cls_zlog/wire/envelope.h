@@ -11,18 +11,17 @@
 
 namespace zlog {
 
-// What every stored value is wrapped in: a frame (frame.h) with a checksum, so that damage is seen
-// before it is believed.
+// Every stored value is a frame (frame.h) with a checksum (docs/formats/envelope.md):
 //
 //   value := version u8, compat u8, length u32, crc u32, fields (length bytes), payload (the rest)
 //
 // crc is the CRC-32C of the name or key under which the value is stored, then version, compat,
-// length and fields: a value that turns up under another key is damaged too. The payload is not
-// covered: it is entry data, which has CRCs of its own. This layout never changes, so that a value
-// that a later version stored can be told from a damaged one. docs/formats/envelope.md.
-constexpr uint32_t kEnvelopeBytes = 1 + 1 + 4 + 4;  // in front of the fields
+// length and fields. So a value under another key counts as damaged. The payload is entry data,
+// which has its own CRCs. This layout never changes, so that values of a later version are not
+// taken for damaged ones.
+constexpr uint32_t kEnvelopeBytes = 1 + 1 + 4 + 4;  // before the fields
 
-// A value taken apart; the views point into it.
+// The parts of a value; the views point into it.
 struct Envelope {
   wire::Versions versions;
   std::string_view fields;
@@ -32,7 +31,7 @@ struct Envelope {
 std::string wrap(std::string_view key, const wire::Versions& versions, std::string_view fields,
                  std::string_view payload = {});
 
-// False for a value that is damaged, or is stored under another key.
+// False: the value is damaged, or was stored under another key.
 bool unwrap(std::string_view key, std::string_view value, Envelope* out);
 
 template <typename T>
@@ -42,23 +41,17 @@ std::string to_stored(std::string_view key, const T& value) {
   return wrap(key, wire::versions_of(value), fields);
 }
 
-// 0; -EIO: the value is damaged; kStoredTooNew, with the version that is needed.
+// 0; -EIO: the value is damaged; kStoredTooNew, with the required version.
 template <typename T>
 Failure from_stored(std::string_view key, std::string_view value, T* out) {
   Envelope stored;
   if (!unwrap(key, value, &stored)) return {-EIO};
-  switch (wire::decode_fields(stored.versions, stored.fields, out)) {
-    case wire::Decoded::kOk:
-      return {stored.payload.empty() ? 0 : -EIO};
-    case wire::Decoded::kTooNew:
-      return {kStoredTooNew, stored.versions.compat};
-    case wire::Decoded::kMalformed:
-      break;
-  }
-  return {-EIO};
+  const wire::Decoded decoded = wire::decode_fields(stored.versions, stored.fields, out);
+  ZLOG_TRY(wire::failure_of(decoded, -EIO, {kStoredTooNew, stored.versions.compat}));
+  return {stored.payload.empty() ? 0 : -EIO};
 }
 
-// An attribute that holds such a value. -ENOENT: there is none, the object is none of this kind.
+// Loads an attribute with such a value. -ENOENT: no attribute, or no object.
 template <typename T>
 Failure load_attribute(Object& object, const char* name, T* out) {
   std::string value;

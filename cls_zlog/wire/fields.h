@@ -15,7 +15,7 @@
 #include "cls_zlog/wire/runs.h"
 #include "cls_zlog/wire/wire.h"
 
-// A message, and every stored value, lists its fields once:
+// Messages and stored values list their fields:
 //
 //   template <typename V>
 //   void each(V& v) {
@@ -23,43 +23,41 @@
 //     v("create", create);
 //   }
 //
-// Whatever needs to know them visits them: the encoder and decoder here, and the describer
-// (describe/), of which the documentation and the Python side are made.
-//
-// By its type a field is on the wire as
+// The encoder, the decoder and the describer (describe/) visit them; documentation and Python code
+// are generated from the describer's output. Encoding by type:
 //   bool                 u8, 0 or 1
 //   uintN_t, enum        an integer, little-endian
-//   optional<uint64_t>   u8 0 or 1, then u64, which is 0 where there is none
-//   string, string_view  a u32 length and as many bytes; with raw(n), n bytes and no length
+//   optional<uint64_t>   u8 0 or 1, then u64, 0 if there is no value
+//   string, string_view  a u32 length and the bytes; with raw(n), n bytes and no length
 //   array<char, n>       n bytes
-//   vector, map          a u32 count and as many elements: strings, pairs of them, or frames
-//   Column<T>            integers in a row, of a number that another field says
-//   Runs                 positions, see runs.h
+//   vector, map          a u32 count and the elements: strings, pairs of strings, or frames
+//   Column<T>            integers; another field has their number
+//   Runs                 positions (runs.h)
 namespace zlog::wire {
 
-// What the text of a string has to be like (names.h).
+// Rules for the text of a string (names.h).
 enum class Rule : uint8_t { kAny, kName, kNameOrNone, kAddress };
 
-// The least and the greatest value of an integer or of each optional; of a string the bytes, of
-// lists and columns the number of elements.
+// The lowest and highest value of an integer or an optional, the number of bytes of a string, or of
+// elements of a list or column.
 struct Bounds {
   uint64_t min = 0;
   uint64_t max = UINT64_MAX;
   Rule rule = Rule::kAny;
   bool raw = false;   // a string without a length of its own
-  bool each = false;  // the number depends on another field
+  bool each = false;  // another field has the number
   uint8_t version = 1;
-  bool heeded = false;  // values above the least are not passed over by those who lack the field
+  bool heeded = false;  // readers without the field refuse values above the minimum
 
-  // The field came with this version of the message: those from before lack it, and it is then what
-  // its initializer says. No field of an earlier version may follow: describe/ refuses that.
+  // The field is new in this version of the message; in earlier ones it has its initializer's
+  // value. No field of an earlier version may follow (describe/ checks that).
   constexpr Bounds since(uint8_t first) const {
     Bounds bounds = *this;
     bounds.version = first;
     return bounds;
   }
-  // Readers of earlier versions refuse the message, unless the field has its least value or number of
-  // elements, which is what its initializer says.
+  // Readers of earlier versions refuse the message unless the field has its minimum, which must be
+  // the initializer's value.
   constexpr Bounds heed() const {
     Bounds bounds = *this;
     bounds.heeded = true;
@@ -104,8 +102,7 @@ inline bool allows(const Bounds& bounds, std::string_view text) {
   return bounds.allow(text.size()) && follows(bounds.rule, text);
 }
 
-// The version of a message, which is that of its newest field; and the oldest one whose readers
-// understand it.
+// Finds a message's version and compat (frame.h).
 class Newest {
  public:
   template <typename T>
@@ -135,7 +132,7 @@ bool append_frame(const T& value, std::string* out);  // frame.h
 template <typename T>
 Decoded decode_frame(Reader* reader, T* out);
 
-// Appends fields, and fails at one that is out of its bounds.
+// Appends fields; fails if one is out of its bounds.
 class Encoder {
  public:
   explicit Encoder(std::string* out) : out_(out), writer_(out) {}
@@ -168,9 +165,6 @@ class Encoder {
     if (!bounds.raw) writer_.u32(static_cast<uint32_t>(text.size()));
     writer_.bytes(text);
     return allows(bounds, text);
-  }
-  bool put(const std::string& text, const Bounds& bounds) {
-    return put(std::string_view(text), bounds);
   }
   template <size_t n>
   bool put(const std::array<char, n>& bytes, const Bounds&) {
@@ -212,8 +206,7 @@ class Encoder {
   bool ok_ = true;
 };
 
-// Takes fields off bytes, and fails at one that is out of its bounds. What is made of untrusted
-// bytes is at most in proportion to their number.
+// Reads fields; fails if one is out of its bounds. Allocates at most in proportion to the bytes.
 class Decoder {
  public:
   explicit Decoder(std::string_view fields) : reader_(fields) {}
@@ -225,10 +218,10 @@ class Decoder {
   }
   bool ok() const { return reader_.ok(); }
 
-  // Whether an element of a list is of a later version, and was not understood.
+  // Whether an element of a list needs a later version.
   bool too_new() const { return too_new_; }
 
-  // What fields of later versions left.
+  // The fields of later versions.
   std::string_view rest() const { return reader_.rest(); }
 
  private:
@@ -301,7 +294,7 @@ class Decoder {
   bool too_new_ = false;
 };
 
-// Keys ascend strictly, so that a map has one encoding only.
+// Keys must ascend, so that a map has one encoding only.
 inline void Decoder::take(std::map<std::string, std::string>& map, const Bounds& bounds) {
   const uint32_t count = reader_.u32();
   map.clear();

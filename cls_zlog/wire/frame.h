@@ -7,19 +7,20 @@
 #include <type_traits>
 #include <utility>
 
+#include "cls_zlog/base/result.h"
 #include "cls_zlog/wire/fields.h"
 
-// How a message can grow. Its fields are in a frame:
+// Messages grow by fields at the end. The fields are in a frame:
 //
 //   frame := version u8, compat u8, length u32, fields (length bytes)
 //
-// `version` is that of the newest field in it, `compat` the oldest version whose readers understand
-// it. A reader takes whatever has a compat up to its own version, passes over fields behind those
-// that it knows, and takes one that is not there yet for what its initializer says. So a new field
-// is one line, with since(); a change that older readers must not pass over raises compat.
+// `version` is the version of the newest field, `compat` the oldest version whose readers
+// understand the frame. A reader accepts a compat up to its own version, ignores fields that it
+// does not know, and leaves a missing field at its initializer. So a new field is one line, with
+// since(). A change that older readers must not ignore raises compat.
 namespace zlog::wire {
 
-constexpr size_t kFrameBytes = 1 + 1 + 4;  // in front of the fields
+constexpr size_t kFrameBytes = 1 + 1 + 4;  // before the fields
 
 // Fields of later versions, as a value was read with them: it is stored again with them.
 struct Further {
@@ -28,26 +29,33 @@ struct Further {
   std::string fields;
 };
 
-template <typename T, typename = void>
-struct CompatOf : std::integral_constant<uint8_t, 1> {};
+// A message that is also stored, and keeps them.
 template <typename T>
-struct CompatOf<T, std::void_t<decltype(T::compat)>> : std::integral_constant<uint8_t, T::compat> {
+struct Kept : T {
+  Further further;
 };
 
-template <typename T, typename = void>
-struct HasFurther : std::false_type {};
-template <typename T>
-struct HasFurther<T, std::void_t<decltype(T::further)>> : std::true_type {};
+// Whether an expression about T, as below, is valid.
+template <template <typename> class Expression, typename T, typename = void>
+constexpr bool has = false;
+template <template <typename> class Expression, typename T>
+constexpr bool has<Expression, T, std::void_t<Expression<T>>> = true;
 
-template <typename T, typename = void>
-struct HasValid : std::false_type {};
 template <typename T>
-struct HasValid<T, std::void_t<decltype(std::declval<const T&>().valid())>> : std::true_type {};
+using further = decltype(T::further);
+template <typename T>
+using valid = decltype(std::declval<const T&>().valid());
+template <typename T>
+using versions = decltype(std::declval<const T&>().versions());
+template <typename T>
+using needs = decltype(std::declval<const T&>().needs());
+template <typename T>
+using take_data = decltype(std::declval<T&>().take_data(std::string_view()));
 
 // Whether the fields agree with each other, beyond the bounds of each.
 template <typename T>
 bool agrees(const T& value) {
-  if constexpr (HasValid<T>::value) return value.valid();
+  if constexpr (has<valid, T>) return value.valid();
   return true;
 }
 
@@ -62,37 +70,25 @@ struct Versions {
   uint8_t compat;
 };
 
-template <typename T, typename = void>
-struct HasVersions : std::false_type {};
-template <typename T>
-struct HasVersions<T, std::void_t<decltype(std::declval<const T&>().versions())>> : std::true_type {
-};
-
-template <typename T, typename = void>
-struct HasNeeds : std::false_type {};
-template <typename T>
-struct HasNeeds<T, std::void_t<decltype(std::declval<const T&>().needs())>> : std::true_type {};
-
-// Those of the message as this program knows it. Where only some values of a field must not be
-// passed over, needs() says which compat this one has.
+// The versions that this program gives a message. needs() is the compat of this value, if only some
+// values of a field must not be ignored.
 template <typename T>
 Versions own_versions(const T& value) {
-  if constexpr (HasVersions<T>::value) {
+  if constexpr (has<versions, T>) {
     return value.versions();
   } else {
     Newest newest;
     visit(value, newest);
-    const uint8_t compat = std::max<uint8_t>(newest.compat, CompatOf<T>::value);
-    if constexpr (HasNeeds<T>::value) return {newest.version, std::max(compat, value.needs())};
-    return {newest.version, compat};
+    if constexpr (has<needs, T>) return {newest.version, std::max(newest.compat, value.needs())};
+    return {newest.version, newest.compat};
   }
 }
 
-// Those that a value is sent or stored with.
+// The versions with which a value is sent or stored.
 template <typename T>
 Versions versions_of(const T& value) {
   Versions versions = own_versions(value);
-  if constexpr (HasFurther<T>::value) {
+  if constexpr (has<further, T>) {
     versions.version = std::max(versions.version, value.further.version);
     versions.compat = std::max(versions.compat, value.further.compat);
   }
@@ -104,7 +100,7 @@ template <typename T>
 bool append_fields(const T& value, std::string* out) {
   Encoder encoder(out);
   visit(value, encoder);
-  if constexpr (HasFurther<T>::value) out->append(value.further.fields);
+  if constexpr (has<further, T>) out->append(value.further.fields);
   return encoder.ok() && agrees(value);
 }
 
@@ -116,13 +112,13 @@ Decoded decode_fields(const Versions& versions, std::string_view fields, T* out)
   if (!decoder.ok()) return Decoded::kMalformed;
   if (decoder.too_new()) return Decoded::kTooNew;
   if (!agrees(*out)) return Decoded::kMalformed;
-  if constexpr (HasFurther<T>::value) {
+  if constexpr (has<further, T>) {
     out->further = {versions.version, versions.compat, std::string(decoder.rest())};
   }
   return Decoded::kOk;
 }
 
-// Writes what is in front of a frame's fields.
+// Writes the part of a frame before the fields.
 inline void write_frame_head(const Versions& versions, size_t fields_bytes, char* out) {
   store(out, versions.version);
   store(out + 1, versions.compat);
@@ -136,6 +132,12 @@ bool append_frame(const T& value, std::string* out) {
   const bool good = append_fields(value, out);
   write_frame_head(versions_of(value), out->size() - begin - kFrameBytes, out->data() + begin);
   return good;
+}
+
+// 0, or the failure that stands for bytes that are malformed or too new.
+inline Failure failure_of(Decoded decoded, int malformed, const Failure& too_new) {
+  if (decoded == Decoded::kOk) return {};
+  return decoded == Decoded::kTooNew ? too_new : Failure{malformed};
 }
 
 template <typename T>
@@ -152,21 +154,14 @@ inline uint8_t compat_of(std::string_view bytes) {
   return bytes.size() < kFrameBytes ? 0 : static_cast<uint8_t>(bytes[1]);
 }
 
-// A message is one frame. Behind that of some there is data, which their take_data() looks at.
-template <typename T, typename = void>
-struct HasData : std::false_type {};
-template <typename T>
-struct HasData<T, std::void_t<decltype(std::declval<T&>().take_data(std::string_view()))>>
-    : std::true_type {};
-
-// False: a field is out of its bounds, and `out` is of no use.
+// Encodes a message: one frame. False: a field is out of its bounds, and `out` is not valid.
 template <typename T>
 bool encode(const T& message, std::string* out) {
   out->clear();
   return append_frame(message, out);
 }
 
-// The bytes of a message that is known to be sound.
+// The bytes of a valid message.
 template <typename T>
 std::string encoded(const T& message) {
   std::string bytes;
@@ -174,16 +169,13 @@ std::string encoded(const T& message) {
   return bytes;
 }
 
+// Decodes a message. take_data() of a message with data gets the bytes after the frame.
 template <typename T>
 Decoded decode(std::string_view bytes, T* out) {
   Reader reader(bytes);
   if (const Decoded decoded = decode_frame(&reader, out); decoded != Decoded::kOk) return decoded;
-  bool good = false;
-  if constexpr (HasData<T>::value) {
-    good = out->take_data(reader.rest());
-  } else {
-    good = reader.rest().empty();
-  }
+  bool good = reader.rest().empty();
+  if constexpr (has<take_data, T>) good = out->take_data(reader.rest());
   return good ? Decoded::kOk : Decoded::kMalformed;
 }
 

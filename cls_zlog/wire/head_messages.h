@@ -8,13 +8,13 @@
 #include "cls_zlog/wire/stripe_messages.h"
 #include "cls_zlog/wire/view.h"
 
-// Requests and replies of the methods on the head object and on the directory object, for both
-// sides; see stripe_messages.h for what all have in common.
+// Requests and replies of the methods on head objects and on directory objects.
 namespace zlog {
 
-struct HeadCreateRequest {
-  std::string_view name;  // the log's
-  uint64_t log_id = 0;    // tells this log from an earlier one of the same name
+// head_create, directory_add, directory_remove.
+struct NamedLogRequest {
+  std::string_view name;
+  uint64_t log_id = 0;  // tells this log from an earlier one of the same name
 
   template <typename V>
   void each(V& v) {
@@ -24,8 +24,8 @@ struct HeadCreateRequest {
 };
 
 struct EpochNextRequest {
-  uint32_t width = 0;  // of the stripe that may be made in this epoch; 0: none
-  uint64_t above = 0;  // an epoch that an object is sealed with
+  uint32_t width = 0;  // of the stripe that may be made in the new epoch; 0: none
+  uint64_t above = 0;  // an epoch with which an object is sealed
 
   template <typename V>
   void each(V& v) {
@@ -35,8 +35,8 @@ struct EpochNextRequest {
 };
 
 struct EpochNextReply {
-  uint64_t epoch = 0;       // the counter's new value, given out once
-  uint64_t tail_floor = 0;  // the tail of this epoch starts at or above it
+  uint64_t epoch = 0;       // the counter's new value
+  uint64_t tail_floor = 0;  // the epoch's tail must start at or above it
 
   template <typename V>
   void each(V& v) {
@@ -47,9 +47,9 @@ struct EpochNextReply {
 
 // epoch_read.
 struct HeadReply {
-  uint64_t counter = 0;  // the last epoch handed out; 0 none
-  uint64_t newest = 0;   // epoch of the newest view; 0 none
-  uint64_t tail_floor = 0;
+  uint64_t counter = 0;     // the last epoch that was handed out; 0: none
+  uint64_t newest = 0;      // epoch of the newest view; 0: none
+  uint64_t tail_floor = 0;  // a new epoch's tail starts at or above it
   uint64_t trim_point = 0;  // every position below it is trimmed
   uint64_t log_id = 0;
 
@@ -63,35 +63,33 @@ struct HeadReply {
   }
 };
 
-struct TailRaiseRequest {
-  uint64_t log_id = 0;  // a client of a removed log raises no tail of a new one of its name
+struct TailRaiseRequest : LogRequest {
   uint64_t epoch = 0;
   uint64_t tail = 0;
 
   template <typename V>
   void each(V& v) {
-    v("log_id", log_id);
+    LogRequest::each(v);
     v("epoch", epoch);
     v("tail", tail, wire::position_or_end());
   }
 };
 
-struct TrimPointRequest {
-  uint64_t log_id = 0;        // a client of a removed log trims no new one of its name
+struct TrimPointRequest : LogRequest {
   uint64_t position = 0;      // everything below it counts as trimmed
-  bool past_cursors = false;  // also what readers with a cursor have not read
+  bool past_cursors = false;  // also if a cursor lies below it
 
   template <typename V>
   void each(V& v) {
-    v("log_id", log_id);
+    LogRequest::each(v);
     v("position", position, wire::position_or_end());
     v("past_cursors", past_cursors);
   }
 };
 
 struct ViewProposeRequest {
-  uint64_t base = 0;      // epoch of the view that this one was made from; 0 none
-  std::string_view view;  // encoded, see view.h
+  uint64_t base = 0;      // epoch of the view from which this one was made; 0: none
+  std::string_view view;  // encoded (view.h)
 
   template <typename V>
   void each(V& v) {
@@ -103,7 +101,7 @@ struct ViewProposeRequest {
 struct ViewReadRequest {
   uint64_t from_epoch = 0;
   uint32_t count_max = 0;  // views in the reply
-  bool latest = false;     // only the newest; from_epoch is ignored
+  bool latest = false;     // only the newest view; ignore from_epoch
 
   template <typename V>
   void each(V& v) {
@@ -114,7 +112,7 @@ struct ViewReadRequest {
 };
 
 struct ViewReadReply : HeadReply {
-  bool more = false;               // views above the last of these are left: ask again
+  bool more = false;               // there are views above the last of these
   std::vector<std::string> views;  // encoded, ascending by epoch
 
   template <typename V>
@@ -125,44 +123,41 @@ struct ViewReadReply : HeadReply {
   }
 };
 
-struct StripesReadRequest {
-  uint64_t log_id = 0;
-  uint64_t position = 0;   // stripes from the one that holds it on, or the next one above
+struct StripesReadRequest : LogRequest {
+  uint64_t position = 0;   // list from the stripe that holds it, or the next one above
   uint32_t count_max = 0;  // stripes in the reply
 
   template <typename V>
   void each(V& v) {
-    v("log_id", log_id);
+    LogRequest::each(v);
     v("position", position, wire::position());
     v("count_max", count_max, between(1, limits::stripes_page_max));
   }
 };
 
-struct StripesReadReply {
-  bool more = false;            // archived stripes above the last of these are left
+struct StripesReadReply : MoreReply {
   std::vector<Stripe> stripes;  // ascending
 
   template <typename V>
   void each(V& v) {
-    v("more", more);
+    MoreReply::each(v);
     v("stripes", stripes, at_most(limits::stripes_page_max));
   }
 };
 
-struct StripesLooseRequest {
-  uint64_t log_id = 0;
-  uint64_t after_id = 0;   // stripes of ids above it
+struct StripesLooseRequest : LogRequest {
+  uint64_t after_id = 0;   // list stripes with higher ids
   uint32_t count_max = 0;  // stripes in the reply
 
   template <typename V>
   void each(V& v) {
-    v("log_id", log_id);
+    LogRequest::each(v);
     v("after_id", after_id);
     v("count_max", count_max, between(1, limits::stripes_page_max));
   }
 };
 
-// A stripe whose objects may exist though no position is looked for in them. Also stored.
+// A stripe whose objects may exist although no position is needed in them. Also stored.
 struct LooseStripe {
   uint64_t id = 0;
   uint32_t width = 0;
@@ -176,7 +171,7 @@ struct LooseStripe {
 
 struct StripesLooseReply {
   uint64_t newest = 0;               // epoch of the newest view
-  bool more = false;                 // loose stripes above the last of these are left
+  bool more = false;                 // there are loose stripes above the last of these
   std::vector<LooseStripe> stripes;  // ascending
 
   template <typename V>
@@ -187,31 +182,20 @@ struct StripesLooseReply {
   }
 };
 
-struct StripeForgetRequest {
-  uint64_t log_id = 0;
+struct StripeForgetRequest : LogRequest {
   uint64_t id = 0;
 
   template <typename V>
   void each(V& v) {
-    v("log_id", log_id);
+    LogRequest::each(v);
     v("id", id);
-  }
-};
-
-struct LogRequest {
-  uint64_t log_id = 0;
-
-  template <typename V>
-  void each(V& v) {
-    v("log_id", log_id);
   }
 };
 
 // retention_read. Also stored.
 struct RetentionReply {
-  uint64_t version = 0;  // how often it was written; 0: never
+  uint64_t version = 0;  // the number of writes; 0: never written
   std::string state;     // docs/formats/head.md
-  wire::Further further;
 
   template <typename V>
   void each(V& v) {
@@ -220,33 +204,20 @@ struct RetentionReply {
   }
 };
 
-struct RetentionWriteRequest {
-  uint64_t log_id = 0;
-  uint64_t version = 0;    // of what this one was made from
+struct RetentionWriteRequest : LogRequest {
+  uint64_t version = 0;    // from which this state was made
   std::string_view state;  // of the next version
 
   template <typename V>
   void each(V& v) {
-    v("log_id", log_id);
+    LogRequest::each(v);
     v("version", version);
     v("state", state, at_most(limits::retention_bytes_max));
   }
 };
 
-// directory_add, directory_remove.
-struct DirectoryEntryRequest {
-  std::string_view name;
-  uint64_t log_id = 0;  // remove: only this log's entry goes
-
-  template <typename V>
-  void each(V& v) {
-    v("name", name, wire::name());
-    v("log_id", log_id);
-  }
-};
-
 struct DirectoryListRequest {
-  std::string_view after;  // names above it; empty: from the first
+  std::string_view after;  // list the names above it; empty: from the first
   uint32_t count_max = 0;  // names in the reply
 
   template <typename V>
@@ -256,19 +227,18 @@ struct DirectoryListRequest {
   }
 };
 
-struct DirectoryListReply {
-  bool more = false;
+struct DirectoryListReply : MoreReply {
   std::vector<std::string> names;  // ascending
 
   template <typename V>
   void each(V& v) {
-    v("more", more);
+    MoreReply::each(v);
     v("names", names, wire::names(limits::names_page_max));
   }
 };
 
-// sequencer_announce and sequencer_withdraw (request), sequencer_find (reply; empty when there is
-// none). Also stored.
+// sequencer_announce, sequencer_withdraw (request); sequencer_find (reply; empty: none). Also
+// stored.
 struct AddressMessage {
   std::string address;
 

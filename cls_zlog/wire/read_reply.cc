@@ -1,7 +1,6 @@
 #include "cls_zlog/wire/read_reply.h"
 
 #include "cls_zlog/base/crc32c.h"
-#include "cls_zlog/wire/entry_data.h"
 #include "cls_zlog/wire/frame.h"
 
 namespace zlog {
@@ -9,13 +8,13 @@ namespace zlog {
 bool ReadReply::take_data(std::string_view behind) {
   data = behind;
   const uint32_t plain_bytes = ends[count - 1];
-  if (!wire::cut(ends, plain_bytes)) return false;
+  if (!cut(ends, plain_bytes)) return false;
   if (!blocks.empty() && plain_bytes > limits::read_reply_bytes_max) return false;
   for (uint32_t i = 0; i < count; i++) {
     const bool written = states[i] == static_cast<uint8_t>(EntryState::kWritten);
     if (!written && ends[i] != begin_of(i)) return false;
   }
-  uint64_t data_bytes = plain_bytes;  // less what is in blocks, and these
+  uint64_t data_bytes = plain_bytes;  // stored: blocks instead of what is in them
   uint64_t blocks_bytes = 0;
   uint32_t next = 0;  // entry
   for (size_t b = 0; b < blocks.size(); b++) {
@@ -63,13 +62,6 @@ EntryState ReadReply::state_of(uint32_t i, uint64_t position) const {
   return entry_crc(position, data_of(i)) == crcs[i] ? state : EntryState::kLost;
 }
 
-void ReadReply::states_of(uint64_t first, const Spacing& spacing, uint8_t* out) const {
-  uint64_t position = first;
-  for (uint32_t i = 0; i < count; i++, position = spacing.next(position)) {
-    out[i] = static_cast<uint8_t>(state_of(i, position));
-  }
-}
-
 ReadReplyBuilder::ReadReplyBuilder(std::optional<uint64_t> highest, bool with_ids,
                                    uint32_t count_max, bool with_tags)
     : highest_(highest), with_ids_(with_ids), with_tags_(with_tags) {
@@ -79,23 +71,18 @@ ReadReplyBuilder::ReadReplyBuilder(std::optional<uint64_t> highest, bool with_id
   crcs_.reserve(size_t{count_max} * sizeof(uint32_t));
 }
 
-void ReadReplyBuilder::add(const ReadEntry& entry) {
-  count_++;
-  wire::append(&states_, static_cast<uint8_t>(entry.state));
-  wire::append(&timestamps_, entry.timestamp);
-  wire::append(&ends_, data_bytes_);
-  wire::append(&crcs_, entry.crc);
-  if (with_ids_) add_ids(entry.writer, entry.number, entry.reason);
-  if (with_tags_) tags_.add_none(1);
-}
-
 void ReadReplyBuilder::add(const ReadEntry& entry, uint32_t bytes, std::string_view tag) {
   count_++;
   wire::append(&states_, static_cast<uint8_t>(entry.state));
   wire::append(&timestamps_, entry.timestamp);
   wire::append(&ends_, data_bytes_ += bytes);
   wire::append(&crcs_, entry.crc);
-  tags_.add(tag);
+  if (with_ids_) add_ids(entry.writer, entry.number, entry.reason);
+  if (!tag.empty()) {
+    tags_.add(tag);
+  } else if (with_tags_) {
+    tags_.add_none(1);
+  }
 }
 
 void ReadReplyBuilder::add(const ReadEntries& entries) {

@@ -11,17 +11,17 @@
 #include "cls_zlog/wire/fields.h"
 #include "cls_zlog/wire/tags.h"
 
-// The reply of a read: columns in a frame, and the entries' data behind it, as it is or in blocks.
-// Read by the million, so it is put together and taken apart with as few copies as there can be.
+// The reply of a read: columns in a frame, followed by the entries' data, plain or in blocks.
+// Encoded and decoded with as few copies as possible.
 namespace zlog {
 
-// A decoded read reply: about the first `count` of the positions that were asked.
+// A decoded reply. Covers the first `count` of the requested positions.
 struct ReadReply {
   std::optional<uint64_t> highest;  // as in HighestReply
   uint32_t count = 0;
   bool with_ids = false;
   wire::Column<uint8_t> states;       // EntryState
-  wire::Column<uint64_t> timestamps;  // µs since 1970-01-01 UTC; 0 where nothing is known
+  wire::Column<uint64_t> timestamps;  // µs since 1970-01-01 UTC; 0: not known
   wire::Column<uint32_t> ends;        // in the plain data
   wire::Column<uint32_t> crcs;        // entry_crc of written entries
   std::string_view writers;           // with ids: writer_bytes each
@@ -29,7 +29,7 @@ struct ReadReply {
   wire::Column<uint8_t> reasons;      // with ids: FillReason
   std::vector<ReadBlock> blocks;
   Tags tags;
-  std::string_view data;  // plain, once there are no blocks (client/blocks.h)
+  std::string_view data;  // plain if there are no blocks (client/blocks.h)
 
   template <typename V>
   void each(V& v) {
@@ -55,59 +55,53 @@ struct ReadReply {
   std::string_view data_of(uint32_t i) const;
   std::string_view writer_of(uint32_t i) const;  // writer_bytes; empty without ids
 
-  // Later versions may have reasons that this one does not know.
+  // kUnknown also for reasons of later versions.
   FillReason reason_of(uint32_t i) const;
 
-  // The state of entry `i` as the reply has it: kUnreadable when it is not known.
+  // The state of entry `i` in the reply; kUnreadable for states of later versions.
   EntryState stored_state_of(uint32_t i) const;
 
-  // The state of entry `i`, given the position that it was asked for: kLost also when its data
-  // does not have the CRC that it was written with.
+  // The state of entry `i` at this position; kLost also if its data fails its CRC.
   EntryState state_of(uint32_t i, uint64_t position) const;
-
-  // The states of all of them, given that an object's positions from `first` on were asked for.
-  // `out` has room for `count`.
-  void states_of(uint64_t first, const Spacing& spacing, uint8_t* out) const;
 };
 
-// What is known of one position, apart from its data.
+// A position without its data.
 struct ReadEntry {
   EntryState state = EntryState::kUnwritten;
   uint64_t timestamp = 0;
   uint32_t crc = 0;
-  std::string_view writer;  // writer_bytes, or empty where nothing is known
+  std::string_view writer;  // writer_bytes, or empty if not known
   uint64_t number = 0;
   FillReason reason = FillReason::kUnknown;
 };
 
-// Written entries in a row: the `count` ones from the `first` on in columns of a record.
+// Written entries: `count` of them from `first` on in the columns of a record.
 struct ReadEntries {
   uint64_t timestamp = 0;
   std::string_view writer;
   uint64_t number = 0;          // base of `numbers`
-  wire::Column<uint32_t> ends;  // of each one's data, in that of the record; none: it is left out
+  wire::Column<uint32_t> ends;  // of the data; empty: without data
   wire::Column<uint32_t> crcs;
   wire::Column<uint32_t> numbers;
   uint32_t first = 0;
   uint32_t count = 0;
-  const TagsReader* tags = nullptr;  // of the record; none: its entries have no tags
+  const TagsReader* tags = nullptr;  // of the record; nullptr: no tags
 
   uint32_t end_of(uint32_t i) const { return ends.size() == 0 ? 0 : ends[i]; }
   uint32_t begin_of(uint32_t i) const { return i == 0 ? 0 : end_of(i - 1); }
 };
 
-// Builds a read's reply, position by position, all but the data, which goes behind it.
+// Builds a read's reply without the data, which follows it.
 class ReadReplyBuilder {
  public:
-  // `count_max`: how many positions it may be about.
+  // `count_max`: for how many positions memory is reserved.
   explicit ReadReplyBuilder(std::optional<uint64_t> highest = {}, bool with_ids = false,
                             uint32_t count_max = 0, bool with_tags = false);
 
-  void add(const ReadEntry& entry);  // without data
+  // `bytes`: of data; `tag`: the entry's only one.
+  void add(const ReadEntry& entry, uint32_t bytes = 0, std::string_view tag = {});
   void add(const ReadEntries& entries);
-  // A written entry of which no record is at hand; its tag is the only one.
-  void add(const ReadEntry& entry, uint32_t bytes, std::string_view tag);
-  void add_block(ReadBlock block);  // of the entries that are added next
+  void add_block(ReadBlock block);  // for the entries that are added next
   uint64_t data_bytes() const { return data_bytes_; }
   uint32_t count() const { return count_; }
   bool with_tags() const { return with_tags_; }

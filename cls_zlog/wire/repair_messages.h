@@ -8,11 +8,11 @@
 
 #include "cls_zlog/wire/frame.h"
 
-// Messages about stored bytes, of all kinds of objects. A name is an attribute's, or a key.
+// Messages about stored bytes, on all kinds of objects. A name is that of an attribute, or a key.
 namespace zlog {
 
 struct DamagedRequest {
-  std::string_view after;  // keys above it; empty: attributes, and keys from the first
+  std::string_view after;  // check the keys above it; empty: attributes, and all keys
 
   template <typename V>
   void each(V& v) {
@@ -22,7 +22,7 @@ struct DamagedRequest {
 
 struct DamagedReply {
   std::vector<std::string> names;  // whose values fail their checksum
-  std::string next;                // ask again for those above it; empty: that was all
+  std::string next;                // continue with the keys above it; empty: done
 
   template <typename V>
   void each(V& v) {
@@ -33,7 +33,7 @@ struct DamagedReply {
 
 struct SalvageRequest {
   std::string_view name;             // of an attribute or a key
-  std::optional<uint64_t> position;  // instead: one that a record covers, in a stripe object
+  std::optional<uint64_t> position;  // instead: of the record, in a stripe object
 
   template <typename V>
   void each(V& v) {
@@ -46,7 +46,7 @@ struct SalvageReply {
   std::string name;
   uint64_t last = 0;  // of a record: the last position that it covers
   std::string value;
-  std::string data;  // of a record with its data in the bytestream: the written entries'
+  std::string data;  // of a record in the bytestream: the data of its written entries
 
   template <typename V>
   void each(V& v) {

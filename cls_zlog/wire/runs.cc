@@ -22,7 +22,7 @@ bool Runs::begin(const Spacing& spacing) {
          spacing.shift <= limits::unit_shift_max;
 }
 
-// Nothing here can overflow: first <= 2^63 - 1, and a run spans less than 2^16 * 2^10 + 2^26.
+// Nothing can overflow: first <= 2^63 - 1, and a run spans less than 2^16 * 2^10 + 2^26.
 bool Runs::add(uint64_t first, uint32_t length) {
   if (length == 0 || length > limits::entries_max - count_) return false;
   if (first > limits::position_max) return false;

@@ -10,24 +10,22 @@
 
 namespace zlog {
 
-// A spacing as one number: its stride, and its shift from bit 16 on.
+// A spacing as one number: the stride in the low 16 bits, the shift above.
 uint32_t packed(const Spacing& spacing);
 Spacing unpacked(uint32_t spacing);
 
-// The `length` positions of an object from `first` on; which they are says the spacing of the Runs
-// it is in.
+// The `length` positions of an object from `first` on.
 struct Run {
   uint64_t first = 0;
   uint32_t length = 0;  // positions, at least 1
 };
 
-// A set of positions of one stripe object, ascending. Between calls it always holds: the spacing is
-// within its bounds; runs are ascending and neither overlap nor touch (touching ones are merged);
-// every position is of the same object and at most position_max; count() <= entries_max.
+// A set of positions of one stripe object. Invariants: the spacing is within its bounds; runs
+// ascend, do not overlap and are not adjacent; no position is above position_max; count() <=
+// entries_max.
 class Runs {
  public:
-  // Makes runs of ascending positions. False when they do not ascend, are of several objects, or
-  // are too many.
+  // Makes runs of positions. False: they do not ascend, are of several objects, or are too many.
   static bool of(const Spacing& spacing, const std::vector<uint64_t>& positions, Runs* out) {
     return of(spacing, positions.size(), [&](size_t i) { return positions[i]; }, out);
   }
@@ -40,7 +38,7 @@ class Runs {
     return true;
   }
 
-  // The same as of() for the positions position_at(0), … position_at(count - 1).
+  // As of(), for the positions position_at(0), … position_at(count - 1).
   template <typename PositionAt>
   static bool of(const Spacing& spacing, size_t count, PositionAt&& position_at, Runs* out) {
     Runs runs;

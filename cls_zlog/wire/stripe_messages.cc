@@ -1,7 +1,5 @@
 #include "cls_zlog/wire/stripe_messages.h"
 
-#include "cls_zlog/wire/entry_data.h"
-
 namespace zlog {
 
 bool WriteRequest::take_data(std::string_view behind) {
@@ -22,7 +20,7 @@ bool WriteRequest::take_data(std::string_view behind) {
   if (padding > limits::padding_bytes_max) return false;
   if (behind.substr(0, padding).find_first_not_of('\0') != std::string_view::npos) return false;
   data = behind.substr(padding);
-  return wire::cut(ends, plain_bytes);
+  return cut(ends, plain_bytes);
 }
 
 bool VerifyReply::valid() const {

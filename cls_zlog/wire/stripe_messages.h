@@ -12,9 +12,9 @@
 #include "cls_zlog/wire/fields.h"
 #include "cls_zlog/wire/tags.h"
 
-// Requests and replies of the methods on a stripe object, for both sides; fields.h says how they
-// become bytes, docs/formats/wire.md what they mean. A decoded request may hold views into its
-// bytes, which must outlive it.
+// Requests and replies of the methods on stripe objects, and messages that several kinds of objects
+// share. fields.h defines the encoding, docs/formats/wire.md the meaning. A decoded request points
+// into its bytes.
 namespace zlog {
 
 using wire::any;
@@ -22,13 +22,12 @@ using wire::at_least;
 using wire::at_most;
 using wire::between;
 
-// A request or reply that says nothing.
 struct Empty {
   template <typename V>
   void each(V&) {}
 };
 
-// What comes with a refusal; codes.h says which number it is.
+// Comes with a refusal; codes.h says what the number means.
 struct RefusalReply {
   uint64_t number = 0;
 
@@ -38,9 +37,9 @@ struct RefusalReply {
   }
 };
 
-// trim_to, trim_point_raise, delivery_done: a bounded part was done.
+// trim_to, trim_point_raise, delivery_done. Listings begin with it.
 struct MoreReply {
-  bool more = false;  // call again
+  bool more = false;  // something is left: call again
 
   template <typename V>
   void each(V& v) {
@@ -58,15 +57,58 @@ struct EpochRequest {
   }
 };
 
-// cursor_list, delivery_list.
-struct NamesRequest {
+// Consecutive positions of one object.
+struct SpanMessage : Span {
+  template <typename V>
+  void each(V& v) {
+    v("first", first, wire::position());
+    v("last", last, wire::position());
+  }
+};
+
+// count, tags_check, tags_rebuild, tags_list.
+struct RangeRequest {
+  uint64_t epoch = 0;
+  uint64_t start = 0;
+  uint64_t end = 0;  // one past the last position
+
+  template <typename V>
+  void each(V& v) {
+    v("epoch", epoch);
+    v("start", start, wire::position_or_end());
+    v("end", end, wire::position_or_end());
+  }
+};
+
+// tags_rebuild.
+struct EndReply {
+  uint64_t end = 0;  // the requested end, or where this call stopped
+
+  template <typename V>
+  void each(V& v) {
+    v("end", end, wire::position_or_end());
+  }
+};
+
+// retention_read. Requests on a log's head object begin with the log's id, so that a client of a
+// removed log can't change a new log of the same name.
+struct LogRequest {
   uint64_t log_id = 0;
-  std::string_view after;  // names above it; empty: from the first
-  uint32_t count_max = 0;  // in the reply
 
   template <typename V>
   void each(V& v) {
     v("log_id", log_id);
+  }
+};
+
+// cursor_list, delivery_list.
+struct NamesRequest : LogRequest {
+  std::string_view after;  // list the names above it; empty: from the first
+  uint32_t count_max = 0;  // in the reply
+
+  template <typename V>
+  void each(V& v) {
+    LogRequest::each(v);
     v("after", after, wire::name_or_none());
     v("count_max", count_max, between(1, limits::list_page_max));
   }
@@ -74,11 +116,11 @@ struct NamesRequest {
 
 struct SealRequest {
   uint64_t epoch = 0;
-  uint32_t stride = 1;            // objects of the stripe: its width
-  uint32_t residue = 0;           // below stride; which of them it is
-  bool create = false;            // make a missing object; only when its stripe is being made
-  std::optional<uint64_t> start;  // no position of the stripe lies below it
-  uint32_t unit = 1;              // positions in a row that lie in one object: a power of two
+  uint32_t stride = 1;            // the stripe's width
+  uint32_t residue = 0;           // the object's index, below stride
+  bool create = false;            // make a missing object; only for a new stripe
+  std::optional<uint64_t> start;  // the stripe's first position
+  uint32_t unit = 1;              // consecutive positions in one object: a power of two
 
   template <typename V>
   void each(V& v) {
@@ -92,10 +134,10 @@ struct SealRequest {
   bool valid() const { return residue < stride && is_unit(unit); }
 };
 
-// How much an object holds, by which a client decides when its stripe is full: write.
+// write. How much an object holds, by which clients decide whether a stripe is full.
 struct Fullness {
-  uint32_t records = 0;  // stored records, each of them an omap key
-  uint64_t bytes = 0;    // the bytestream's length, or the data of live entries if that is more
+  uint32_t records = 0;  // each is an omap key
+  uint64_t bytes = 0;    // the larger of the bytestream's length and the data of live entries
 
   template <typename V>
   void each(V& v) {
@@ -107,7 +149,7 @@ struct Fullness {
 // max_position.
 struct HighestRequest {
   uint64_t epoch = 0;
-  uint64_t start = 0;  // where `unwritten` is looked for
+  uint64_t start = 0;  // where the search for `unwritten` begins
 
   template <typename V>
   void each(V& v) {
@@ -118,8 +160,8 @@ struct HighestRequest {
 
 struct HighestReply {
   std::optional<uint64_t> highest;  // the highest position written, filled or trimmed
-  // The least of the object's positions from `start` on that may be unwritten, as its header knows
-  // it; none: there is no such position, or an older class does not tell.
+  // The object's first position from `start` on that may be unwritten. None also from an older
+  // class.
   std::optional<uint64_t> unwritten;
 
   template <typename V>
@@ -129,36 +171,33 @@ struct HighestReply {
   }
 };
 
-struct SealReply {
-  std::optional<uint64_t> highest;
-  uint32_t records = 0;  // as in Fullness
-  uint64_t bytes = 0;
-  std::optional<uint64_t> start;  // from here on it counts what it takes
-  bool made = true;               // there was no such object; an older class does not tell
+struct SealReply : Fullness {
+  std::optional<uint64_t> highest;  // as in HighestReply
+  std::optional<uint64_t> start;    // where the object's bounded range begins
+  bool made = true;                 // the object is new; always true from an older class
 
   template <typename V>
   void each(V& v) {
     v("highest", highest, wire::position());
-    v("records", records);
-    v("bytes", bytes);
+    Fullness::each(v);
     v("start", start, wire::position().since(2));
     v("made", made, wire::any().since(3));
   }
 };
 
-// A decoded write; client/write_encoder.h encodes one. The columns hold one value per position, in
-// position order, and the data is behind the frame: as it is, or in blocks.
+// A decoded write; client/write_encoder.h encodes it. Columns have a value for each position. The
+// data follows the frame, plain or in blocks.
 struct WriteRequest {
   uint64_t epoch = 0;
   uint64_t timestamp = 0;   // µs since 1970-01-01 UTC, the writer's clock
   std::string_view writer;  // writer_bytes
   uint64_t number = 0;      // base of `numbers`
   Runs runs;
-  wire::Column<uint32_t> ends;     // the end of each entry in the plain data; ascending
-  wire::Column<uint32_t> crcs;     // entry_crc of each; not checked by decode
-  wire::Column<uint32_t> numbers;  // number of each append, less the base
+  wire::Column<uint32_t> ends;     // of each entry in the plain data; ascending
+  wire::Column<uint32_t> crcs;     // entry_crc of each; decode does not check it
+  wire::Column<uint32_t> numbers;  // each append's number less the base
   Compression compression = Compression::kNone;
-  std::vector<WriteBlock> blocks;  // none: the data is not compressed
+  std::vector<WriteBlock> blocks;  // empty: the data is not compressed
   Tags tags;
   std::string_view data;
 
@@ -179,13 +218,13 @@ struct WriteRequest {
   bool valid() const { return tags.ids.size() <= limits::tag_ids_max && tags.valid(runs.count()); }
   uint8_t needs() const { return tags.any() ? 3 : blocks.empty() ? 1 : 2; }
 
-  // What is behind the frame: zeros, at most padding_bytes_max of them, and then the data.
+  // Takes what follows the frame: at most padding_bytes_max zeros, then the data.
   bool take_data(std::string_view behind);
 
   bool compressed() const { return !blocks.empty(); }
   uint32_t begin_of(uint32_t i) const { return i == 0 ? 0 : ends[i - 1]; }
   uint32_t bytes_of(uint32_t i) const { return ends[i] - begin_of(i); }
-  std::string_view data_of(uint32_t i) const {  // where the data is not compressed
+  std::string_view data_of(uint32_t i) const {  // if the data is not compressed
     return data.substr(begin_of(i), bytes_of(i));
   }
   uint64_t number_of(uint32_t i) const { return number + numbers[i]; }
@@ -193,12 +232,12 @@ struct WriteRequest {
 
 struct ReadRequest {
   uint64_t epoch = 0;
-  bool with_ids = false;   // also the writer, the append's number and the fill reason of each
-  uint32_t bytes_max = 0;  // bytes of data to stop before; the first entry comes whatever its size
+  bool with_ids = false;   // return writers, append numbers and fill reasons
+  uint32_t bytes_max = 0;  // bytes of data; the first entry is returned whatever its size
   Runs runs;
-  bool blocks = false;        // what is stored in blocks may come so; else it is unreadable
-  bool tags = false;          // also the tags of each
-  bool without_data = false;  // of the entries; bytes_max then does not count
+  bool blocks = false;        // the client reads blocks; else their entries are unreadable
+  bool tags = false;          // return tags
+  bool without_data = false;  // return no data; bytes_max then has no effect
 
   template <typename V>
   void each(V& v) {
@@ -214,9 +253,9 @@ struct ReadRequest {
 
 struct VerifyRequest {
   uint64_t epoch = 0;
-  uint32_t bytes_max = 0;  // bytes of data to check before stopping; the first entry always is
+  uint32_t bytes_max = 0;  // bytes of data; the first entry is checked whatever its size
   Runs runs;
-  bool keys_only = false;  // leave out what lies in the bytestream
+  bool keys_only = false;  // do not check data in the bytestream
 
   template <typename V>
   void each(V& v) {
@@ -230,7 +269,7 @@ struct VerifyRequest {
 struct FillRequest {
   uint64_t epoch = 0;
   uint64_t timestamp = 0;   // µs since 1970-01-01 UTC
-  std::string_view writer;  // writer_bytes: who filled
+  std::string_view writer;  // writer_bytes: the filler's id
   FillReason reason = FillReason::kUnknown;
   Runs runs;
 
@@ -257,7 +296,7 @@ struct TrimRequest {
 
 struct TrimToRequest {
   uint64_t epoch = 0;
-  uint64_t position = 0;     // everything below it goes
+  uint64_t position = 0;     // trim everything below it
   uint32_t records_max = 0;  // records to free in this call
 
   template <typename V>
@@ -273,13 +312,13 @@ struct StatReply {
   std::optional<uint64_t> highest;
   uint64_t trim_point = 0;
   uint64_t entries = 0;       // written and not trimmed
-  uint64_t bytes = 0;         // data of those
+  uint64_t bytes = 0;         // data of these entries
   uint64_t records = 0;       // stored records
-  uint64_t stream_bytes = 0;  // length of the object's bytestream, holes included
-  uint32_t stride = 1;        // the geometry that the object was made with
+  uint64_t stream_bytes = 0;  // length of the object's bytestream, with holes
+  uint32_t stride = 1;        // as in SealRequest
   uint32_t residue = 0;
   uint32_t unit = 1;
-  std::optional<uint64_t> stored_bytes;  // what the data takes; an older class does not tell
+  std::optional<uint64_t> stored_bytes;  // size of the stored data; none from an older class
 
   template <typename V>
   void each(V& v) {
@@ -297,36 +336,21 @@ struct StatReply {
   }
 };
 
-struct CountRequest {
-  uint64_t epoch = 0;
-  uint64_t start = 0;
-  uint64_t end = 0;  // one past the last position to look at
-
-  template <typename V>
-  void each(V& v) {
-    v("epoch", epoch);
-    v("start", start, wire::position_or_end());
-    v("end", end, wire::position_or_end());
-  }
-};
-
-// What the object holds of the positions [start, end), `end` being this one. Positions below its
-// trim point hold nothing, and are no hole.
-struct CountReply {
-  uint64_t end = 0;                   // as asked for, or where a bounded part of the work ended
-  uint64_t entries = 0;               // written and not trimmed, nor damaged
-  uint64_t bytes = 0;                 // data of those
-  std::optional<uint64_t> hole;       // the first position that is unwritten
-  std::optional<uint64_t> last;       // the last position of an entry
-  std::optional<uint64_t> oldest;     // the least timestamp of an entry
-  std::optional<uint64_t> newest;     // the greatest one
-  bool lost = false;                  // records of some positions are damaged or gone
-  std::optional<uint64_t> oldest_at;  // the first position that has that timestamp
+// What the object holds at positions [start, end). Positions below its trim point count as nothing.
+struct CountReply : EndReply {
+  uint64_t entries = 0;               // written, and neither trimmed nor damaged
+  uint64_t bytes = 0;                 // data of these entries
+  std::optional<uint64_t> hole;       // the first unwritten position
+  std::optional<uint64_t> last;       // the last position with an entry
+  std::optional<uint64_t> oldest;     // the lowest timestamp of an entry
+  std::optional<uint64_t> newest;     // the highest one
+  bool lost = false;                  // some records are damaged or missing
+  std::optional<uint64_t> oldest_at;  // the first position with that timestamp
   std::optional<uint64_t> newest_at;
 
   template <typename V>
   void each(V& v) {
-    v("end", end, wire::position_or_end());
+    EndReply::each(v);
     v("entries", entries);
     v("bytes", bytes);
     v("hole", hole, wire::position());
@@ -341,14 +365,14 @@ struct CountReply {
 
 using WriterId = std::array<char, limits::writer_bytes>;
 
-// What is known of positions that follow each other in a verify's request.
+// Consecutive positions of a verify's request.
 struct VerifiedRow {
   uint32_t length = 0;                        // positions
-  EntryState state = EntryState::kUnwritten;  // kLost also where stored data fails its CRC
-  WriterId writer = {};                       // zeros where no append is known
+  EntryState state = EntryState::kUnwritten;  // kLost also if the data fails its CRC
+  WriterId writer = {};                       // zeros if no append is known
   uint64_t number = 0;                        // of the first position's append
-  uint32_t step = 0;   // what the number grows by from one position to the next
-  uint64_t bytes = 0;  // data of all written entries
+  uint32_t step = 0;                          // from one position's number to the next
+  uint64_t bytes = 0;                         // data of all written entries
 
   template <typename V>
   void each(V& v) {
@@ -361,13 +385,13 @@ struct VerifiedRow {
   }
   bool valid() const { return uint64_t{length - 1} * step <= UINT64_MAX - number; }
 
-  // Whether each position holds, or held until it was trimmed, an append that is known.
+  // Whether the row has the ids of appends, written or trimmed.
   bool has_ids() const {
     return (state == EntryState::kWritten || state == EntryState::kTrimmed) && writer != WriterId();
   }
 };
 
-// About the first `count` of the positions that were asked.
+// Covers the first `count` of the requested positions.
 struct VerifyReply {
   std::optional<uint64_t> highest;
   uint32_t count = 0;

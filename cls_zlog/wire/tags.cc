@@ -1,29 +1,22 @@
 #include "cls_zlog/wire/tags.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 namespace zlog {
 namespace {
 
 constexpr size_t kLikelyNameBytes = 8;
-constexpr size_t kNamesLookedUp = 4;  // of more, a table of all names costs less
-
-// Calls use(name) for each of them. False: the bytes are no names, or `use` said so.
-template <typename Use>
-bool each_name(std::string_view names, Use&& use) {
-  while (!names.empty()) {
-    const size_t size = static_cast<uint8_t>(names[0]);
-    if (size >= names.size() || !use(names.substr(1, size))) return false;
-    names.remove_prefix(1 + size);
-  }
-  return true;
-}
+constexpr size_t kNamesLookedUp = 4;  // for more, a table of all names costs less
 
 }  // namespace
 
 bool valid_tag(std::string_view tag) { return !tag.empty() && tag.size() <= limits::tag_bytes_max; }
+
+void append_name(std::string_view name, std::string* out) {
+  *out += static_cast<char>(name.size());
+  out->append(name);
+}
 
 uint32_t Tags::begin_of(uint32_t i) const {
   uint32_t begin = 0;
@@ -97,8 +90,7 @@ std::vector<std::string_view> TagsReader::of(uint32_t i) const {
 }
 
 uint32_t TagsBuilder::add_name(std::string_view name) {
-  names_ += static_cast<char>(name.size());
-  names_.append(name);
+  append_name(name, &names_);
   return count_++;
 }
 
@@ -148,35 +140,6 @@ Tags TagsBuilder::tags() const {
   return {names_,
           {counts_.data(), static_cast<uint32_t>(counts_.size())},
           {ids_.data(), static_cast<uint32_t>(ids_.size() / sizeof(uint32_t))}};
-}
-
-std::vector<uint32_t> TagsWanted::among(const TagsReader& reader, uint32_t begin,
-                                        uint32_t end) const {
-  std::vector<uint32_t> found;
-  const Tags& tags = reader.tags();
-  if (!tags.any()) return found;
-  // Of each name, which of the wanted tags it is, as a bit: no more than entry_tags_max are asked.
-  std::vector<uint64_t> bits(reader.names().size(), 0);
-  std::map<std::string_view, uint64_t> bit_of;
-  for (const std::string& tag : tags_) bit_of.emplace(tag, uint64_t{1} << bit_of.size());
-  uint64_t wanted = 0;
-  uint64_t there = 0;
-  for (const auto& [tag, bit] : bit_of) wanted |= bit;
-  for (size_t id = 0; id < bits.size(); id++) {
-    const auto found = bit_of.find(reader.names()[id]);
-    if (found == bit_of.end()) continue;
-    bits[id] = found->second;
-    there |= found->second;
-  }
-  if (there == 0 || (all_ && there != wanted)) return found;
-  for (uint32_t i = begin; i < end; i++) {
-    uint64_t has = 0;
-    for (uint32_t at = reader.begin_of(i); at < reader.begin_of(i + 1); at++) {
-      has |= bits[tags.ids[at]];
-    }
-    if (all_ ? has == wanted : has != 0) found.push_back(i);
-  }
-  return found;
 }
 
 }  // namespace zlog

@@ -6,10 +6,10 @@
 
 #include "cls_zlog/wire/frame.h"
 
-// What runs a method, of all kinds of objects.
+// The reply of `version`, on all kinds of objects.
 namespace zlog {
 
-// A kind of stored values, and the newest version of it that is understood.
+// A kind of stored values, and the newest version that the program reads.
 struct Format {
   std::string name;
   uint8_t version = 1;
@@ -22,8 +22,8 @@ struct Format {
 };
 
 struct VersionReply {
-  // Of the process that answers, where each copy of an object has one of its own: a random number
-  // that it makes when it starts. 0: one process answers for all copies.
+  // A random number of the process, if each replica of an object has its own process. 0: one
+  // process answers for all replicas.
   uint64_t instance = 0;
   std::string release;    // of zlog
   uint32_t protocol = 0;  // grows with each method, and with each field of a message

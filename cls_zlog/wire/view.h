@@ -9,8 +9,8 @@
 
 namespace zlog {
 
-// A range of positions [start, end) spread over `width` stripe objects, `unit` positions in a row
-// in each in turn. Also stored, when it is archived.
+// A range of positions [start, end) in `width` stripe objects, which take turns of `unit`
+// positions. Also stored, if archived.
 struct Stripe {
   uint64_t id = 0;  // the epoch of the view that made it
   uint64_t start = 0;
@@ -37,9 +37,9 @@ struct Stripe {
 
 enum class LogState : uint8_t { kLive = 0, kRemoved = 1 };
 
-// The only client that appends to an exclusive log. It hands out the positions itself.
+// The only client that appends to an exclusive log. It grants the positions itself.
 struct ExclusiveWriter {
-  std::string id;      // that its appends carry, and no others
+  std::string id;      // the writer's id of all appends
   std::string name;    // for people
   uint64_t since = 0;  // microseconds since 1970, by its own clock
   wire::Further further;
@@ -52,11 +52,11 @@ struct ExclusiveWriter {
   }
 };
 
-// With which key the entries' data is authenticated: each is stored with a MAC behind it. Clients make
-// and check it (client/mac.h), and no class does.
+// The key with which the entries' data is authenticated. Only clients make and check MACs
+// (client/mac.h).
 struct EntryMac {
   uint8_t algorithm = 0;  // 1: HMAC-SHA256, 16 bytes of it
-  std::string key_id;     // made from the key, and tells nothing of it
+  std::string key_id;     // derived from the key, and does not reveal it
   wire::Further further;
 
   template <typename V>
@@ -98,5 +98,22 @@ struct View {
   // Whether it takes copies of entries, at positions that are given and not handed out.
   bool mirror() const { return options.count("mirror_of") != 0; }
 };
+
+inline bool View::valid() const {
+  if (stripes.empty() || stripes.back().end != limits::end_open) return false;
+  const Stripe* previous = nullptr;
+  for (const Stripe& stripe : stripes) {
+    if (stripe.id > epoch) return false;
+    if (previous != nullptr && (stripe.start != previous->end || stripe.id <= previous->id)) {
+      return false;
+    }
+    previous = &stripe;
+  }
+  for (const auto& [key, value] : options) {
+    if (key.empty() || key.size() > limits::option_key_bytes_max) return false;
+    if (value.size() > limits::option_value_bytes_max) return false;
+  }
+  return true;
+}
 
 }  // namespace zlog

@@ -8,8 +8,7 @@
 
 namespace zlog::wire {
 
-// An array of integers inside bytes that it does not own, which must outlive it. Made by
-// Reader::column, which has checked that all `size()` of them are there.
+// An array of integers in encoded bytes, which must outlive it.
 template <typename T>
 class Column {
  public:
@@ -19,7 +18,7 @@ class Column {
   uint32_t size() const { return size_; }
   T operator[](uint32_t i) const { return load<T>(at_ + size_t{i} * sizeof(T)); }
 
-  // `count` of them from the `first` on, as they are on the wire.
+  // The encoded bytes of `count` elements from `first` on.
   std::string_view bytes(uint32_t first, uint32_t count) const {
     return {at_ + size_t{first} * sizeof(T), size_t{count} * sizeof(T)};
   }
@@ -30,9 +29,8 @@ class Column {
   uint32_t size_ = 0;
 };
 
-// Reads fields off untrusted bytes. The first read past the end makes it fail for good: every
-// later read gives 0 or nothing, so that a decoder may read on and ask ok() once. It never
-// allocates and the views that it hands out point into its input.
+// Reads fields of untrusted bytes. After a read past the end every read returns 0 or nothing, so a
+// decoder may check ok() once. It never allocates; views point into the input.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -47,7 +45,6 @@ class Reader {
     return ok_ ? load<T>(taken.data()) : T{0};
   }
 
-  // The next `length` bytes.
   std::string_view bytes(uint64_t length) {
     if (!ok_ || length > rest_.size()) {
       fail();
@@ -61,7 +58,6 @@ class Reader {
   // A u32 length and as many bytes.
   std::string_view string() { return bytes(u32()); }
 
-  // `size` integers in a row.
   template <typename T>
   Column<T> column(uint32_t size) {
     const std::string_view taken = bytes(uint64_t{size} * sizeof(T));
@@ -75,7 +71,7 @@ class Reader {
   bool ok() const { return ok_; }
   std::string_view rest() const { return rest_; }
 
-  // Nothing failed and nothing is left over.
+  // Nothing failed and nothing is left.
   bool done() const { return ok_ && rest_.empty(); }
 
  private:

@@ -107,7 +107,7 @@ std::vector<std::string> good_requests() {
   select.tags = {"tag1", "tag3"};
   select.entries_max = 100;
   select.bytes_max = 1 << 20;
-  const std::string tags = zlog::wire::encoded(zlog::TagsRequest{1, 0, 1000});
+  const std::string tags = zlog::wire::encoded(zlog::RangeRequest{1, 0, 1000});
   const std::string verify = zlog::wire::encoded(zlog::VerifyRequest{1, 1 << 20, runs});
   zlog::FillRequest fill;
   fill.epoch = 1;
@@ -118,7 +118,7 @@ std::vector<std::string> good_requests() {
   trim.runs = runs;
   const std::string epoch = zlog::wire::encoded(zlog::EpochRequest{1});
   const std::string empty = zlog::wire::encoded(zlog::Empty());
-  const std::string entry = zlog::wire::encoded(zlog::DirectoryEntryRequest{"orders", kLogId});
+  const std::string entry = zlog::wire::encoded(zlog::NamedLogRequest{"orders", kLogId});
   const std::string address = zlog::wire::encoded(zlog::AddressMessage{"tcp://host:1"});
   const std::string cursor = zlog::wire::encoded(zlog::CursorRequest{kLogId, "app"});
   const zlog::DeliveryRequest delivery{kLogId, "query", 3, 1};
@@ -134,14 +134,14 @@ std::vector<std::string> good_requests() {
       tags,
       zlog::wire::encoded(zlog::CompactRequest{1, 0, 1000, runs}),
       verify,
-      zlog::wire::encoded(zlog::CountRequest{1, 0, 30}),
+      zlog::wire::encoded(zlog::RangeRequest{1, 0, 30}),
       zlog::wire::encoded(fill),
       zlog::wire::encoded(trim),
       zlog::wire::encoded(zlog::TrimToRequest{1, 9, 2}),
       epoch,
       epoch,
       epoch,
-      zlog::wire::encoded(zlog::HeadCreateRequest{"orders", kLogId}),
+      zlog::wire::encoded(zlog::NamedLogRequest{"orders", kLogId}),
       zlog::wire::encoded(zlog::EpochNextRequest{kStride}),
       empty,
       zlog::wire::encoded(zlog::TailRaiseRequest{kLogId, 1, 5}),
