@@ -59,12 +59,8 @@ def _checked_name(name: str | None) -> str:
 async def take(layout: Layout, name: str | None, deadline: Deadline) -> Taken:
     """Make a new writer the only client that appends. The writer before is fenced.
 
-    Raises:
-        TypeError, ValueError: the name is invalid.
-        AppendRefused: the log is a mirror, or read-only.
-        Fenced: another writer was faster.
-        KeyNeeded: the log's entries have MACs, and this client has no key.
-        StoreReadOnly: the store can't be written.
+    Raises TypeError or ValueError for an invalid name, AppendRefused for a mirror or a read-only
+    log, Fenced if another writer was faster, and KeyNeeded or StoreReadOnly.
     """
     io = layout.io
     layout.macs.check_key()

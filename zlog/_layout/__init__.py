@@ -1,5 +1,1 @@
-"""How positions map to objects: views, epochs, stripes, and every change to them.
-
-``layout`` holds the newest view that a client knows. ``views`` has the steps of a change (seal,
-tail, propose).
-"""
+"""Maps positions to objects: ``layout`` has the newest view, ``views`` the steps to change it."""

@@ -26,13 +26,8 @@ async def confirmed_end(
     """Return the first unwritten position, from ``start`` on, of the live stripe or some objects.
 
     This is one call to each object, which knows the answer from its header. Only if positions were
-    skipped, and the header does not list them all, are the records counted.
-
-    Returns:
-        The position; None if there is a newer view, or must be one.
-
-    Raises:
-        UnsupportedVersion: the class of an OSD is older than exclusive logs.
+    skipped, and the header does not list them all, are the records counted. Returns None if there
+    is a newer view, or must be one. Raises UnsupportedVersion if the class of an OSD is too old.
     """
     refs = [*view.objects(view.live_stripe)] if objects is None else objects
     request = messages.max_position(view.epoch, start)

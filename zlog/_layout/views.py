@@ -139,13 +139,9 @@ async def change_view(
     ``edit`` is called again after each lost race, with the view that won. ``removing`` also allows
     a log whose removal has begun. The new epoch is above ``above``, or nearer to it.
 
-    Returns:
-        The change, or the newest view if ``edit`` returned None.
-
-    Raises:
-        LogNotFound: the log does not exist, or is being removed.
-        InvalidEpoch: other clients won until the time was up.
-        LogExhausted: the log has no position left.
+    Returns the change, or the newest view if ``edit`` returned None. Raises LogNotFound if the log
+    does not exist or is being removed, InvalidEpoch if other clients won until the time was up, and
+    LogExhausted if the log has no position left.
     """
     attempts: list[_Attempt] = []
     try:
@@ -364,10 +360,7 @@ async def take_over(
     """Make ``sequencer`` the sequencer of a log.
 
     ``depose`` returns whether it may replace another sequencer, as the holder of the lease may.
-
-    Raises:
-        NotLeader: the newest view names another sequencer, which may not be replaced; or the log
-            is exclusive or read-only.
+    Raises NotLeader if the newest view names one that may not be replaced, or the log takes none.
     """
 
     def edit(view: View) -> View:

@@ -83,12 +83,7 @@ class Cursors:
         return reply.number if reply.code == Code.EXISTS else position
 
     async def advance(self, name: str, position: int, deadline: Deadline) -> None:
-        """Move a cursor forward, or leave it where it is.
-
-        Raises:
-            CursorAhead: it is at a later position, and stays there.
-            CursorNotFound: there is no cursor of this name.
-        """
+        """Move a cursor forward. Raises CursorAhead, without a change, or CursorNotFound."""
         reply = await self._commit(_ADVANCE, name, position, deadline)
         if reply.code == Code.NOT_FOUND:
             raise self.missing(name)

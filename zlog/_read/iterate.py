@@ -69,8 +69,7 @@ class ReadOptions:
         passes_holes: whether the reader continues after a hole that stays open.
         indexes, window_bytes, with_tags: of columns; see :meth:`zlog.Log.read_columns`.
 
-    Raises:
-        ValueError: an index is negative, or ``window_bytes`` is below 1.
+    Raises ValueError if an index is negative, or ``window_bytes`` is below 1.
     """
 
     tags: Collection[str] | None = None

@@ -70,9 +70,7 @@ class Wanted(NamedTuple):
     def of(cls, tags: Collection[str], match: Match) -> Wanted:
         """Check the tags and the match of a caller.
 
-        Raises:
-            InvalidTag, TypeError: a tag is not valid, or there are too many.
-            ValueError: there are no tags, or ``match`` is neither "any" nor "all".
+        Raises InvalidTag or TypeError for invalid or too many tags, ValueError for none.
         """
         if match not in ("any", "all"):
             raise ValueError(f'match is "any" or "all", not {match!r}')

@@ -28,9 +28,7 @@ _BYTES_MAX = 1
 def as_time(when: datetime | float) -> datetime:
     """Return a point in time, UTC, from a datetime or from seconds since 1970.
 
-    Raises:
-        TypeError: it is neither.
-        ValueError: a datetime has no time zone, or a number is out of range.
+    Raises TypeError, or ValueError if a datetime has no time zone or a number is out of range.
     """
     if isinstance(when, datetime):
         if when.tzinfo is None:

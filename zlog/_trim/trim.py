@@ -40,9 +40,8 @@ async def trim_to(
     object fails, as an older class does at a record of a newer version, the others are freed before
     the error is raised.
 
-    Raises:
-        HeldByCursor: a cursor is below ``position``, and not ``past_cursors``. The head decides
-            this in the step that records the point, so no cursor is created in between.
+    Raises HeldByCursor if a cursor is below ``position``, unless ``past_cursors``. The head decides
+    this in the step that records the point, so no cursor is created in between.
     """
     while not _below_tail(layout.view, position):
         if await layout.raise_tail(layout.view, position, deadline):
