@@ -320,7 +320,7 @@ POOL: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("fields", "level", "text"),
     [
-        ({}, Level.OK, "3 copies, appends go on with 2"),
+        ({}, Level.OK, "3 copies, appends continue with 2"),
         ({"size": 1, "min_size": 1}, Level.WARNING, "one copy"),
         ({"type": 3}, Level.FAILURE, "erasure coded"),
     ],

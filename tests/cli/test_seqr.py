@@ -64,7 +64,7 @@ def test_an_address_of_somebody_else(where: str) -> None:
     assert result.code == 1
     assert f"zlog: can't listen on {where}: " in result.err
     assert "Errno" not in result.err
-    assert "--listen names an address of this machine" in result.err
+    assert "--listen takes an address of this machine" in result.err
 
 
 def test_status_of_something_that_hangs_up(cli: Cli) -> None:
