@@ -25,26 +25,24 @@ CLASS = "allow pool zlog class zlog"
 LOCK = "allow pool zlog object_prefix zlog.directory class lock"
 
 ENTRIES = [b"first", b"second", b"third"]
-_THOSE = re.compile(r"those(?: to (\w+))?")
+_EXTENDS = re.compile(r"([a-z, ]+), and ")
 
 
 def documented() -> dict[str, set[str]]:
-    """The methods that each row allows; "those" are the ones of the row before, or of one named."""
+    """The methods of each role; a role may extend another one: "read, and `write`"."""
     sets: dict[str, set[str]] = {}
-    before: set[str] = set()
-    for may, methods in table(DOCS / "operating.md", "| may | methods |"):
+    for role, methods in table(DOCS / "operating.md", "| role | methods |"):
         named = {word for quoted in re.findall("`([^`]+)`", methods) for word in quoted.split()}
-        those = _THOSE.match(methods)
-        others = set() if those is None else sets[those[1]] if those[1] else before
-        name = may.partition("(")[0].strip()
-        sets[name] = before = {*METHODS} & named | others
+        extends = _EXTENDS.match(methods)
+        others = set() if extends is None else sets[extends[1]]
+        sets[role.partition("(")[0].strip()] = {*METHODS} & named | others
     return sets
 
 
 SETS = documented()
 EVERYTHING = SETS.pop("everything")
 LOOKING, READING, APPENDING = (
-    " ".join(SETS[may]) for may in ("only look", "read", "append behind a sequencer")
+    " ".join(SETS[role]) for role in ("inspect", "read", "append with a sequencer")
 )
 
 
@@ -223,25 +221,25 @@ def heals(mine: zlog.Log) -> None:
 
 
 @pytest.mark.parametrize(
-    ("may", "does"),
+    ("role", "does"),
     [
         ("read", reads),
         ("read with cursors", keeps_cursors),
         ("append, with or without one", appends_anywhere),
         ("append, with or without one", ends_the_log),
-        ("deliver too", delivers),
+        ("deliver", delivers),
         ("enforce retention", trims_what_need_not_be_kept),
         ("audit", audits),
         ("heal", heals),
     ],
 )
 def test_a_set_of_caps_suffices_for_what_it_is_for(
-    user: Callable[..., str], log: zlog.Log, may: str, does: Callable[[zlog.Log], None]
+    user: Callable[..., str], log: zlog.Log, role: str, does: Callable[[zlog.Log], None]
 ) -> None:
     log.cursor("theirs", create=1)
     log.deliver([], source="theirs", batch=0)
     log.set_retention(zlog.Retention(entries=1))
-    with zlog.connect(user(*allowed(" ".join(SETS[may])), "allow r", name="app")) as store:
+    with zlog.connect(user(*allowed(" ".join(SETS[role])), "allow r", name="app")) as store:
         does(zlog.Log.open(store, "orders", timeout=10))
 
 
@@ -267,9 +265,9 @@ def test_no_row_is_left_out() -> None:
     assert not EVERYTHING  # no method is named: all are allowed
 
 
-@pytest.mark.parametrize("may", SETS)
+@pytest.mark.parametrize("role", SETS)
 def test_a_set_of_caps_allows_what_its_row_names_and_nothing_else(
-    user: Callable[..., str], log: zlog.Log, may: str
+    user: Callable[..., str], log: zlog.Log, role: str
 ) -> None:
-    url = user(*allowed(" ".join(SETS[may])), name="app")
-    assert refused(url, objects(log)) == {*METHODS} - SETS[may]
+    url = user(*allowed(" ".join(SETS[role])), name="app")
+    assert refused(url, objects(log)) == {*METHODS} - SETS[role]

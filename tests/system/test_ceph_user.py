@@ -159,8 +159,8 @@ def test_the_documented_methods_are_enough_to_deliver(
     user: Callable[..., str], sequenced: bool
 ) -> None:
     """The first attempt and one that finds what the first was granted; in a stripe, and in two."""
-    append = "append behind a sequencer" if sequenced else "append, with or without one"
-    uses = ["read", "append behind a sequencer", append, "deliver too"]
+    append = "append with a sequencer" if sequenced else "append, with or without one"
+    uses = ["read", "append with a sequencer", append, "deliver"]
     app = user(*caps(*uses), name="app")
     owner = user(CLASS, LOCK, name="owner")
     with (
@@ -184,7 +184,7 @@ def test_the_documented_methods_are_enough_to_deliver(
 
 
 def test_who_may_append_may_not_deliver(user: Callable[..., str]) -> None:
-    rows = "read", "append behind a sequencer", "append, with or without one"
+    rows = "read", "append with a sequencer", "append, with or without one"
     app, owner = user(*caps(*rows), name="app"), user(CLASS, name="owner")
     with zlog.connect(owner) as own, zlog.connect(app) as store:
         zlog.Log.create(own, "orders", width=2, unit=2)
