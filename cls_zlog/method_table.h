@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include "cls_zlog/head/cursors.h"
 #include "cls_zlog/head/deliveries.h"
 #include "cls_zlog/head/directory.h"
@@ -25,7 +27,7 @@ template <typename Reply, typename State, typename Request,
           Result<Reply> (*handler)(Object&, State&, const Request&)>
 struct Entered<handler> {
   static Result<Reply> call(Object& object, const Request& request) {
-    State state;
+    std::remove_const_t<State> state;
     ZLOG_TRY(enter(object, request, &state));
     return handler(object, state, request);
   }

@@ -155,7 +155,7 @@ Result<EpochNextReply> epoch_next(Object& object, Head& head, const EpochNextReq
   return EpochNextReply{head.counter, head.tail_floor};
 }
 
-Result<HeadReply> epoch_read(Object&, Head& head, const Empty&) { return HeadReply(head); }
+Result<HeadReply> epoch_read(Object&, const Head& head, const Empty&) { return HeadReply(head); }
 
 Result<Empty> tail_raise(Object& object, Head& head, const TailRaiseRequest& request) {
   if (request.epoch != head.counter) return Failure{kStaleEpoch, head.counter};
@@ -210,7 +210,7 @@ Result<Empty> view_propose(Object& object, const ViewProposeRequest& request) {
   return failure_of(head.save(object));
 }
 
-Result<ViewReadReply> view_read(Object& object, Head& head, const ViewReadRequest& request) {
+Result<ViewReadReply> view_read(Object& object, const Head& head, const ViewReadRequest& request) {
   ViewReadReply reply{head, false, {}};
   if (!request.latest) {
     ZLOG_TRY(list_views(object, request, &reply));
@@ -220,7 +220,7 @@ Result<ViewReadReply> view_read(Object& object, Head& head, const ViewReadReques
   return reply;
 }
 
-Result<Empty> remove(Object& object, Head& head, const EpochRequest& request) {
+Result<Empty> remove(Object& object, const Head& head, const EpochRequest& request) {
   Newest newest;
   ZLOG_TRY(load_newest(object, head, &newest));
   const bool removed = head.newest != 0 && newest.view.state == LogState::kRemoved;

@@ -17,7 +17,7 @@ Result<Empty> create(Object& object, const NamedLogRequest& request);
 // its objects exists.
 Result<EpochNextReply> epoch_next(Object& object, Head& head, const EpochNextRequest& request);
 
-Result<HeadReply> epoch_read(Object& object, Head& head, const Empty& request);
+Result<HeadReply> epoch_read(Object& object, const Head& head, const Empty& request);
 
 // Raises the tail floor to a tail before a client returns it, so that no later epoch starts below
 // it. kStaleEpoch (with the counter): the epoch is not the newest one. kBeyondStripe (with the
@@ -40,11 +40,11 @@ Result<MoreReply> trim_point_raise(Object& object, Head& head, const TrimPointRe
 Result<Empty> view_propose(Object& object, const ViewProposeRequest& request);
 
 // Views, ascending from an epoch on, or the newest one.
-Result<ViewReadReply> view_read(Object& object, Head& head, const ViewReadRequest& request);
+Result<ViewReadReply> view_read(Object& object, const Head& head, const ViewReadRequest& request);
 
 // Removes the head of a removed log. kInvalidEpoch (with the newest view's epoch): the newest view
 // does not mark the log as removed, or has another epoch.
-Result<Empty> remove(Object& object, Head& head, const EpochRequest& request);
+Result<Empty> remove(Object& object, const Head& head, const EpochRequest& request);
 
 // The key of the newest view; empty if the head has none.
 std::string newest_key(const Head& head);

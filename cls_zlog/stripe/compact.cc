@@ -281,7 +281,7 @@ class Compaction {
 
 }  // namespace
 
-Result<TagsListReplyBuilder> tags_list(Object& object, Header& header,
+Result<TagsListReplyBuilder> tags_list(Object& object, const Header& header,
                                        const RangeRequest& request) {
   TagsListReplyBuilder reply;
   reply.end = request.end;

@@ -58,7 +58,7 @@ int tally(Object& object, const Header& header, uint64_t start, uint64_t end, Co
   return 0;
 }
 
-Result<CountReply> count(Object& object, Header& header, const RangeRequest& request) {
+Result<CountReply> count(Object& object, const Header& header, const RangeRequest& request) {
   CountReply reply;
   const uint64_t start = std::max(request.start, header.trim_point);
   BlockTally blocks;

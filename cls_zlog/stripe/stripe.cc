@@ -45,11 +45,11 @@ Result<SealReply> seal(Object& object, const SealRequest& request) {
   return SealReply{header.fullness(), header.taken(), header.start, made};
 }
 
-Result<HighestReply> max_position(Object&, Header& header, const HighestRequest& request) {
+Result<HighestReply> max_position(Object&, const Header& header, const HighestRequest& request) {
   return HighestReply{header.taken(), header.unwritten(request.start)};
 }
 
-Result<StatReply> stat(Object&, Header& header, const EpochRequest&) {
+Result<StatReply> stat(Object&, const Header& header, const EpochRequest&) {
   StatReply reply;
   reply.object_epoch = header.epoch;
   reply.highest = header.taken();

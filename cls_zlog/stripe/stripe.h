@@ -40,17 +40,18 @@ Result<ReadReplyBuilder> read(Object& object, Header& header, const ReadRequest&
 Result<SelectReplyBuilder> select(Object& object, Header& header, const SelectRequest& request);
 
 // Compares the index of tags with the records. Does a bounded part.
-Result<TagsCheckReply> tags_check(Object& object, Header& header, const RangeRequest& request);
+Result<TagsCheckReply> tags_check(Object& object, const Header& header,
+                                  const RangeRequest& request);
 
 // Rebuilds the index of tags from the records. Does a bounded part.
-Result<EndReply> tags_rebuild(Object& object, Header& header, const RangeRequest& request);
+Result<EndReply> tags_rebuild(Object& object, const Header& header, const RangeRequest& request);
 
 // As read, but compares checksums here, and answers states and ids without data, as rows.
 Result<VerifyReply> verify(Object& object, Header& header, const VerifyRequest& request);
 
 // Counts the entries of a range and their bytes; answers when they were appended, and the first
 // unwritten position. Does a bounded part.
-Result<CountReply> count(Object& object, Header& header, const RangeRequest& request);
+Result<CountReply> count(Object& object, const Header& header, const RangeRequest& request);
 
 // Fills positions with junk, all or none, except filled and trimmed ones. kReadOnly (with the first
 // such position): it is written. kUnreadable: its record is of a later version. kLost: its record
@@ -62,7 +63,8 @@ Result<Empty> fill(Object& object, Header& header, const FillRequest& request);
 Result<Empty> trim(Object& object, Header& header, const TrimRequest& request);
 
 // The tags of a range's entries. Does a bounded part.
-Result<TagsListReplyBuilder> tags_list(Object& object, Header& header, const RangeRequest& request);
+Result<TagsListReplyBuilder> tags_list(Object& object, const Header& header,
+                                       const RangeRequest& request);
 
 // Trims the entries at some positions and frees their data. Stores the other entries of the records
 // wholly in a range together, in less space, and forgets the ids of the trimmed ones. Leaves fills,
@@ -76,9 +78,10 @@ Result<CompactReply> compact(Object& object, Header& header, const CompactReques
 Result<MoreReply> trim_to(Object& object, Header& header, const TrimToRequest& request);
 
 // The highest taken position, and the first one that may be unwritten.
-Result<HighestReply> max_position(Object& object, Header& header, const HighestRequest& request);
+Result<HighestReply> max_position(Object& object, const Header& header,
+                                  const HighestRequest& request);
 
-Result<StatReply> stat(Object& object, Header& header, const EpochRequest& request);
+Result<StatReply> stat(Object& object, const Header& header, const EpochRequest& request);
 
 // Removes the object. Only a seal with `create` brings it back.
 Result<Empty> remove(Object& object, Header& header, const EpochRequest& request);

@@ -231,14 +231,15 @@ int add_tags(Object& object, Header* header, const std::vector<uint64_t>& positi
   return 0;
 }
 
-Result<TagsCheckReply> tags_check(Object& object, Header& header, const RangeRequest& request) {
+Result<TagsCheckReply> tags_check(Object& object, const Header& header,
+                                  const RangeRequest& request) {
   TagsCheckReply reply;
   reply.end = request.end;
   if (header.tagged) ZLOG_TRY(check_chunks(object, header, request.start, request.end, &reply));
   return reply;
 }
 
-Result<EndReply> tags_rebuild(Object& object, Header& header, const RangeRequest& request) {
+Result<EndReply> tags_rebuild(Object& object, const Header& header, const RangeRequest& request) {
   uint64_t begin = std::max(request.start, header.trim_point);
   const uint64_t goal = std::min(request.end, header.indexed);
   uint64_t end = goal;

@@ -174,9 +174,11 @@ template <typename T>
 Decoded decode(std::string_view bytes, T* out) {
   Reader reader(bytes);
   if (const Decoded decoded = decode_frame(&reader, out); decoded != Decoded::kOk) return decoded;
-  bool good = reader.rest().empty();
-  if constexpr (has<take_data, T>) good = out->take_data(reader.rest());
-  return good ? Decoded::kOk : Decoded::kMalformed;
+  if constexpr (has<take_data, T>) {
+    return out->take_data(reader.rest()) ? Decoded::kOk : Decoded::kMalformed;
+  } else {
+    return reader.rest().empty() ? Decoded::kOk : Decoded::kMalformed;
+  }
 }
 
 }  // namespace zlog::wire
