@@ -99,11 +99,11 @@ def test_a_removal_that_stopped_halfway_is_told_with_the_way_to_finish_it(
     told = inside("ls", "--long")
     assert (told.code, told.out) == (0, b"")
     assert "was removed, and its removal is not finished" in told.err
-    assert "`zlog rm orders` finishes it" in told.err
-    assert "`zlog rm orders` finishes it" in inside("info", "orders").err
+    assert "`zlog rm orders` finishes" in told.err
+    assert "`zlog rm orders` finishes" in inside("info", "orders").err
     seen = inside("doctor")
     assert b"warning  removal: the removal of log orders is not finished" in seen.out
-    assert b"`zlog rm orders` finishes it" in seen.out
+    assert b"`zlog rm orders` finishes" in seen.out
     inside.ok("rm", "--yes", "orders")
     assert inside("ls", "--long") == (0, b"", "")
 

@@ -163,7 +163,7 @@ def test_a_head_that_is_something_else(memory: zlog.Store) -> None:
     entry = messages.directory_add("orders", 1)
     assert memory.execute("zlog.orders.head", "directory_add", entry)[0] == 0
     began = time.monotonic()
-    with pytest.raises(zlog.CorruptEntry, match=r"zlog\.orders\.head is no head"):
+    with pytest.raises(zlog.CorruptEntry, match=r"zlog\.orders\.head is not the head of a log"):
         zlog.Log.create(memory, "orders")
     assert time.monotonic() - began > 0.1, "it asked again without a pause"
 

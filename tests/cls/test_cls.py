@@ -91,7 +91,7 @@ def test_the_requests_of_the_conformance_suite_at_the_fuzzer(
 ) -> None:
     """What a long run starts from is for each method of the class, in the class's order."""
     listed = (ROOT / "cls_zlog" / "method_table.h").read_text()
-    methods = re.findall(r'^  v\(Handler<[\w:]+>\(\), "(\w+)"', listed, re.MULTILINE)
+    methods = re.findall(r'^  v\(Handler<[\w:<>]+>\(\), "(\w+)"', listed, re.MULTILINE)
     assert methods == [*hostile.SOUND]
     assert {name.partition("-")[0] for name, _ in inputs(methods)} == {*methods}
     files = []

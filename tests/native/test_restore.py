@@ -149,7 +149,7 @@ def test_what_is_no_backup_changes_nothing(folder: Path, tmp_path: Path, backup:
     for name in ("text", "short"):
         with pytest.raises(StoreUnavailable, match="or is damaged"):
             restore(folder, tmp_path / name)
-    with pytest.raises(StoreUnavailable, match="there is no"):
+    with pytest.raises(StoreUnavailable, match="does not exist"):
         restore(tmp_path)
     with pytest.raises(ValueError, match="only an embedded store"):
         restore("ceph://logs", backup)
