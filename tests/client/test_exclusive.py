@@ -187,6 +187,14 @@ def test_recovery_ends_at_the_first_hole(log: zlog.Log) -> None:
     assert all(exists(log.store, ref.name) for ref in above)
 
 
+def test_recovery_begins_where_another_client_has_trimmed_to(log: zlog.Log) -> None:
+    with zlog.Log.open(log.store, "orders").writer("before") as writer:
+        writer.append_many([b"%d" % i for i in range(10)])
+    with zlog.Log.open(log.store, "orders").writer("next") as writer:
+        log.trim_to(4)
+        assert [item.data for item in writer.recover()] == [b"%d" % i for i in range(4, 10)]
+
+
 def test_recovery_goes_on_in_the_stripe_where_nothing_lies_above(log: zlog.Log) -> None:
     log.writer("dead").append_many([b"x"] * 10)
     stripes = log.stripes()

@@ -12,10 +12,9 @@ from zlog._append.place import open_to_all, take
 from zlog._append.room import Limits
 from zlog._base.deadline import Timeout
 from zlog._base.process import ProcessBound
-from zlog._client import LogClient, Tags, new_entries
+from zlog._client import LogClient, Recovery, Tags, new_entries
 from zlog._io.aio import drive, iterate
 from zlog._native.new_entries import with_tags
-from zlog._read.iterate import range_reader
 from zlog.entry import Entry, Gap
 from zlog.errors import Fenced, ZlogError
 
@@ -192,8 +191,7 @@ class Writer(ProcessBound):
         Large reads are in flight while the caller works. There are gaps only if the log was not
         always exclusive.
         """
-        begin = min(self._client.layout.view.trim_point, self.start)
-        return iterate(range_reader(self._client.reader, begin, self.start))
+        return iterate(Recovery(self._client, self.start))
 
     async def trim(self, position: int, *, timeout: Timeout = ...) -> None:
         """Trim every position below ``position``; see :meth:`zlog.aio.Log.trim_to`.
