@@ -241,7 +241,7 @@ def mirror_log(
 
 def _open_mirror(io: Io, name: str, settings: HandleOptions, new: LogOptions) -> Target:
     client = drive(LogClient.open(io, name, settings, new))
-    return Target(client.reader, client.cursors, client.budget)
+    return Target(client.reader, client.cursors)
 
 
 def _bind(client: LogClient, target: Target, tail: int, *, adopt: bool) -> None:

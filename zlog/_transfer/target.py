@@ -23,7 +23,6 @@ from zlog._base.io import Call, Reply
 from zlog._base.options import MIRROR_ENDED, MIRROR_OF, MIRROR_OF_FILE
 from zlog._base.pool_full import explain
 from zlog._base.refusals import refused_call
-from zlog._base.settings import Budget
 from zlog._layout.layout import Layout
 from zlog._native import messages
 from zlog._native.new_entries import entries_cut
@@ -62,10 +61,10 @@ class Target:
         KeyNeeded: its entries have MACs, but this client has no key.
     """
 
-    def __init__(self, reader: Reader, cursors: Cursors, budget: Budget) -> None:
+    def __init__(self, reader: Reader, cursors: Cursors) -> None:
         self._reader = reader
         self._cursors = cursors
-        self._budget = budget
+        self._deadline = reader.budget.deadline
         self._layout = reader.layout
         self._rolls = RollWatch(reader.layout)
         self._compression = Compression()
@@ -114,7 +113,7 @@ class Target:
         Raises:
             CopyDiffers: positions between the mirror's tail and this one are missing.
         """
-        deadline = self._budget.deadline()
+        deadline = self._deadline()
         view = await self._look(deadline)
         position = max(position, view.trim_point)  # an earlier call may have died after the trim
         if view.tail_floor >= position:
@@ -135,7 +134,7 @@ class Target:
             PositionTaken: a position holds something else.
             CopyDiffers: the log is no longer a mirror, or another source is copied to it.
         """
-        deadline = self._budget.deadline()
+        deadline = self._deadline()
         if self._rolls.alert:
             await self._rolls.act(deadline)
         left = pieces
@@ -276,7 +275,7 @@ class Target:
         left = [*wanted.items()]
         while left:
             name, position = left[-1]
-            deadline = self._budget.deadline()
+            deadline = self._deadline()
             view = await self._look(deadline)
             at = max(min(position, view.tail_floor), view.trim_point)
             with contextlib.suppress(Invalidated):  # trimmed again: repeat
@@ -291,14 +290,14 @@ class Target:
         Raises:
             CopyDiffers: it has become a mirror of another source.
         """
-        view = await self._layout.change(marked(mark, MIRROR_OF_FILE), self._budget.deadline())
+        view = await self._layout.change(marked(mark, MIRROR_OF_FILE), self._deadline())
         self._check(view)
         if self.mark != mark:
             raise CopyDiffers(f"{self} has become a mirror of another log")
 
     async def promote(self) -> None:
         """Make it a log of its own. No call may follow."""
-        await promote(self._reader, self._budget.deadline())
+        await promote(self._reader, self._deadline())
 
     async def _judge(self, call: Call, reply: Reply) -> None:
         if reply.code == Code.LOST or (
@@ -329,7 +328,7 @@ class Target:
 
     async def _has_lost(self, position: int) -> bool:
         """Whether a position is damaged or gone in the primary copy."""
-        _, _, replies = await self._reader.ask([position], 1, self._budget.deadline())
+        _, _, replies = await self._reader.ask([position], 1, self._deadline())
         return any(
             reply.code == Code.OK
             and decode_read(reply.payload, [position], self._layout.macs.key).state(0) == State.LOST
