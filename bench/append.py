@@ -73,7 +73,7 @@ def append(
     exclusive: bool,
     compression: str,
     width: int,
-    unit: int,
+    stripe_unit: int,
 ) -> Report:
     """Measure how fast entries are appended, durably.
 
@@ -87,13 +87,14 @@ def append(
         raise click.UsageError("--exclusive excludes --alone, and more than one of --writers")
     words = compression != "none"
     load = Workload(
-        size, batch, writers, depth, width, unit, alone, exclusive, tags, compression, words
+        size, batch, writers, depth, width, stripe_unit, alone, exclusive, tags, compression, words
     )
     title = (
         f"append of {human_bytes(size)}, batch {batch}, depth {depth}"
         f"{f', one of {tags:,} tags' if tags else ''}"
         f"{', alone' if alone else ''}, {'exclusive, ' if exclusive else ''}writers {writers},"
-        f" width {width}, unit {unit}{'' if compression == 'none' else f', {compression}'}"
+        f" width {width}, stripe unit {stripe_unit}"
+        f"{'' if compression == 'none' else f', {compression}'}"
     )
     with bench.testbed() as testbed:
         if writers > 1 and testbed.kind == "mem":
@@ -117,7 +118,7 @@ def append(
             limits.append(_beside(bench, testbed, "without tags", replace(load, tags=0)))
         limits += _limits(testbed, load, traffic)
         if traffic.batch > 1:
-            one_by_one = Workload(size, 1, 1, _ONE_BY_ONE_DEPTH, width, unit, alone=True)
+            one_by_one = Workload(size, 1, 1, _ONE_BY_ONE_DEPTH, width, stripe_unit, alone=True)
             limits.append(_beside(bench, testbed, "one by one", one_by_one))
         return bench.measure(contender, limits, title, size, **asdict(load))
 
@@ -157,7 +158,7 @@ def _class_limits(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterato
         "class_writes",
         traffic.batch,
         objects=traffic.width,
-        unit=traffic.unit,
+        stripe_unit=traffic.stripe_unit,
         size=load.size,
         batch=traffic.batch,
         in_flight=traffic.lanes,
@@ -172,7 +173,7 @@ def _class_limits(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterato
         "class_calls",
         traffic.per_operation,
         objects=traffic.width,
-        unit=traffic.unit,
+        stripe_unit=traffic.stripe_unit,
         in_flight=traffic.operations,
     )
 

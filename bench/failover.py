@@ -135,7 +135,7 @@ class Crew:
         self._hit = next(member for member in self._members if self._leads(member))
         self._hit.signal(number)
 
-    def heal(self, number: signal.Signals) -> None:
+    def repair(self, number: signal.Signals) -> None:
         """Bring the crew back to its strength, after the leader got that signal."""
         if number == signal.SIGSTOP:
             self._hit.signal(signal.SIGCONT)
@@ -209,7 +209,7 @@ def _round(crew: Crew, load: Writers, number: signal.Signals) -> tuple[float, fl
     """Return after how many seconds the first writer went on, and the last."""
     load.wait_for_all()
     stalls = load.stalls(partial(crew.hit_leader, number))
-    crew.heal(number)
+    crew.repair(number)
     return min(stalls), max(stalls)
 
 

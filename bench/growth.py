@@ -110,7 +110,7 @@ class SizedLog:
     def _make(self) -> None:
         """Make the log anew.
 
-        The one before stays until the end: in the room of a removed log, an embedded store writes
+        The one before stays until the end: in the space of a removed log, an embedded store writes
         faster than where it has to grow.
         """
         self._name = self._stack.enter_context(self._testbed.new_log(WIDTH))

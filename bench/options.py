@@ -16,10 +16,10 @@ from bench.results import Report, show
 from bench.testbed import OWN, SEQUENCER_HELP, Run, Testbed, new_testbed
 from zlog.cli.ceph import with_class
 from zlog.cli.output import note
-from zlog.cli.parameters import json_option, number_option, seconds_option, unit_option
+from zlog.cli.parameters import json_option, number_option, seconds_option, stripe_unit_option
 from zlog.cli.session import Session, pass_session
 from zlog.cli.units import size
-from zlog.limits import COMPRESSIONS, UNIT_DEFAULT, WIDTH_DEFAULT, WIDTH_MAX
+from zlog.limits import COMPRESSIONS, STRIPE_UNIT_DEFAULT, WIDTH_DEFAULT, WIDTH_MAX
 from zlog.store import ObjectClassUse
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -38,8 +38,8 @@ def size_option(default: str) -> Callable[[F], F]:
 
 
 width_option = number_option("--width", WIDTH_DEFAULT, 1, WIDTH_MAX, "Stripe objects of the log.")
-_unit_option = unit_option(
-    "Store N consecutive positions, a power of two, in one object.", UNIT_DEFAULT
+_unit_option = stripe_unit_option(
+    "Store N consecutive positions, a power of two, in one object.", STRIPE_UNIT_DEFAULT
 )
 tags_option = click.option(
     "--tags",
@@ -150,7 +150,7 @@ def bench_options(command: Callable[..., Report]) -> Callable[..., None]:
 
 
 def log_options(command: Callable[..., Report]) -> Callable[..., None]:
-    """Give a benchmark of a log those, ``--width``, ``--unit``, and who its clients work with."""
+    """Give a benchmark the common options, ``--width``, ``--stripe-unit`` and the sequencer."""
     shown = _class_option(_shown(command))
     return width_option(_unit_option(_seconds_option(_sequencer_option(shown))))
 

@@ -72,7 +72,7 @@ def read(
     tags: int,
     compression: str,
     width: int,
-    unit: int,
+    stripe_unit: int,
 ) -> Report:
     """Measure how fast entries are read.
 
@@ -87,16 +87,19 @@ def read(
     if tags and order != "range":
         raise click.UsageError("--tags excludes --order random")
     words = compression != "none"
-    load = ReadLoad(order, size, entries, batch, depth, width, unit, tags, compression, words)
+    load = ReadLoad(
+        order, size, entries, batch, depth, width, stripe_unit, tags, compression, words
+    )
     title = (
         f"{order} read of {human_bytes(size)}{f', one of {tags:,} tags' if tags else ''},"
         f" entries {entries}, batch {batch}, depth {depth},"
-        f" width {width}, unit {unit}{'' if compression == 'none' else f', {compression}'}"
+        f" width {width}, stripe unit {stripe_unit}"
+        f"{'' if compression == 'none' else f', {compression}'}"
     )
     with bench.testbed() as testbed:
 
         def reader_of(other: Testbed, load: ReadLoad) -> Reader:
-            log = other.enter(other.new_log(width, unit, load.compression))
+            log = other.enter(other.new_log(width, stripe_unit, load.compression))
             return Reader(other, log, load)
 
         note(f"writing {entries} entries in {testbed.url}")
@@ -126,7 +129,7 @@ class ReadLoad:
         batch: entries that one append wrote.
         depth: random reads in flight.
         width: stripe objects of the log.
-        unit: positions in a row in one of them.
+        stripe_unit: positions in a row in one of them.
         tags: of how many each entry has one; 0: none has any, and all entries are read.
         compression: of the log.
         words: whether entries are made of words, which compress.
@@ -138,7 +141,7 @@ class ReadLoad:
     batch: int
     depth: int
     width: int
-    unit: int
+    stripe_unit: int
     tags: int = 0
     compression: str = "none"
     words: bool = False
@@ -316,7 +319,7 @@ def raw_reads(
         window,
         compare,
         objects=load.width,
-        unit=load.unit,
+        stripe_unit=load.stripe_unit,
         size=load.size,
         batch=load.batch,
         entries=load.entries,

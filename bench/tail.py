@@ -45,7 +45,7 @@ _ENTRIES = 1000
     help="Entries that are appended per second, one after the other.",
 )
 @log_options
-def tail(bench: Bench, size: int, rate: float, width: int, unit: int) -> Report:
+def tail(bench: Bench, size: int, rate: float, width: int, stripe_unit: int) -> Report:
     """Measure how soon a follower has what a writer appended.
 
     The time runs from the append's acknowledgement in the writer's process to the entry in the
@@ -53,23 +53,31 @@ def tail(bench: Bench, size: int, rate: float, width: int, unit: int) -> Report:
     reads of an entry from the same store, measured in turns with it. RATIO says how many of those
     it takes, at p50.
     """
-    title = f"{human_bytes(size)} entries, {rate:g} appended per second, width {width}, unit {unit}"
+    load = f"{human_bytes(size)} entries, {rate:g} appended per second"
+    title = f"{load}, width {width}, stripe unit {stripe_unit}"
     with bench.testbed() as testbed:
         if testbed.kind == "mem":
             raise click.UsageError("mem:// is the memory of one process: no other can follow")
-        log = testbed.enter(testbed.new_log(width, unit))
+        log = testbed.enter(testbed.new_log(width, stripe_unit))
         followed = Followed(testbed, log, size, rate)
         bench.warm_up(followed.run)
         how = "from an append's acknowledgement to the entry in a follower's hands"
         contender = testbed.load("follow", how, followed.run)
         latency = Ratio.LATENCY
-        single = ReadLoad("random", size, _ENTRIES, 1, 1, width, unit)
+        single = ReadLoad("random", size, _ENTRIES, 1, 1, width, stripe_unit)
         limits = [
             *bench.with_class(testbed, lambda other: Followed(other, log, size, rate), latency),
             *raw_reads(testbed, single, 1, latency),
         ]
         return bench.measure(
-            contender, limits, title, size, size=size, rate=rate, width=width, unit=unit
+            contender,
+            limits,
+            title,
+            size,
+            size=size,
+            rate=rate,
+            width=width,
+            stripe_unit=stripe_unit,
         )
 
 

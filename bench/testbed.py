@@ -31,7 +31,7 @@ from zlog.admin import announce_sequencer, check_class, check_sequencer_address,
 from zlog.cli.ceph import Target, with_class
 from zlog.cli.session import Session
 from zlog.cli.signals import terminable
-from zlog.limits import UNIT_DEFAULT
+from zlog.limits import STRIPE_UNIT_DEFAULT
 
 OWN = "own"
 NO_SEQUENCER = "none"
@@ -76,7 +76,7 @@ class Testbed:
 
     @contextmanager
     def new_log(
-        self, width: int, unit: int = UNIT_DEFAULT, compression: str = "none"
+        self, width: int, stripe_unit: int = STRIPE_UNIT_DEFAULT, compression: str = "none"
     ) -> Iterator[str]:
         """Make a log for the length of a ``with`` block; gives its name."""
         name = f"bench-{os.urandom(8).hex()}"
@@ -85,7 +85,7 @@ class Testbed:
                 self.store,
                 name,
                 width=width,
-                unit=unit,
+                stripe_unit=stripe_unit,
                 compression=compression,
                 timeout=self.timeout,
             ).close()

@@ -39,7 +39,7 @@ class Workload:
         writers: processes that append at the same time.
         depth: calls that each writer has in flight.
         width: stripe objects of the log.
-        unit: positions in a row in one of them.
+        stripe_unit: positions in a row in one of them.
         alone: appends in flight don't travel together: an operation carries one call's entries.
         exclusive: the writer takes the log, and no sequencer is asked.
         tags: of how many each entry has one; 0: none has any.
@@ -52,7 +52,7 @@ class Workload:
     writers: int
     depth: int
     width: int
-    unit: int
+    stripe_unit: int
     alone: bool = False
     exclusive: bool = False
     tags: int = 0
@@ -84,14 +84,14 @@ class Traffic:
         per_operation: entries in one write to a stripe object, on average.
         operations: such writes that are in flight at the same time.
         width: stripe objects.
-        unit: positions in a row in one of them.
+        stripe_unit: positions in a row in one of them.
         together: entries that leave together, for all stripe objects, at most.
     """
 
     per_operation: float
     operations: int
     width: int
-    unit: int
+    stripe_unit: int
     together: int
 
     @property
@@ -100,9 +100,9 @@ class Traffic:
         if self.per_operation < 1.5:
             return 1
         most = min(self.per_operation * self.width, self.together)
-        # A batch that does not get to all of them covers batch / unit of their units, and one more
-        # less 1 / unit of the times.
-        few = 1 / self.per_operation - 1 / self.unit
+        # A batch that does not get to all of them covers batch / stripe unit of their stripe units,
+        # and one more # less 1 / stripe unit of the times.
+        few = 1 / self.per_operation - 1 / self.stripe_unit
         return round(min(most, 1 / few) if few > 0 else most)
 
     @property
@@ -118,7 +118,7 @@ class Writers:
     """
 
     def __init__(self, testbed: Testbed, load: Workload) -> None:
-        self.traffic = Traffic(1, 1, load.width, load.unit, 1)
+        self.traffic = Traffic(1, 1, load.width, load.stripe_unit, 1)
         self._testbed = testbed
         self._load = load
         self._stack = ExitStack()
@@ -139,7 +139,7 @@ class Writers:
     def run(self, seconds: float) -> Slice:
         """Append to a new log for a while; also learns how the entries travel."""
         load = self._load
-        with self._testbed.new_log(load.width, load.unit, load.compression) as log:
+        with self._testbed.new_log(load.width, load.stripe_unit, load.compression) as log:
             if self._own:
                 done = do(self._own, time.perf_counter, log, seconds)
             else:
@@ -175,7 +175,9 @@ class Writers:
         per_operation = sum(stat.entries for stat in stats) / max(1, writes)
         load = self._load
         operations = max(1, round(load.in_flight / per_operation))
-        self.traffic = Traffic(per_operation, operations, load.width, load.unit, load.together)
+        self.traffic = Traffic(
+            per_operation, operations, load.width, load.stripe_unit, load.together
+        )
 
 
 class Writer:

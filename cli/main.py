@@ -33,7 +33,7 @@ from zlog.cli.signals import Terminated
 _SECTIONS = {
     "Logs": ("create", "ls", "info", "views", "reconfigure", "access", "rm"),
     "Entries": ("append", "read", "tail", "fill", "trim", "retention"),
-    "Clients": ("cursor", "delivery", "objects", "spark"),
+    "Clients": ("cursor", "producer", "objects", "spark"),
     "Copies": ("export", "import", "mirror"),
     "Operation": ("seqr", "store", "check", "doctor", "top", "console", "exporter", "bench"),
     "This program": ("completion", "help"),

@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 
 import zlog
 from zlog.cli.session import Session, pass_session
-from zlog.names import check_cursor_name, check_log_name, check_source_name
+from zlog.names import check_cursor_name, check_log_name, check_producer_name
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -70,9 +70,9 @@ def _cursors(session: Session, ctx: click.Context) -> list[str]:
         return [cursor.name for cursor in log.cursors()]
 
 
-def _sources(session: Session, ctx: click.Context) -> list[str]:
+def _producers(session: Session, ctx: click.Context) -> list[str]:
     with session.open_log(log_named(ctx)) as log:
-        return [source.name for source in log.sources()]
+        return [producer.name for producer in log.producers()]
 
 
 def log_named(ctx: click.Context) -> str:
@@ -86,7 +86,7 @@ def log_named(ctx: click.Context) -> str:
 
 LOG_NAME = Name("log", check_log_name, _logs)
 CURSOR_NAME = Name("cursor", check_cursor_name, _cursors)
-SOURCE_NAME = Name("source", check_source_name, _sources)
+PRODUCER_NAME = Name("producer", check_producer_name, _producers)
 
 
 def pass_log(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -93,19 +93,19 @@ def _write(stream: BinaryIO, data: bytes) -> None:
             while rest:
                 rest = rest[stream.write(rest) or 0 :]  # unbuffered: a part, or None
                 if rest:
-                    _wait_for_room(stream)
+                    _wait_until_writable(stream)
             stream.flush()
         except BlockingIOError as error:  # buffered; the buffer has the rest of what it took
             rest = rest[error.characters_written :]
-            _wait_for_room(stream)
+            _wait_until_writable(stream)
         else:
             return
 
 
-def _wait_for_room(stream: BinaryIO) -> None:
-    room = select.poll()
-    room.register(stream, select.POLLOUT)
-    room.poll()
+def _wait_until_writable(stream: BinaryIO) -> None:
+    poll = select.poll()
+    poll.register(stream, select.POLLOUT)
+    poll.poll()
 
 
 def escaped(text: str, *, keep: str = "") -> str:

@@ -14,10 +14,10 @@ from zlog.limits import (
     ENTRY_BYTES_MAX,
     HOLE_TIMEOUT_SECONDS,
     POSITION_MAX,
-    UNIT_MAX,
+    STRIPE_UNIT_MAX,
     WIDTH_MAX,
 )
-from zlog.view import check_unit
+from zlog.view import check_stripe_unit
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -148,11 +148,11 @@ def width_option(text: str, default: int | None = None) -> Callable[[F], F]:
     )
 
 
-def unit_option(text: str, default: int | None = None) -> Callable[[F], F]:
-    """Return ``--unit``."""
+def stripe_unit_option(text: str, default: int | None = None) -> Callable[[F], F]:
+    """Return ``--stripe-unit``."""
     shown = default is not None
     return click.option(
-        "--unit", type=_unit, default=default, show_default=shown, metavar="N", help=text
+        "--stripe-unit", type=_unit, default=default, show_default=shown, metavar="N", help=text
     )
 
 
@@ -160,9 +160,9 @@ def _unit(word: str | int) -> int:
     """Parse the number of consecutive positions per object: a power of two."""
     try:
         number = int(word)
-        check_unit(number)
+        check_stripe_unit(number)
     except ValueError:
-        limit = f"{UNIT_MAX:,}"
+        limit = f"{STRIPE_UNIT_MAX:,}"
         raise click.BadParameter(f"{word} is not a power of two from 1 to {limit}") from None
     return number
 

@@ -40,8 +40,9 @@ _MOVED = {
     "promote": "access promote",
     "compact": "store compact",
     "restore": "store restore",
+    "delivery": "producer",
 }
-"""Commands of older versions that are now in a group."""
+"""Commands of older versions, and their present names."""
 
 _OPTIONS = {
     "--from": "--after --begin --offset --since --start",

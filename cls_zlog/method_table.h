@@ -3,9 +3,9 @@
 #include <type_traits>
 
 #include "cls_zlog/head/cursors.h"
-#include "cls_zlog/head/deliveries.h"
 #include "cls_zlog/head/directory.h"
 #include "cls_zlog/head/head.h"
+#include "cls_zlog/head/producers.h"
 #include "cls_zlog/head/retention.h"
 #include "cls_zlog/head/stripe_index.h"
 #include "cls_zlog/methods.h"
@@ -86,7 +86,7 @@ constexpr void each_method(V&& v) {
   v(Handler<entered<head::view_read>>(), "view_read", reads);
   v(Handler<entered<head::remove>>(), "head_remove", changes);
   v(Handler<entered<stripe_index::read>>(), "stripes_read", reads);
-  v(Handler<entered<stripe_index::loose>>(), "stripes_loose", reads);
+  v(Handler<entered<stripe_index::pending>>(), "stripes_loose", reads);
   v(Handler<entered<stripe_index::forget>>(), "stripe_forget", changes);
   // the directory object
   v(Handler<directory::add>(), "directory_add", adds);
@@ -103,12 +103,12 @@ constexpr void each_method(V&& v) {
   // the state of a log's retention, on its head object
   v(Handler<entered<retention::read>>(), "retention_read", reads);
   v(Handler<entered<retention::write>>(), "retention_write", adds);
-  // deliveries to a log, on its head object
-  v(Handler<entered<deliveries::begin>>(), "delivery_begin", changes);
-  v(Handler<entered<deliveries::grant>>(), "delivery_grant", adds);
-  v(Handler<entered<deliveries::read>>(), "delivery_read", reads);
-  v(Handler<entered<deliveries::done>>(), "delivery_done", changes);
-  v(Handler<entered<deliveries::list>>(), "delivery_list", reads);
+  // producers of exactly-once appends, on the head object
+  v(Handler<entered<producers::begin>>(), "delivery_begin", changes);
+  v(Handler<entered<producers::grant>>(), "delivery_grant", adds);
+  v(Handler<entered<producers::read>>(), "delivery_read", reads);
+  v(Handler<entered<producers::done>>(), "delivery_done", changes);
+  v(Handler<entered<producers::list>>(), "delivery_list", reads);
   // the repair of every object
   v(Handler<repair::damaged>(), "damaged", reads);
   v(Handler<repair::salvage>(), "salvage", reads);

@@ -74,7 +74,7 @@ _NAMESPACES: _Rows = (
     ("reclaimed_stripes_total", "Stripes whose objects were removed.", "duties_reclaimed"),
     ("scrub_rounds_total", "Audits of all logs that the leader completed.", "scrub_rounds"),
     ("scrub_bytes_total", "Bytes of data that the leader audited.", "scrub_bytes"),
-    ("scrub_healed_total", "Findings of the audit that were repaired.", "scrub_healed"),
+    ("scrub_repaired_total", "Findings of the audit that were repaired.", "scrub_repaired"),
     ("scrub_damaged_total", "Findings of the audit that were not repaired.", "scrub_damaged"),
 )
 _LOGS: _Rows = (

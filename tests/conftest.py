@@ -43,7 +43,7 @@ SLOW_FILES = (
     "spark/test_cluster.py",
     "sim/test_simulation.py",
     "cls/test_cls.py",
-    "system/test_heal.py",
+    "system/test_repair.py",
     "faults/test_faults.py",
     "docs/test_tutorial.py",
     "system/test_failover.py",

@@ -73,7 +73,7 @@ def _python_type(field: Field, *, encode: bool = False) -> str:
 def _parameter(field: Field, *, required: bool) -> str:
     name, kind = field["name"], field["type"]
     if kind == "runs":
-        return "spacing: int, positions: Sequence[int]"
+        return "striping: int, positions: Sequence[int]"
     if not required:
         wanted = _python_type(field, encode=True).removesuffix(" | None")
         return f"{name}: {wanted} | None = None"
@@ -90,7 +90,7 @@ def _assigned(field: Field) -> str:
     value = {
         "bool": name,
         "list": name,
-        "runs": "runs_of(PyNumber_Index(spacing), positions)",
+        "runs": "runs_of(PyNumber_Index(striping), positions)",
         "string": f"{'text' if field['rule'] else 'bytes'}_view({name})",
         "map": f"map_of({name})",
         "optional": f"optional_of({name})",

@@ -17,7 +17,7 @@ import typing as _typing
 from types import ModuleType as _ModuleType
 
 from zlog import aio as aio
-from zlog._append.delivery_records import DeliverySource as DeliverySource
+from zlog._append.producer_records import Producer as Producer
 from zlog._audit.check import Progress as Progress
 from zlog._audit.findings import CheckSummary as CheckSummary
 from zlog._audit.findings import Finding as Finding
@@ -26,8 +26,8 @@ from zlog._audit.position_map import PositionCell as PositionCell
 from zlog._audit.position_map import PositionMap as PositionMap
 from zlog._base.deadline import Timeout as Timeout
 from zlog._base.mac import MacKeySource as MacKeySource
-from zlog._base.striping import Places as Places
-from zlog._base.striping import Spacing as Spacing
+from zlog._base.striping import ObjectPositions as ObjectPositions
+from zlog._base.striping import Striping as Striping
 from zlog._client import Tags as Tags
 from zlog._positions.positions import PositionSpec as PositionSpec
 from zlog._positions.stat import LogStat as LogStat
@@ -51,8 +51,6 @@ from zlog.errors import CopyDiffers as CopyDiffers
 from zlog.errors import CorruptEntry as CorruptEntry
 from zlog.errors import CursorAhead as CursorAhead
 from zlog.errors import CursorNotFound as CursorNotFound
-from zlog.errors import DeliveryDiffers as DeliveryDiffers
-from zlog.errors import DeliverySuperseded as DeliverySuperseded
 from zlog.errors import EntryTooLarge as EntryTooLarge
 from zlog.errors import ExportDamaged as ExportDamaged
 from zlog.errors import Fenced as Fenced
@@ -70,10 +68,12 @@ from zlog.errors import MacsMissing as MacsMissing
 from zlog.errors import NotLeader as NotLeader
 from zlog.errors import NotWritten as NotWritten
 from zlog.errors import ReentrantCall as ReentrantCall
+from zlog.errors import SequenceDiffers as SequenceDiffers
 from zlog.errors import SequencerBusy as SequencerBusy
 from zlog.errors import SequencerRefused as SequencerRefused
 from zlog.errors import SequencerTimeout as SequencerTimeout
 from zlog.errors import SequencerUnavailable as SequencerUnavailable
+from zlog.errors import SequenceSuperseded as SequenceSuperseded
 from zlog.errors import StaleEpoch as StaleEpoch
 from zlog.errors import StoreReadOnly as StoreReadOnly
 from zlog.errors import StoreTimeout as StoreTimeout

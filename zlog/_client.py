@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from zlog._append.append import Appender
-from zlog._append.deliveries import Deliveries
+from zlog._append.exactly_once import ExactlyOnce
 from zlog._append.reserved import Reserved
 from zlog._base import instruments
 from zlog._base.codes import FillCode
@@ -63,7 +63,7 @@ class LogClient:
             entry_bytes_max = min(entry_bytes_max, ENTRY_BYTES_MAX - MAC_BYTES)
         self.appender = Appender(self.layout, self.positions, self.writer, entry_bytes_max)
         self.reserved = Reserved(self.reader, self.appender)
-        self.deliveries = Deliveries(self.reader, entry_bytes_max)
+        self.exactly_once = ExactlyOnce(self.reader, entry_bytes_max)
         for attach in instruments.attached:
             attach(self)
 
@@ -197,12 +197,12 @@ def new_entries(
 def entry_stream(
     entries: Iterable[bytes], tags: Tags, tags_each: Iterable[Tags] | None
 ) -> Iterable[NewEntry]:
-    """Return the arguments of ``deliver`` as entries, each taken when it is needed.
+    """Return the arguments of ``append_once`` as entries, each taken when it is needed.
 
     Raises:
         InvalidTag, TypeError, ValueError: as :func:`new_entries`; also during the iteration.
     """
-    entries = _entries(entries, "deliver")
+    entries = _entries(entries, "append_once")
     if tags_each is not None:
         _check_tags(tags, tags_each)
         pairs = zip(entries, tags_each, strict=True)

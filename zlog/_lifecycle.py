@@ -30,7 +30,7 @@ from zlog.errors import (
     UnsupportedVersion,
     ZlogError,
 )
-from zlog.limits import UNIT_DEFAULT, WIDTH_DEFAULT
+from zlog.limits import STRIPE_UNIT_DEFAULT, WIDTH_DEFAULT
 from zlog.names import check_log_name
 from zlog.store import is_plain
 from zlog.view import OPEN_END, Stripe, View
@@ -39,13 +39,13 @@ _REMOVED_MEANWHILE_MAX = 8
 """How often a head may exist when it is created and be gone when it is read: others remove logs."""
 
 
-def default_unit(io: Io) -> int:
-    """Return the default unit of a log.
+def default_stripe_unit(io: Io) -> int:
+    """Return the default stripe unit of a log.
 
     If clients run the methods, single appends of several writers to one object conflict, so
     each append goes to the next object.
     """
-    return 1 if is_plain(io.store) else UNIT_DEFAULT
+    return 1 if is_plain(io.store) else STRIPE_UNIT_DEFAULT
 
 
 async def create_log(io: Io, name: str, new: LogOptions, deadline: Deadline) -> View:
@@ -114,21 +114,21 @@ async def _first_view(
     )
     tried, above = list[View](), 0
     width = WIDTH_DEFAULT if new.width is None else new.width
-    unit = default_unit(io) if new.unit is None else new.unit
+    stripe_unit = default_stripe_unit(io) if new.stripe_unit is None else new.stripe_unit
     accepted: bool | None = None
     try:
         while accepted is None:
             epoch, tail_floor = await head.epoch_next(deadline, width=width, above=above)
-            stripe = Stripe(epoch, 0, OPEN_END, width, unit)
+            stripe = Stripe(epoch, 0, OPEN_END, width, stripe_unit)
             tried.append(replace(view, epoch=epoch, stripes=(stripe,), tail_floor=tail_floor))
             try:
                 above = await make(io, tried[-1].objects(), epoch, deadline, start=0)
                 if not above:
                     accepted = await head.propose(0, tried[-1], deadline)
-            except UnsupportedVersion:  # the class is older than units
-                if unit == 1:
+            except UnsupportedVersion:  # the class is older than stripe units
+                if stripe_unit == 1:
                     raise
-                unit = 1
+                stripe_unit = 1
     except LogNotFound:
         # Without the head nothing names these objects.
         with suppress(ZlogError):

@@ -67,8 +67,8 @@ __all__ = [
     "parse_host_port",
     "reachable_at",
     "retention_doubts",
-    "room_inside",
     "sequencer_status",
+    "space_inside",
     "stored_formats",
     "unfinished_removals",
     "views_of",
@@ -178,12 +178,12 @@ def views_of(
     return _ask_logs(store, names, timeout, lambda log: log.view)
 
 
-def room_inside(store: Store) -> int:
+def space_inside(store: Store) -> int:
     """Return how many more bytes of data fit into an embedded store's file before it grows.
 
     Other stores have no such file, and 0 is returned.
     """
-    return store.room_inside() if isinstance(store, EmbeddedStore) else 0
+    return store.space_inside() if isinstance(store, EmbeddedStore) else 0
 
 
 def unfinished_removals(

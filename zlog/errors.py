@@ -139,23 +139,23 @@ class CursorAhead(_AtCursor):
     hint = "Let one reader at a time use a cursor; `reset` moves it back on purpose."
 
 
-class DeliverySuperseded(ZlogError):
-    """A later attempt at this delivery has begun, or the batch is done.
+class SequenceSuperseded(ZlogError):
+    """A later attempt at this exactly-once append has begun, or its sequence is complete.
 
     The entries that this attempt has appended count, and the other attempt appends the rest.
     """
 
-    hint = "Leave it to the other attempt; deliver the part again only if that one is gone."
+    hint = "Leave it to the other attempt; repeat the append only if that one has ended."
 
 
-class DeliveryDiffers(ZlogError):
-    """A delivery was repeated with other entries than before.
+class SequenceDiffers(ZlogError):
+    """An exactly-once append was repeated with other entries than before.
 
     The log now contains the entries of both attempts.
     """
 
     hint = (
-        "Deliver the same entries each time, in any order: they must not depend on time, chance or"
+        "Append the same entries each time, in any order: they must not depend on time, chance or"
         " the division into parts."
     )
 
@@ -304,7 +304,7 @@ class LogExhausted(ZlogError):
 
 
 class LimitReached(ZlogError):
-    """The log, or a source of deliveries to it, has reached a limit."""
+    """The log, or a producer of exactly-once appends to it, has reached a limit."""
 
 
 class StoreUnavailable(ZlogError):

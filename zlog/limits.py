@@ -28,11 +28,11 @@ GRANT_COUNT_MAX = 65536
 WIDTH_DEFAULT = 8
 """Stripe objects of one stripe."""
 
-UNIT_DEFAULT = 256
+STRIPE_UNIT_DEFAULT = 256
 """Consecutive positions in one stripe object."""
 
-UNIT_MAX = 1 << codes.UNIT_SHIFT_MAX
-"""The largest unit."""
+STRIPE_UNIT_MAX = 1 << codes.UNIT_SHIFT_MAX
+"""The largest stripe unit."""
 
 COMPRESSIONS = ("none", "zstd", "lz4")
 """How a log's data can be compressed."""

@@ -29,9 +29,9 @@ def check_cursor_name(name: str) -> str:
     return _check_name(name, "cursor")
 
 
-def check_source_name(name: str) -> str:
-    """Return ``name`` if it is valid for a source of deliveries; see :func:`check_log_name`."""
-    return _check_name(name, "source")
+def check_producer_name(name: str) -> str:
+    """Return ``name`` if it is valid for a producer; see :func:`check_log_name`."""
+    return _check_name(name, "producer")
 
 
 def check_space_name(name: str) -> str:

@@ -96,7 +96,7 @@ class LogOverview:
         trim_point: positions below it are trimmed.
         stripes: the number of stripes in the view, without archived ones.
         width: the number of stripe objects in the live stripe.
-        unit: consecutive positions in one of its objects.
+        stripe_unit: consecutive positions in one of its objects.
         sequencer: its address; empty if writers find the tail themselves.
         writer: the name of the exclusive writer; empty if the log is not exclusive.
         mirror: whether the log takes entries from its source only.
@@ -115,7 +115,7 @@ class LogOverview:
     trim_point: int = 0
     stripes: int = 0
     width: int = 0
-    unit: int = 0
+    stripe_unit: int = 0
     sequencer: str = ""
     writer: str = ""
     mirror: bool = False
@@ -250,7 +250,7 @@ async def _see(io: Io, name: str, content: bool, timeout: float | None) -> LogOv
         trim_point=view.trim_point,
         stripes=len(view.stripes),
         width=view.live_stripe.width,
-        unit=view.live_stripe.unit,
+        stripe_unit=view.live_stripe.stripe_unit,
         sequencer=view.sequencer,
         writer="" if view.writer is None else view.writer.name,
         mirror=view.mirror,

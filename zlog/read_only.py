@@ -35,7 +35,7 @@ class ReadOnlyStore:
         self.identity = store.identity
         self.read_only = True
         self.list_objects = store.list_objects
-        self.ask_copy = store.ask_copy  # on Ceph it makes an object that it removes at once
+        self.ask_replica = store.ask_replica  # on Ceph it makes an object that it removes at once
         self.ask_monitor = store.ask_monitor  # the client's commands change nothing
 
     def execute(

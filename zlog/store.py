@@ -147,7 +147,7 @@ class Store(Protocol):
         """
         ...
 
-    def ask_copy(
+    def ask_replica(
         self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
     ) -> UnderWay | None:
         """Start a reading method at a replica of the object that is chosen at random.

@@ -199,7 +199,7 @@ def mirror_log(
     end = drive(client.positions.tail(client.deadline()))
     view = client.layout.view
     live, options = view.live_stripe, {**view.options, MIRROR_OF: f"{view.log_id:016x}"}
-    new = LogOptions(width or live.width, live.unit, options=options)
+    new = LogOptions(width or live.width, live.stripe_unit, options=options)
     target = _open_mirror(io, name or log.name, settings, new)
     _bind(client, target, end, adopt=adopt)
     if not target.tail:

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from zlog._base import codes
 from zlog._base.names import stripe_object
 from zlog._base.options import MIRROR_OF
-from zlog._base.striping import Places, Spacing
+from zlog._base.striping import ObjectPositions, Striping
 from zlog._native import messages
 from zlog.errors import CorruptEntry
-from zlog.limits import UNIT_MAX, WIDTH_MAX
+from zlog.limits import STRIPE_UNIT_MAX, WIDTH_MAX
 
 OPEN_END = codes.END_OPEN
 """The ``end`` of an open stripe."""
@@ -31,34 +31,36 @@ def check_width(width: int) -> None:
         raise ValueError(f"width must be 1 to {WIDTH_MAX} stripe objects, not {width}")
 
 
-def check_unit(unit: int) -> None:
-    """Raise TypeError or ValueError unless ``unit`` is valid."""
-    if not isinstance(unit, int):
-        raise TypeError(f"a unit is an int, not {unit!r}")
-    if not 1 <= unit <= UNIT_MAX or unit & (unit - 1):
-        raise ValueError(f"unit must be a power of two from 1 to {UNIT_MAX}, not {unit}")
+def check_stripe_unit(stripe_unit: int) -> None:
+    """Raise TypeError or ValueError unless ``stripe_unit`` is valid."""
+    if not isinstance(stripe_unit, int):
+        raise TypeError(f"a stripe unit is an int, not {stripe_unit!r}")
+    if not 1 <= stripe_unit <= STRIPE_UNIT_MAX or stripe_unit & (stripe_unit - 1):
+        raise ValueError(
+            f"unit must be a power of two from 1 to {STRIPE_UNIT_MAX}, not {stripe_unit}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Stripe:
     """A range of positions ``[start, end)`` in ``width`` objects.
 
-    Position p is in the object with the number ``p // unit % width``. ``id`` is the epoch that made
-    the stripe, and a part of the objects' names. ``further`` are bytes of fields that a newer
-    version of zlog added; they are kept.
+    Position p is in the object with the number ``p // stripe_unit % width``. ``id`` is the epoch
+    that made the stripe, and a part of the objects' names. ``further`` are bytes of fields that a
+    newer version of zlog added; they are kept.
     """
 
     id: int
     start: int
     end: int
     width: int
-    unit: int = 1
+    stripe_unit: int = 1
     further: bytes = b""
 
     @property
-    def spacing(self) -> Spacing:
+    def striping(self) -> Striping:
         """The mapping of positions to objects."""
-        return Spacing(self.width, self.unit)
+        return Striping(self.width, self.stripe_unit)
 
     @property
     def open(self) -> bool:
@@ -69,7 +71,7 @@ class Stripe:
         end = "open" if self.open else self.end
         return (
             f"Stripe(id={self.id}, start={self.start}, end={end}, width={self.width},"
-            f" unit={self.unit})"
+            f" stripe_unit={self.stripe_unit})"
         )
 
 
@@ -107,19 +109,19 @@ class ObjectRef(NamedTuple):
     """The name of a stripe object, and the positions that it holds."""
 
     name: str
-    spacing: Spacing
+    striping: Striping
     number: int
 
-    def places(self, start: int, stop: int) -> Places:
+    def positions(self, start: int, stop: int) -> ObjectPositions:
         """Return the positions of ``[start, stop)`` in this object."""
-        return self.spacing.places(start, stop, self.number)
+        return self.striping.positions(start, stop, self.number)
 
 
 def objects_of(log: str, log_id: int, stripe: Stripe) -> list[ObjectRef]:
     """Return the objects of a stripe, by index."""
-    spacing = stripe.spacing
+    striping = stripe.striping
     return [
-        ObjectRef(stripe_object(log, log_id, stripe.id, index), spacing, index)
+        ObjectRef(stripe_object(log, log_id, stripe.id, index), striping, index)
         for index in range(stripe.width)
     ]
 
@@ -186,12 +188,12 @@ class View:
     def object_of(self, position: int) -> ObjectRef:
         """Return the stripe object that holds ``position``."""
         stripe = self.stripe_of(position)
-        return self.object_at(stripe, stripe.spacing.number(position))
+        return self.object_at(stripe, stripe.striping.number(position))
 
     def object_at(self, stripe: Stripe, index: int) -> ObjectRef:
         """Return the stripe object of ``stripe`` with this index, 0 ≤ index < width."""
         return ObjectRef(
-            stripe_object(self.log, self.log_id, stripe.id, index), stripe.spacing, index
+            stripe_object(self.log, self.log_id, stripe.id, index), stripe.striping, index
         )
 
     def objects(self, stripe: Stripe | None = None) -> Iterator[ObjectRef]:
@@ -216,7 +218,7 @@ class View:
             int(self.removed),
             self.sequencer,
             [
-                messages.Stripe(s.id, s.start, s.end, s.width, s.unit, s.further)
+                messages.Stripe(s.id, s.start, s.end, s.width, s.stripe_unit, s.further)
                 for s in self.stripes
             ],
             self.options,

@@ -10,21 +10,22 @@ namespace {
 
 using Host = std::shared_ptr<AsyncHost>;
 
-// Of the objects: a unit is 1 unless it is said.
-Spacing spacing(const Options& options) {
-  const uint64_t unit = options.has("unit") ? options.number("unit") : 1;
-  return spacing_of(static_cast<uint32_t>(options.number("objects")), static_cast<uint32_t>(unit));
+// Of the objects: a stripe unit is 1 unless it is said.
+Striping striping(const Options& options) {
+  const uint64_t stripe_unit = options.has("stripe_unit") ? options.number("stripe_unit") : 1;
+  return striping_of(static_cast<uint32_t>(options.number("objects")),
+                     static_cast<uint32_t>(stripe_unit));
 }
 
 // One call: a writing method that finds nothing to write.
 Measure class_calls(const Host& host, const Options& options) {
-  const auto stripe = std::make_shared<Stripe>(host, spacing(options));
+  const auto stripe = std::make_shared<Stripe>(host, striping(options));
   const std::string absent = wire::encoded(AddressMessage{"tcp://absent.invalid:1"});
-  const uint64_t unit = spacing(options).unit();
+  const uint64_t stripe_unit = striping(options).unit();
   return [=, in_flight = options.number("in_flight")](double seconds) {
     uint64_t number = 0;
     return repeat(in_flight, seconds, [&](Finish finish) {
-      host->submit(stripe->object(number++ * unit), "sequencer_withdraw",
+      host->submit(stripe->object(number++ * stripe_unit), "sequencer_withdraw",
                    RequestBytes::copy_of(absent),
                    [finish = std::move(finish)](int code, const Buffer&) { finish(code); });
       return true;
@@ -37,7 +38,7 @@ Measure class_writes(const Host& host, const Options& options) {
   const auto batch = std::make_shared<Entries>(options.number("batch"), options.number("size"));
   const uint64_t in_flight = options.number("in_flight");
   return [=](double seconds) {
-    Stripe stripe(host, spacing(options));
+    Stripe stripe(host, striping(options));
     return repeat(in_flight, seconds, [&](const Finish& finish) {
       if (stripe.full()) return false;
       stripe.append(*batch, finish);
@@ -48,7 +49,7 @@ Measure class_writes(const Host& host, const Options& options) {
 
 // One call: a window of positions, as one read per object, checked as a reader checks it.
 Measure class_reads(const Host& host, const Options& options) {
-  const auto stripe = std::make_shared<Stripe>(host, spacing(options));
+  const auto stripe = std::make_shared<Stripe>(host, striping(options));
   const Entries batch(options.number("batch"), options.number("size"));
   repeat(2, 3600, [&, entries = options.number("entries")](const Finish& finish) {
     if (stripe->tail() >= entries) return false;

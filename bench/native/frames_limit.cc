@@ -36,7 +36,7 @@ std::string bytes_of_hex(const std::string& hex) {
   return bytes;
 }
 
-// A connection on which `depth` requests are on their way: each answer makes room for the next.
+// A connection on which `depth` requests are on their way: each answer makes space for the next.
 class Client {
  public:
   // Connects to the server at `host` and `port`, sends `preamble` and waits for `replies` frames, of
@@ -73,8 +73,8 @@ class Client {
 
   // Takes the answers that are there; returns their number.
   uint64_t take(Sample* sample) {
-    const size_t room = buffer_.size() - held_;
-    const ssize_t got = ::recv(socket_, buffer_.data() + held_, room, MSG_DONTWAIT);
+    const size_t space = buffer_.size() - held_;
+    const ssize_t got = ::recv(socket_, buffer_.data() + held_, space, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
     if (got <= 0) check(got == 0 ? -ECONNRESET : -errno, "the server");
     held_ += static_cast<size_t>(got);

@@ -51,28 +51,28 @@ class Join {
 int error_of(int code) { return code > 0 ? -EPROTO : code; }
 
 // Checks a reply as a reader does: every entry there, its checksum right.
-int verify(std::string_view reply, uint64_t first, const Spacing& spacing, uint32_t asked) {
+int verify(std::string_view reply, uint64_t first, const Striping& striping, uint32_t asked) {
   ReadReply decoded;
   if (wire::decode(reply, &decoded) != wire::Decoded::kOk || decoded.count > asked) return -EINVAL;
   for (uint32_t i = 0; i < decoded.count; i++) {
-    if (decoded.state_of(i, spacing.after(first, i)) != EntryState::kWritten) return -EIO;
+    if (decoded.state_of(i, striping.after(first, i)) != EntryState::kWritten) return -EIO;
   }
   return decoded.count == 0 ? -EIO : 0;
 }
 
 }  // namespace
 
-Stripe::Stripe(std::shared_ptr<AsyncHost> host, const Spacing& spacing)
-    : host_(std::move(host)), spacing_(spacing) {
+Stripe::Stripe(std::shared_ptr<AsyncHost> host, const Striping& striping)
+    : host_(std::move(host)), striping_(striping) {
   static uint64_t made = 0;
   // Programs that measure other limits work beside this one.
   const std::string name = "limits." + std::to_string(::getpid()) + "." + std::to_string(made++);
-  for (uint32_t residue = 0; residue < spacing.stride; residue++) {
+  for (uint32_t residue = 0; residue < striping.stride; residue++) {
     objects_.push_back(name + "." + std::to_string(residue));
     SealRequest seal;
     seal.epoch = kEpoch;
-    seal.stride = spacing.stride;
-    seal.unit = static_cast<uint32_t>(spacing.unit());
+    seal.stride = striping.stride;
+    seal.stripe_unit = static_cast<uint32_t>(striping.unit());
     seal.residue = residue;
     seal.create = true;
     check(run(objects_.back(), "seal", wire::encoded(seal)), "seal " + objects_.back());
@@ -97,18 +97,18 @@ int Stripe::run(const std::string& object, const char* method, const std::string
 
 void Stripe::append(const Entries& entries, const Finish& finish) {
   const uint64_t first = tail_, count = entries.count();
-  const std::vector<uint64_t> firsts = spacing_.firsts(first, first + count);
+  const std::vector<uint64_t> firsts = striping_.firsts(first, first + count);
   tail_ += count;
   bytes_ += entries.bytes();
   std::vector<NewEntry> placed;
   placed.reserve(count);
   for (uint64_t i = 0; i < count; i++) placed.push_back({first + i, first + i, entries[i]});
-  const WriteHead head = {kEpoch, now_us(), kWriter, spacing_};
+  const WriteHead head = {kEpoch, now_us(), kWriter, striping_};
   const auto join = std::make_shared<Join>(firsts.size(), finish);
   std::vector<Submission> submissions;
   for (const uint64_t at : firsts) {
     WriteEncoder encoder;
-    if (encoder.begin(head, &placed[at - first], spacing_.count(at, tail_), true) < 0) {
+    if (encoder.begin(head, &placed[at - first], striping_.count(at, tail_), true) < 0) {
       join->end(-EINVAL);
       continue;
     }
@@ -121,22 +121,22 @@ void Stripe::append(const Entries& entries, const Finish& finish) {
 }
 
 void Stripe::read(uint64_t start, uint64_t end, const Finish& finish) {
-  const std::vector<uint64_t> firsts = spacing_.firsts(start, end);
+  const std::vector<uint64_t> firsts = striping_.firsts(start, end);
   const auto join = std::make_shared<Join>(firsts.size(), finish);
   for (const uint64_t first : firsts) {
-    const auto asked = static_cast<uint32_t>(spacing_.count(first, end));
-    const auto position_at = [&](size_t i) { return spacing_.after(first, i); };
+    const auto asked = static_cast<uint32_t>(striping_.count(first, end));
+    const auto position_at = [&](size_t i) { return striping_.after(first, i); };
     ReadRequest request;
     request.epoch = kEpoch;
     request.bytes_max = kReadBytesMax;
-    if (!Runs::of(spacing_, asked, position_at, &request.runs)) {
+    if (!Runs::of(striping_, asked, position_at, &request.runs)) {
       join->end(-EINVAL);
       continue;
     }
     host_->submit(
         object(first), "read", RequestBytes::copy_of(wire::encoded(request)),
-        [join, first, asked, spacing = spacing_](int code, const Buffer& reply) {
-          join->end(code == 0 ? verify(reply.bytes, first, spacing, asked) : error_of(code));
+        [join, first, asked, striping = striping_](int code, const Buffer& reply) {
+          join->end(code == 0 ? verify(reply.bytes, first, striping, asked) : error_of(code));
         });
   }
 }

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cls_zlog/base/spacing.h"
+#include "cls_zlog/base/striping.h"
 #include "cls_zlog/host/async_host.h"
 #include "sample.h"
 
@@ -32,13 +32,13 @@ class Entries {
 class Stripe {
  public:
   // Throws std::system_error when the objects can't be made.
-  Stripe(std::shared_ptr<AsyncHost> host, const Spacing& spacing);
+  Stripe(std::shared_ptr<AsyncHost> host, const Striping& striping);
   ~Stripe();
   Stripe(const Stripe&) = delete;
   Stripe& operator=(const Stripe&) = delete;
 
   const std::string& object(uint64_t position) const {
-    return objects_[spacing_.residue(position)];
+    return objects_[striping_.residue(position)];
   }
   uint64_t tail() const { return tail_; }
 
@@ -56,7 +56,7 @@ class Stripe {
   int run(const std::string& object, const char* method, const std::string& request);
 
   const std::shared_ptr<AsyncHost> host_;
-  const Spacing spacing_;
+  const Striping striping_;
   std::vector<std::string> objects_;
   uint64_t tail_ = 0;
   uint64_t bytes_ = 0;

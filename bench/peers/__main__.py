@@ -27,7 +27,7 @@ from bench.testbed import Testbed, new_testbed, watched
 from bench.writers import Workload, Writers
 from zlog.cli.session import Session
 from zlog.cli.signals import terminable
-from zlog.limits import UNIT_DEFAULT
+from zlog.limits import STRIPE_UNIT_DEFAULT
 
 WIDTH = 8
 READ_ENTRIES = 65536
@@ -62,10 +62,12 @@ class Load:
     def of_zlog(self, testbed: Testbed) -> Contender:
         """Return this load of a log."""
         if self.reads:
-            reads = ReadLoad("range", self.size, READ_ENTRIES, self.batch, 1, WIDTH, UNIT_DEFAULT)
+            reads = ReadLoad(
+                "range", self.size, READ_ENTRIES, self.batch, 1, WIDTH, STRIPE_UNIT_DEFAULT
+            )
             reader = Reader(testbed, testbed.enter(testbed.new_log(WIDTH)), reads)
             return testbed.load("zlog", reader.how, reader.run)
-        load = Workload(self.size, self.batch, 1, self.depth, WIDTH, UNIT_DEFAULT)
+        load = Workload(self.size, self.batch, 1, self.depth, WIDTH, STRIPE_UNIT_DEFAULT)
         return testbed.load("zlog", "", testbed.enter(Writers(testbed, load)).run)
 
     def of_lmdb(self, testbed: Testbed) -> Contender:

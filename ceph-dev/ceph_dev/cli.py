@@ -61,13 +61,13 @@ def _parser() -> argparse.ArgumentParser:
     build = commands.add_parser("build-class", help="build the object class, print its path")
     build.add_argument("tree", type=Path, help="the folder to build it in")
 
-    osd = commands.add_parser("osd", parents=[common], help="make one OSD fail, or heal it")
+    osd = commands.add_parser("osd", parents=[common], help="make one OSD fail, or repair it")
     osd.add_argument("action", choices=ACTIONS)
     osd.add_argument("number", type=int, help="which OSD, from 0")
     osd.add_argument(
         "--wait", type=float, metavar="SECONDS", help="wait until the monitor has noticed"
     )
-    mon = commands.add_parser("mon", parents=[common], help="make a monitor fail, or heal it")
+    mon = commands.add_parser("mon", parents=[common], help="make a monitor fail, or repair it")
     mon.add_argument("action", choices=ACTIONS)
     mon.add_argument("name", nargs="?", default="a", help="which monitor (%(default)s)")
     return parser
@@ -86,7 +86,7 @@ def _add_up_options(up: argparse.ArgumentParser) -> None:
         type=parse_bytes,
         default=16 * GIB,
         metavar="SIZE",
-        help="room of each OSD, taken as it is used (16G)",
+        help="space of each OSD, taken as it is used (16G)",
     )
     up.add_argument("--address", default="127.0.0.1", help="where to listen (%(default)s)")
     up.add_argument(

@@ -50,7 +50,7 @@ def show(log: Log, as_json: bool) -> None:
     with Output() as out:
         if as_json:
             where = {"id": stripe.id, "start": stripe.start}
-            where.update(width=stripe.width, unit=stripe.unit)
+            where.update(width=stripe.width, stripe_unit=stripe.stripe_unit)
             who = {"log": log.name, **appender_fields(view)}
             out.line(to_json({**who, "epoch": view.epoch, "confirmed": tail, "stripe": where}))
             return
@@ -61,7 +61,7 @@ def show(log: Log, as_json: bool) -> None:
         rows += [
             ("epoch", str(view.epoch)),
             ("confirmed" if writer else "tail", f"{tail:,}"),
-            ("stripe", f"{begin}, width {stripe.width}, unit {stripe.unit}"),
+            ("stripe", f"{begin}, width {stripe.width}, stripe unit {stripe.stripe_unit}"),
         ]
         details(out, rows)
 

@@ -22,7 +22,7 @@ from zlog.cli.units import human_bytes
     examples="""
     zlog check orders
     zlog check orders --json | jq 'select(.serious)'
-    zlog check orders --heal --copies 8
+    zlog check orders --repair --replicas 8
     zlog check orders --rebuild-index
     """,
 )
@@ -34,12 +34,12 @@ from zlog.cli.units import human_bytes
     " namespace.",
 )
 @click.option(
-    "--heal",
+    "--repair",
     is_flag=True,
     help="Repair the damaged replica of an object from an intact one (Ceph).",
 )
 @click.option(
-    "--copies",
+    "--replicas",
     type=click.IntRange(0, 1000),
     default=0,
     metavar="N",

@@ -10,9 +10,9 @@ import zlog
 from zlog.cli.command import Command
 from zlog.cli.names import log_argument
 from zlog.cli.output import note
-from zlog.cli.parameters import settings_option, stripe_options, unit_option, width_option
+from zlog.cli.parameters import settings_option, stripe_options, stripe_unit_option, width_option
 from zlog.cli.session import Session, pass_session, usage_errors
-from zlog.limits import UNIT_DEFAULT, WIDTH_DEFAULT
+from zlog.limits import STRIPE_UNIT_DEFAULT, WIDTH_DEFAULT
 
 
 @click.command(
@@ -30,10 +30,10 @@ from zlog.limits import UNIT_DEFAULT, WIDTH_DEFAULT
     " make range reads slower.",
     WIDTH_DEFAULT,
 )
-@unit_option(
+@stripe_unit_option(
     "Store N consecutive positions, a power of two, in one stripe object before the next object's"
-    " turn. A larger unit makes small batches take fewer operations."
-    f"  [default: {UNIT_DEFAULT}; 1 without the object class]"
+    " turn. A larger stripe unit makes small batches take fewer operations."
+    f"  [default: {STRIPE_UNIT_DEFAULT}; 1 without the object class]"
 )
 @stripe_options
 @settings_option()

@@ -51,7 +51,7 @@ def export(
 
     An export has each entry with its position, time and append id, and each gap. Exports of equal
     logs are equal byte for byte. Like a reader, the command waits for holes and fills them. An
-    export does not include the sources of deliveries.
+    export does not include the producers of exactly-once appends.
     """
     with Output() as out, session.open_log(log) as opened:
         if out.is_terminal:

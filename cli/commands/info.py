@@ -68,7 +68,7 @@ def _stored(stat: LogStat) -> list[tuple[str, str]]:
 def _layout(stat: LogStat) -> str:
     stripes = "1 stripe" if stat.stripes == 1 else f"{stat.stripes} stripes"
     objects = "1 object" if stat.objects == 1 else f"{stat.objects} objects"
-    return f"{stripes}, {objects}, width {stat.width}, unit {stat.unit}"
+    return f"{stripes}, {objects}, width {stat.width}, stripe unit {stat.stripe_unit}"
 
 
 def _sequencer(view: View) -> str:

@@ -9,7 +9,7 @@ import click
 from zlog.cli.command import Command
 from zlog.cli.names import log_argument
 from zlog.cli.output import note
-from zlog.cli.parameters import settings_option, stripe_options, unit_option, width_option
+from zlog.cli.parameters import settings_option, stripe_options, stripe_unit_option, width_option
 from zlog.cli.session import Session, pass_session, usage_errors
 
 
@@ -26,7 +26,9 @@ from zlog.cli.session import Session, pass_session, usage_errors
 )
 @log_argument
 @width_option("End the live stripe, and spread later positions over this many stripe objects.")
-@unit_option("End the live stripe, and store N consecutive positions (a power of two) per object.")
+@stripe_unit_option(
+    "End the live stripe, and store N consecutive positions (a power of two) per object."
+)
 @click.option("--roll", is_flag=True, help="End the live stripe and start a new one.")
 @click.option(
     "--rescue",
@@ -48,7 +50,7 @@ def reconfigure(
     unset: tuple[str, ...],
     **changes: Any,
 ) -> None:
-    """Change a log's width, unit or settings while it is in use.
+    """Change a log's width, stripe unit or settings while it is in use.
 
     Appends wait for a few milliseconds, and existing entries do not move. Repeating the command has
     no further effect, except that --roll starts a new stripe each time.
@@ -63,12 +65,12 @@ def reconfigure(
         if rescue or (roll and view.live_stripe == before.live_stripe):
             view = opened.roll(rescue=rescue)
         if view.epoch == before.epoch:
-            stripes = changes["width"] is not None or changes["unit"] is not None
+            stripes = changes["width"] is not None or changes["stripe_unit"] is not None
             again = "; --roll starts a new stripe anyway" if stripes else ""
             note(f"log {log!r} has these settings already{again}")
         elif view.live_stripe == before.live_stripe:
             note(f"log {log!r}: settings changed")
         else:
             stripe = view.live_stripe
-            spread = f"width {stripe.width}, unit {stripe.unit}"
+            spread = f"width {stripe.width}, stripe unit {stripe.stripe_unit}"
             note(f"log {log!r}: {spread} from position {stripe.start} on")

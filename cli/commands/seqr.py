@@ -282,7 +282,9 @@ def _scrubbed(scrub: dict[str, Any] | None) -> str:
     """Return the progress of the leader's audit; an older sequencer does not report it."""
     if not scrub or not scrub["bytes"]:
         return "-"
-    return f"{human_bytes(scrub['bytes'])}, {scrub['healed']} healed, {scrub['damaged']} damaged"
+    return (
+        f"{human_bytes(scrub['bytes'])}, {scrub['repaired']} repaired, {scrub['damaged']} damaged"
+    )
 
 
 def _name_of(fields: dict[str, Any], *more: str) -> str:

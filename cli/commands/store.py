@@ -35,7 +35,7 @@ def compact(session: Session) -> None:
     """Shrink an embedded store's file, and free disk space.
 
     The file does not shrink by itself: appends reuse the space of trimmed entries. This command
-    replaces the file by a copy without free space, and the disk needs room for the copy. No other
+    replaces the file by a copy without free space, and the disk needs space for the copy. No other
     process may have the store open. The command can be killed at any moment.
 
     To keep only the newest entry of each tag, see `zlog retention --compact-after`.

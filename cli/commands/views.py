@@ -63,5 +63,5 @@ def stripe_fields(stripe: Stripe) -> dict[str, object]:
         "start": stripe.start,
         "end": None if stripe.open else stripe.end,
         "width": stripe.width,
-        "unit": stripe.unit,
+        "stripe_unit": stripe.stripe_unit,
     }

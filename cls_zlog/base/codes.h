@@ -22,7 +22,7 @@ enum Code : int {
   kNotFound = 19,      // there is no such cursor, source or part; of a source: the next incarnation
   kExists = 20,        // the cursor exists, at this position
   kSuperseded = 21,    // this attempt, incarnation of the source, or version has come since
-  kBatchDone = 22,     // the batch is done; this is the first one that is not
+  kSequenceDone = 22,  // it is complete; this is the first sequence number that is not
   kLimitReached = 23,  // this is the limit that would be exceeded
   kUnreadable = 24,    // a newer class stored something at this position
   kRequestTooNew = 25,  // the request needs a class of this version of the message
@@ -30,7 +30,7 @@ enum Code : int {
   kBeyondStripe = 27,   // the live stripe takes nothing from this position on
   kLost = 28,           // what was stored at this position is damaged or gone
   kBeyondTail = 29,     // this is the highest tail that was recorded
-  kAlike = 30,          // an append of this id, length and checksum is here: compare the data
+  kSameId = 30,         // an append of this id, length and checksum is here: compare the data
 };
 
 // The state of one position in a read's reply. The values are on the wire and on disk.

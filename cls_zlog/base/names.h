@@ -7,7 +7,7 @@
 
 namespace zlog {
 
-// The name of a log, of a cursor or of a source of deliveries: 1 to 128 bytes of [A-Za-z0-9_.-],
+// The name of a log, of a cursor or of a producer: 1 to 128 bytes of [A-Za-z0-9_.-],
 // the first a letter, a digit or '_'. It is part of object names and omap keys.
 inline bool valid_name(std::string_view name) {
   const auto alnum = [](char c) {

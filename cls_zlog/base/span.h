@@ -12,7 +12,7 @@ inline uint64_t end_of(uint64_t start, uint64_t count) {
   return count > end_max - start ? end_max : start + count;
 }
 
-// Consecutive positions of one object, from the first to the last (spacing.h).
+// Consecutive positions of one object, from the first to the last (striping.h).
 struct Span {
   uint64_t first = 0;
   uint64_t last = 0;  // >= first

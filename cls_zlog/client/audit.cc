@@ -30,15 +30,15 @@ bool continues(AuditRow* row, uint64_t position) {
 
 }  // namespace
 
-void Audit::begin(Pass pass, uint64_t start, uint64_t end, const Spacing& spacing) {
+void Audit::begin(Pass pass, uint64_t start, uint64_t end, const Striping& striping) {
   pass_ = pass;
   start_ = start;
-  spacing_ = spacing;
+  striping_ = striping;
   slots_.assign(end - start, Slot());
 }
 
 int Audit::add(std::string_view reply, uint64_t first, uint32_t* count) {
-  const uint64_t asked = spacing_.count(first, start_ + slots_.size());
+  const uint64_t asked = striping_.count(first, start_ + slots_.size());
   VerifyReply decoded;
   ZLOG_TRY(wire::failure_of(wire::decode(reply, &decoded), -EINVAL, {kStoredTooNew}));
   if (decoded.count > asked) return -EINVAL;
@@ -46,7 +46,7 @@ int Audit::add(std::string_view reply, uint64_t first, uint32_t* count) {
   for (const VerifiedRow& row : decoded.rows) {
     const bool has_ids = row.has_ids();
     if (pass_ == Pass::kAll) counts_.bytes += row.bytes;
-    for (uint32_t i = 0; i < row.length; i++, position = spacing_.next(position)) {
+    for (uint32_t i = 0; i < row.length; i++, position = striping_.next(position)) {
       slots_[position - start_] = {static_cast<State>(row.state), has_ids,
                                    has_ids ? id_of(row, i) : AppendId()};
     }
@@ -57,12 +57,12 @@ int Audit::add(std::string_view reply, uint64_t first, uint32_t* count) {
 
 void Audit::rest(uint64_t first, State state) {
   const uint64_t end = start_ + slots_.size();
-  for (uint64_t p = first; p < end; p = spacing_.next(p)) slots_[p - start_].state = state;
+  for (uint64_t p = first; p < end; p = striping_.next(p)) slots_[p - start_].state = state;
 }
 
 void Audit::finish() {
-  lost_.begin(spacing_.stride);
-  unreadable_.begin(spacing_.stride);
+  lost_.begin(striping_.stride);
+  unreadable_.begin(striping_.stride);
   holes_.clear();
   found_.clear();
   for (size_t i = 0; i < slots_.size(); i++) {
@@ -79,10 +79,10 @@ void Audit::Fate::begin(uint32_t width) {
   open.assign(width, 0);
 }
 
-void Audit::Fate::add(uint64_t position, const Spacing& spacing) {
-  size_t& last = open[spacing.residue(position)];
+void Audit::Fate::add(uint64_t position, const Striping& striping) {
+  size_t& last = open[striping.residue(position)];
   if (last != 0 && continues(&rows[last - 1], position)) return;
-  const uint32_t step = spacing.shift == 0 ? spacing.stride : 1;
+  const uint32_t step = striping.shift == 0 ? striping.stride : 1;
   rows.push_back({position, position + step, step});
   last = rows.size();
 }
@@ -90,8 +90,8 @@ void Audit::Fate::add(uint64_t position, const Spacing& spacing) {
 void Audit::note(State state, size_t at) {
   const uint64_t position = start_ + at;
   ++(counts_.*kCounters[static_cast<size_t>(state)]);
-  if (state == State::kLost) lost_.add(position, spacing_);
-  if (state == State::kUnreadable) unreadable_.add(position, spacing_);
+  if (state == State::kLost) lost_.add(position, striping_);
+  if (state == State::kUnreadable) unreadable_.add(position, striping_);
   const bool hole = state == State::kUnwritten;
   if (hole && (holes_.empty() || !continues(&holes_.back(), position))) {
     holes_.push_back({position, position + 1, 1});

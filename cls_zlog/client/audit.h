@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "cls_zlog/base/spacing.h"
+#include "cls_zlog/base/striping.h"
 #include "cls_zlog/client/append_ids.h"
 
 namespace zlog {
@@ -66,7 +66,7 @@ class Audit {
   explicit Audit(size_t intervals_max) : ids_(intervals_max) {}
 
   // Begins a window: positions [start, end) of a stripe.
-  void begin(Pass pass, uint64_t start, uint64_t end, const Spacing& spacing);
+  void begin(Pass pass, uint64_t start, uint64_t end, const Striping& striping);
 
   // Adds a reply to `verify` about an object's positions in the window, from `first` on; `count`:
   // how many it covers. -EINVAL: it is malformed; kStoredTooNew: it is of a later version.
@@ -105,7 +105,7 @@ class Audit {
     std::vector<size_t> open;  // by object: the index of its last row, plus one
 
     void begin(uint32_t width);
-    void add(uint64_t position, const Spacing& spacing);
+    void add(uint64_t position, const Striping& striping);
   };
 
   void note(State state, size_t at);
@@ -115,7 +115,7 @@ class Audit {
   Counts counts_;
   Pass pass_ = Pass::kAll;
   uint64_t start_ = 0;
-  Spacing spacing_;
+  Striping striping_;
   std::vector<Slot> slots_;
   Fate lost_;
   Fate unreadable_;

@@ -27,12 +27,12 @@ ZSTD_DCtx* decompressor() {
   return context.get();
 }
 
-// Appends the bytes that fill(out, room) writes and counts. False: it returned 0.
+// Appends the bytes that fill(out, space) writes and counts. False: it returned 0.
 template <typename Fill>
-bool append_filled(std::string* out, size_t room, const Fill& fill) {
+bool append_filled(std::string* out, size_t space, const Fill& fill) {
   const size_t before = out->size();
-  out->resize(before + room);
-  const size_t filled = fill(out->data() + before, room);
+  out->resize(before + space);
+  const size_t filled = fill(out->data() + before, space);
   out->resize(before + filled);
   return filled != 0;
 }
@@ -78,9 +78,9 @@ class Opening {
   // Decompresses the block, unless that is done. False: it is damaged.
   bool in_hand(const ReadBlock& block) {
     if (is_plain_) return good_;
-    if (room_ < block.plain_bytes) {
+    if (space_ < block.plain_bytes) {
       plain_.reset(new char[block.plain_bytes]);
-      room_ = block.plain_bytes;
+      space_ = block.plain_bytes;
     }
     is_plain_ = true;
     good_ = decompress(block.compression, stored_, plain_.get(), block.plain_bytes);
@@ -99,7 +99,7 @@ class Opening {
   uint32_t next_ = 0;  // entry
   std::string_view stored_;
   std::unique_ptr<char[]> plain_;
-  size_t room_ = 0;
+  size_t space_ = 0;
   bool is_plain_ = false;
   bool good_ = false;
 };
@@ -111,15 +111,15 @@ bool compress(Compression compression, std::string_view plain, std::string* out)
     case Compression::kNone:
       break;
     case Compression::kZstd:
-      return append_filled(out, ZSTD_compressBound(plain.size()), [&](char* to, size_t room) {
+      return append_filled(out, ZSTD_compressBound(plain.size()), [&](char* to, size_t space) {
         const size_t filled =
-            ZSTD_compressCCtx(compressor(), to, room, plain.data(), plain.size(), kZstdLevel);
+            ZSTD_compressCCtx(compressor(), to, space, plain.data(), plain.size(), kZstdLevel);
         return ZSTD_isError(filled) ? 0 : filled;
       });
     case Compression::kLz4:
       const int size = static_cast<int>(plain.size());
-      return append_filled(out, LZ4_compressBound(size), [&](char* to, size_t room) -> size_t {
-        return LZ4_compress_default(plain.data(), to, size, static_cast<int>(room));
+      return append_filled(out, LZ4_compressBound(size), [&](char* to, size_t space) -> size_t {
+        return LZ4_compress_default(plain.data(), to, size, static_cast<int>(space));
       });
   }
   return false;
@@ -133,8 +133,8 @@ bool decompress(Compression compression, std::string_view stored, char* out, siz
       return ZSTD_decompressDCtx(decompressor(), out, plain_bytes, stored.data(), stored.size()) ==
              plain_bytes;
     case Compression::kLz4:
-      const int size = static_cast<int>(stored.size()), room = static_cast<int>(plain_bytes);
-      return LZ4_decompress_safe(stored.data(), out, size, room) == room;
+      const int size = static_cast<int>(stored.size()), space = static_cast<int>(plain_bytes);
+      return LZ4_decompress_safe(stored.data(), out, size, space) == space;
   }
   return false;
 }

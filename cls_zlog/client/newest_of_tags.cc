@@ -4,7 +4,7 @@
 
 namespace zlog {
 
-void NewestOfTags::note(const TagsListReply& reply, size_t room) {
+void NewestOfTags::note(const TagsListReply& reply, size_t space) {
   const TagsReader tags(reply.tags);
   std::vector<uint64_t> newest(tags.names().size(), 0);
   for (uint32_t i = 0; i < reply.count; i++) {
@@ -18,7 +18,7 @@ void NewestOfTags::note(const TagsListReply& reply, size_t room) {
     const auto found = positions_.find(name);
     if (found != positions_.end()) {
       found->second = std::max(found->second, newest[id]);
-    } else if (positions_.size() < room) {
+    } else if (positions_.size() < space) {
       positions_.emplace(name, newest[id]);
     }
   }

@@ -14,8 +14,8 @@ namespace zlog {
 // The position of the newest known entry with each tag, for compaction by key.
 class NewestOfTags {
  public:
-  // Adds the entries of a tags_list reply, in any order; with new tags, up to `room` tags in all.
-  void note(const TagsListReply& reply, size_t room);
+  // Adds the entries of a tags_list reply, in any order; with new tags, up to `space` tags in all.
+  void note(const TagsListReply& reply, size_t space);
 
   // The entries of a reply that have a newer entry for each of their tags.
   std::vector<uint64_t> superseded(const TagsListReply& reply);

@@ -29,19 +29,19 @@ struct TakenReply : ReadReply {
   }
 
   // The states of all entries, at the requested positions: ReadReply::state_of, or forged_state;
-  // without data, as in the reply. `out` has room for `count`. Throws std::runtime_error if OpenSSL
+  // without data, as in the reply. `out` has space for `count`. Throws std::runtime_error if OpenSSL
   // fails.
   void states_at(const uint64_t* positions, uint8_t* out) const {
     states([&](uint32_t i) { return positions[i]; }, out);
   }
 
   // As states_at(), at an object's positions from `first` on.
-  void states_of(uint64_t first, const Spacing& spacing, uint8_t* out) const {
+  void states_of(uint64_t first, const Striping& striping, uint8_t* out) const {
     uint64_t next = first;
     states(
         [&](uint32_t) {
           const uint64_t position = next;
-          next = spacing.next(position);
+          next = striping.next(position);
           return position;
         },
         out);

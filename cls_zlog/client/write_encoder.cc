@@ -91,7 +91,7 @@ int WriteEncoder::begin(const WriteHead& head, const NewEntry* entries, size_t c
   request.timestamp = head.timestamp;
   request.writer = head.writer;
   request.number = base_;
-  if (!Runs::of(head.spacing, count, [&](size_t i) { return entry(i).position; }, &request.runs)) {
+  if (!Runs::of(head.striping, count, [&](size_t i) { return entry(i).position; }, &request.runs)) {
     return -EINVAL;
   }
   // The fields before the columns: the encoder stops at the first column, which is missing.

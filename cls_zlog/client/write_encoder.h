@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cls_zlog/base/codes.h"
-#include "cls_zlog/base/spacing.h"
+#include "cls_zlog/base/striping.h"
 #include "cls_zlog/client/mac.h"
 #include "cls_zlog/wire/blocks.h"
 #include "cls_zlog/wire/tags.h"
@@ -36,7 +36,7 @@ struct WriteHead {
   uint64_t epoch = 0;
   uint64_t timestamp = 0;                        // µs since 1970-01-01 UTC
   std::string_view writer;                       // the writer's id, writer_bytes
-  Spacing spacing;                               // of the object
+  Striping striping;                             // of the object
   Compression compression = Compression::kNone;  // tried if there is enough data
   const EntryTags* tags = nullptr;
   const MacKey* mac = nullptr;  // nullptr: no MACs; else the key must be known
@@ -73,7 +73,7 @@ class WriteEncoder {
   bool encode_tags(const EntryTags& tags);
 
   size_t index_of(size_t i) const {
-    return in_a_row_ ? head_.spacing.after(entries_->position, i) - entries_->position : i;
+    return in_a_row_ ? head_.striping.after(entries_->position, i) - entries_->position : i;
   }
   const NewEntry& entry(size_t i) const { return entries_[index_of(i)]; }
 

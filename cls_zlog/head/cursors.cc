@@ -29,7 +29,7 @@ Result<Empty> commit(Object& object, Head& head, const CursorCommitRequest& requ
   } else {
     if (!missing && loaded.code != -EIO) ZLOG_TRY(loaded);
     if (request.position < head.trim_point) return Failure{kBelowTrimPoint, head.trim_point};
-    if (missing) ZLOG_TRY(kCursors.check_room(object, limits::cursors_max));
+    if (missing) ZLOG_TRY(kCursors.check_space(object, limits::cursors_max));
   }
   if (loaded.code != 0) {
     cursor = {};

@@ -13,7 +13,7 @@ Result<Empty> create(Object& object, const NamedLogRequest& request);
 // Increments the epoch counter and answers it, with the tail floor. From then on tail_raise refuses
 // earlier epochs. The counter first skips, up to epochs_ahead_max of them, the epochs up to
 // `above`: an object that is sealed with that epoch accepts no lower one. If the request has a
-// width, the stripe that may be made in this epoch is noted as loose (stripe_index.h) before any of
+// width, the stripe that may be made in this epoch is noted as pending (stripe_index.h) before any of
 // its objects exists.
 Result<EpochNextReply> epoch_next(Object& object, Head& head, const EpochNextRequest& request);
 
@@ -25,13 +25,13 @@ Result<HeadReply> epoch_read(Object& object, const Head& head, const Empty& requ
 Result<Empty> tail_raise(Object& object, Head& head, const TailRaiseRequest& request);
 
 // Raises the trim point, which never falls; its epoch stays the same. Makes a bounded number of
-// archived stripes below it loose; answers whether some are left. kHeldByCursor (with the lowest
+// archived stripes below it pending; answers whether some are left. kHeldByCursor (with the lowest
 // one): a cursor lies below it, and the request does not pass cursors. kBeyondTail (with the
 // recorded tail).
 Result<MoreReply> trim_point_raise(Object& object, Head& head, const TrimPointRequest& request);
 
 // Accepts a view that was made from the newest one and may follow it; kOk also if it is the newest
-// view already. The stripes that it leaves out are archived, or made loose if nothing in them is
+// view already. The stripes that it leaves out are archived, or made pending if nothing in them is
 // needed, and old views are removed. With a new stripe the tail floor is lowered to its start.
 // kInvalidEpoch: the epoch is not above the newest view's (comes with that), or was never handed
 // out (with the counter). kStaleEpoch (with the newest view's epoch): it was made from another

@@ -13,7 +13,7 @@ namespace zlog::head {
 struct Head : HeadReply {
   static constexpr const char* kAttribute = "zlog.head";
 
-  uint64_t sources = 0;  // of deliveries, ever made: the incarnation of the newest one
+  uint64_t producers = 0;  // ever made: the incarnation of the newest one
   std::string name;
   wire::Further further;
 
@@ -24,7 +24,7 @@ struct Head : HeadReply {
     v("newest", newest);
     v("tail_floor", tail_floor, wire::position_or_end());
     v("trim_point", trim_point, wire::position_or_end());
-    v("sources", sources);
+    v("producers", producers);
     v("name", name, wire::name());
   }
   bool valid() const { return newest <= counter; }
@@ -34,7 +34,7 @@ struct Head : HeadReply {
   bool follows(const Head& other) const {
     return log_id == other.log_id && counter >= other.counter && newest >= other.newest &&
            (newest > other.newest || tail_floor >= other.tail_floor) &&
-           trim_point >= other.trim_point && sources >= other.sources;
+           trim_point >= other.trim_point && producers >= other.producers;
   }
 
   // -ENOENT: the log does not exist.

@@ -60,7 +60,7 @@ class OmapTable {
   }
 
   // kLimitReached: there are `max` rows or more.
-  Failure check_room(Object& object, uint64_t max) const {
+  Failure check_space(Object& object, uint64_t max) const {
     uint64_t count = 0;
     bool more = false;
     const auto add = [&](const std::string&, std::string_view) {

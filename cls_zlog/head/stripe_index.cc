@@ -11,11 +11,11 @@ namespace {
 
 using head::OmapTable;
 
-constexpr OmapTable<Stripe> kArchived("t.");    // by last position
-constexpr OmapTable<LooseStripe> kLoose("l.");  // by id
+constexpr OmapTable<Stripe> kArchived("t.");        // by last position
+constexpr OmapTable<PendingStripe> kPending("l.");  // by id
 
-int put_loose(Object& object, uint64_t id, uint32_t width) {
-  return kLoose.put(object, kLoose.key(id), {id, width});
+int put_pending(Object& object, uint64_t id, uint32_t width) {
+  return kPending.put(object, kPending.key(id), {id, width});
 }
 
 }  // namespace
@@ -28,19 +28,19 @@ Result<StripesReadReply> read(Object& object, Head&, const StripesReadRequest& r
   return reply;
 }
 
-Result<StripesLooseReply> loose(Object& object, Head& head, const StripesLooseRequest& request) {
+Result<StripesLooseReply> pending(Object& object, Head& head, const StripesLooseRequest& request) {
   StripesLooseReply reply;
   reply.newest = head.newest;
-  ZLOG_TRY(kLoose.list(
-      object, kLoose.key(request.after_id), request.count_max, &reply.more,
-      [&](const std::string&, const LooseStripe& stripe) { reply.stripes.push_back(stripe); }));
+  ZLOG_TRY(kPending.list(
+      object, kPending.key(request.after_id), request.count_max, &reply.more,
+      [&](const std::string&, const PendingStripe& stripe) { reply.stripes.push_back(stripe); }));
   return reply;
 }
 
 Result<Empty> forget(Object& object, Head& head, const StripeForgetRequest& request) {
-  const std::string key = kLoose.key(request.id);
-  LooseStripe stripe;
-  const Failure loaded = kLoose.get(object, key, &stripe);
+  const std::string key = kPending.key(request.id);
+  PendingStripe stripe;
+  const Failure loaded = kPending.get(object, key, &stripe);
   if (loaded.code == -ENOENT) return Empty();
   ZLOG_TRY(loaded);
   if (request.id >= head.newest) return Failure{kInvalidEpoch, head.newest};
@@ -48,13 +48,13 @@ Result<Empty> forget(Object& object, Head& head, const StripeForgetRequest& requ
 }
 
 Failure announce(Object& object, uint64_t epoch, uint32_t width) {
-  return {put_loose(object, epoch, width)};
+  return {put_pending(object, epoch, width)};
 }
 
 Failure end_announcement(Object& object, uint64_t epoch, const Stripe* made) {
-  const std::string key = kLoose.key(epoch);
-  LooseStripe announced;
-  const Failure loaded = kLoose.get(object, key, &announced);
+  const std::string key = kPending.key(epoch);
+  PendingStripe announced;
+  const Failure loaded = kPending.get(object, key, &announced);
   if (loaded.code == -ENOENT) return {made == nullptr ? 0 : -EINVAL};
   ZLOG_TRY(loaded);
   if (made != nullptr && made->width != announced.width) return {-EINVAL};
@@ -63,7 +63,7 @@ Failure end_announcement(Object& object, uint64_t epoch, const Stripe* made) {
 
 Failure leave(Object& object, const Stripe& stripe, uint64_t trim_point) {
   if (stripe.end <= std::max(trim_point, stripe.start)) {
-    return {put_loose(object, stripe.id, stripe.width)};
+    return {put_pending(object, stripe.id, stripe.width)};
   }
   return {kArchived.put(object, kArchived.key(stripe.end - 1), stripe)};
 }
@@ -79,7 +79,7 @@ Failure trim_to(Object& object, uint64_t trim_point, bool* more) {
       return {};
     }
     ZLOG_TRY(object.omap_remove(kArchived.key(name)));
-    ZLOG_TRY(put_loose(object, stripe.id, stripe.width));
+    ZLOG_TRY(put_pending(object, stripe.id, stripe.width));
   }
   return {};
 }

@@ -47,18 +47,18 @@ std::string required_key(Object& object) {
 
 // Whether `data` is the sound data of all written entries of the record, in order; of a compressed
 // record, its block.
-bool fits(const Record& record, const Span& span, const Spacing& spacing, std::string_view data) {
+bool fits(const Record& record, const Span& span, const Striping& striping, std::string_view data) {
   if (record.compressed() && record.any_written()) return stripe::intact_block(record, data);
   if (record.sparse()) {
     bool sound = true;
     each_entry(record, [&](const SparseBuilder::Entry& entry) {
-      const uint64_t position = spacing.after(span.first, entry.place);
+      const uint64_t position = striping.after(span.first, entry.index);
       sound = sound && entry_crc(position, entry.data) == entry.crc;
     });
     return sound;
   }
   uint64_t position = span.first;
-  for (uint32_t i = 0; i < record.ends.size(); i++, position = spacing.next(position)) {
+  for (uint32_t i = 0; i < record.ends.size(); i++, position = striping.next(position)) {
     if (!record.written(i)) continue;
     const std::string_view entry = data.substr(0, record.bytes_of(i));
     if (entry_crc(position, entry) != record.crcs[i]) return false;
@@ -126,7 +126,7 @@ int check_vanished(Object& object, const Header& header, const Span& span) {
   const Stored* next = nullptr;
   ZLOG_TRY(records.seek(span.first, &next));
   if (next != nullptr && next->span.first <= span.last) return -ENOENT;
-  for (uint64_t p = span.first; p <= span.last; p = header.spacing().next(p)) {
+  for (uint64_t p = span.first; p <= span.last; p = header.striping().next(p)) {
     if (p >= header.trim_point && !header.lost(p)) return -ENOENT;
   }
   return 0;
@@ -148,23 +148,23 @@ Result<SalvageReply> salvage_record(Object& object, uint64_t position) {
   reply.value = stored->value.bytes;
   Layout layout(object, header);
   if (record.streamed()) ZLOG_TRY(read_streamed(&layout, *stored, &reply.data));
-  if (!fits(record, stored->span, header.spacing(), data_of(record, reply.data))) {
+  if (!fits(record, stored->span, header.striping(), data_of(record, reply.data))) {
     return Failure{-EIO};
   }
   return reply;
 }
 
-Result<Empty> heal_record(Object& object, const HealRequest& request) {
+Result<Empty> repair_record(Object& object, const HealRequest& request) {
   Header header;
   ZLOG_TRY(Header::load(object, &header));
   const std::string key(request.name);
   Span span;
-  if (!parse_key(key, header.spacing(), header.residue, &span)) return Failure{-EINVAL};
-  const Record record = Record::decode(key, request.value, header.spacing().length(span));
+  if (!parse_key(key, header.striping(), header.residue, &span)) return Failure{-EINVAL};
+  const Record record = Record::decode(key, request.value, header.striping().length(span));
   const bool streams = record.streamed();
   if (record.kind == RecordKind::kLost || record.unreadable() ||
       (!streams && !request.data.empty()) ||
-      !fits(record, span, header.spacing(), data_of(record, request.data)) ||
+      !fits(record, span, header.striping(), data_of(record, request.data)) ||
       (streams && record.offset + record.stored_bytes() > header.stream_end)) {
     return Failure{-EINVAL};
   }
@@ -225,7 +225,7 @@ Result<SalvageReply> salvage(Object& object, const SalvageRequest& request) {
 }
 
 Result<Empty> heal(Object& object, const HealRequest& request) {
-  if (is_record(request.name)) return heal_record(object, request);
+  if (is_record(request.name)) return repair_record(object, request);
   if (!intact(request.name, request.value) || !request.data.empty()) return Failure{-EINVAL};
   const std::string name(request.name);
   std::string stored;

@@ -6,7 +6,7 @@
 #include "cls_zlog/wire/stripe_messages.h"
 
 // The methods that repair damage in one replica of an object from another replica. A client asks each
-// replica for itself, and `heal` installs a value in all of them. Checksums show which bytes are sound;
+// replica for itself, and `repair` installs a value in all of them. Checksums show which bytes are sound;
 // epochs are not compared, since nothing that was acknowledged or read changes. All return -ENOENT if
 // nothing is stored under the name.
 namespace zlog::repair {
@@ -26,7 +26,7 @@ Result<SalvageReply> salvage(Object& object, const SalvageRequest& request);
 // equal bytes over sound ones, so that every replica gets them. kReadOnly (with a record's first
 // position): the stored value is another one, and sound. kBelowTrimPoint (with the trim point): the
 // record's positions are trimmed. -EINVAL: the offered value is damaged or belongs elsewhere. -EIO: the
-// object's header is damaged, and has to be healed before its records.
+// object's header is damaged, and has to be repaired before its records.
 Result<Empty> heal(Object& object, const HealRequest& request);
 
 }  // namespace zlog::repair

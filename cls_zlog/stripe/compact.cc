@@ -39,7 +39,7 @@ class Compaction {
   Compaction(Object& object, Header& header, const CompactRequest& request)
       : object_(object),
         header_(header),
-        spacing_(header.spacing()),
+        striping_(header.striping()),
         request_(request),
         layout_(object, header),
         positions_(request.runs.positions()) {}
@@ -105,7 +105,7 @@ class Compaction {
     uint32_t largest = 0;
     const TagsReader tags(record.tags);
     uint64_t position = stored.span.first;
-    for (uint32_t i = 0; i < record.count; i++, position = spacing_.next(position)) {
+    for (uint32_t i = 0; i < record.count; i++, position = striping_.next(position)) {
       if (!record.written(i)) continue;
       if (goes(position, named)) {
         kept->gone++;
@@ -153,7 +153,7 @@ class Compaction {
     kept->names.reserve(stay.size());
     for (size_t at = 0; at < stay.size(); at++) {
       const uint32_t i = stay[at];
-      const uint64_t position = spacing_.after(stored.span.first, i);
+      const uint64_t position = striping_.after(stored.span.first, i);
       if (data[at].size() != record.bytes_of(i) ||
           entry_crc(position, data[at]) != record.crcs[i]) {
         *out = record.streamed() ? otherwise : Verdict::kLeave;
@@ -194,7 +194,7 @@ class Compaction {
   void sort_sparse(const Stored& stored, const std::vector<uint64_t>& named, Kept* kept,
                    Verdict* out) const {
     each_entry(stored.record, [&](const SparseBuilder::Entry& entry) {
-      const uint64_t position = spacing_.after(stored.span.first, entry.place);
+      const uint64_t position = striping_.after(stored.span.first, entry.index);
       if (goes(position, named)) {
         kept->gone++;
         kept->gone_bytes += entry.data.size();
@@ -211,7 +211,7 @@ class Compaction {
     const bool any = !left_.empty() || !kept.entries.empty();
     const bool full = !left_.empty() && left_.bytes() + kept.bytes > limits::sparse_bytes_max;
     const bool long_ =
-        open_ && spacing_.length({first_, stored.span.last}) > uint64_t{limits::entries_max};
+        open_ && striping_.length({first_, stored.span.last}) > uint64_t{limits::entries_max};
     if (full || (any && long_)) ZLOG_TRY(flush());
     const bool alike = stored.record.sparse() || stored.record.kind == RecordKind::kTrim;
     differs_ = differs_ || open_ || !alike || kept.gone > 0;
@@ -221,13 +221,13 @@ class Compaction {
     last_key_ = stored.key;
     records_++;
     for (SparseBuilder::Entry entry : kept.entries) {
-      const uint64_t position = spacing_.after(stored.span.first, entry.place);
+      const uint64_t position = striping_.after(stored.span.first, entry.index);
       if (!left_.empty() && left_.bytes() + entry.bytes() > limits::sparse_bytes_max) {
-        ZLOG_TRY(put(spacing_.before(position, 1)));
+        ZLOG_TRY(put(striping_.before(position, 1)));
         first_ = position;
         differs_ = true;
       }
-      entry.place = spacing_.index({first_, position}, position);
+      entry.index = striping_.index({first_, position}, position);
       left_.add(entry);
     }
     last_ = stored.span.last;
@@ -259,7 +259,7 @@ class Compaction {
 
   Object& object_;
   Header& header_;
-  const Spacing spacing_;
+  const Striping striping_;
   const CompactRequest& request_;
   Layout layout_;
   const std::vector<uint64_t> positions_;
@@ -303,7 +303,7 @@ Result<TagsListReplyBuilder> tags_list(Object& object, const Header& header,
     // One compact trims no more.
     if (reply.count + tagged.size() > limits::entries_max) return reply;
     for (const uint32_t i : tagged) {
-      wire::append(&reply.positions, header.spacing().after(part.first, i - part.begin));
+      wire::append(&reply.positions, header.striping().after(part.first, i - part.begin));
     }
     reply.count += static_cast<uint32_t>(tagged.size());
     reply.tags.add(tags, tagged);

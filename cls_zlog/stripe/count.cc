@@ -6,7 +6,7 @@ namespace zlog::stripe {
 namespace {
 
 // Adds the entries of a part of a record.
-void add(const Sweep::Part& part, const Spacing& spacing, CountReply* reply, BlockTally* blocks) {
+void add(const Sweep::Part& part, const Striping& striping, CountReply* reply, BlockTally* blocks) {
   const Record& record = part.stored->record;
   reply->lost = reply->lost || record.kind == RecordKind::kLost;
   if (!record.holds_entries()) return;
@@ -14,7 +14,7 @@ void add(const Sweep::Part& part, const Spacing& spacing, CountReply* reply, Blo
   const uint64_t at = record.origin.timestamp;
   for (uint32_t i = part.begin; i < part.end; i++) {
     if (!record.written(i)) continue;
-    const uint64_t position = spacing.after(part.first, i - part.begin);
+    const uint64_t position = striping.after(part.first, i - part.begin);
     reply->entries++;
     reply->bytes += record.bytes_of(i);
     reply->last = position;
@@ -48,7 +48,7 @@ int tally(Object& object, const Header& header, uint64_t start, uint64_t end, Co
     ZLOG_TRY(sweep.next(&part));
     if (part.stored != nullptr) {
       records++;
-      add(part, header.spacing(), reply, blocks);
+      add(part, header.striping(), reply, blocks);
       continue;
     }
     const uint64_t hole = header.first_at(header.holes.next(part.first));

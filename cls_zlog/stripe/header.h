@@ -27,13 +27,13 @@ struct Header {
   uint32_t value_bytes = 0;         // upper bound of a record's value; limits listings
   Holes holes;                      // since version 2
   std::optional<uint64_t> start;    // the stripe's first position, or below; none: not known
-  uint32_t unit = 1;                // consecutive positions in one object: a power of two
+  uint32_t stripe_unit = 1;         // consecutive positions in one object: a power of two
   uint64_t block_data = 0;          // the part of `bytes` that is in blocks
   uint64_t block_bytes = 0;         // compressed size of these blocks
   bool tagged = false;              // entries with tags have been written
   uint64_t indexed = 0;             // the index of tags covers positions below this one
-  uint32_t loose_tags = 0;          // tags of entries from there on
-  uint32_t loose_records = 0;       // records from there on
+  uint32_t unindexed_tags = 0;      // tags of entries from there on
+  uint32_t unindexed_records = 0;   // records from there on
   wire::Further further;
 
   template <typename V>
@@ -51,20 +51,20 @@ struct Header {
     v("accounted", holes.accounted, wire::position_or_end().since(2));
     v("holes", holes.runs, at_most(limits::holes_max).since(2));
     v("start", start, wire::position().since(3));
-    v("unit", unit, wire::unit(4));
+    v("stripe_unit", stripe_unit, wire::unit(4));
     v("block_data", block_data, wire::any().since(5));
     v("block_bytes", block_bytes, wire::any().since(5));
     v("tagged", tagged, wire::any().since(6).heed());
     v("indexed", indexed, wire::position_or_end().since(6));
-    v("loose_tags", loose_tags, wire::any().since(6));
-    v("loose_records", loose_records, wire::any().since(6));
+    v("unindexed_tags", unindexed_tags, wire::any().since(6));
+    v("unindexed_records", unindexed_records, wire::any().since(6));
   }
   bool valid() const {
-    if (residue >= stride || !is_unit(unit)) return false;
-    if (highest && spacing().residue(*highest) != residue) return false;
-    return holes.valid(spacing(), residue);
+    if (residue >= stride || !is_unit(stripe_unit)) return false;
+    if (highest && striping().residue(*highest) != residue) return false;
+    return holes.valid(striping(), residue);
   }
-  Spacing spacing() const { return spacing_of(stride, unit); }
+  Striping striping() const { return striping_of(stride, stripe_unit); }
 
   // Whether no value that only grows is lower than in another header of the object.
   bool follows(const Header& other) const {
@@ -83,8 +83,8 @@ struct Header {
   // The highest position that is used, or below the trim point.
   std::optional<uint64_t> taken() const {
     const uint64_t from = first_at(trim_point);
-    if (spacing().place(from) == 0) return highest;
-    const uint64_t below = spacing().before(from, 1);
+    if (striping().rank(from) == 0) return highest;
+    const uint64_t below = striping().before(from, 1);
     return std::max(highest.value_or(below), below);
   }
 
@@ -98,7 +98,7 @@ struct Header {
 
   // Whether these are positions of this object.
   bool owns(const Runs& runs) const {
-    return runs.spacing() == spacing() && runs.residue() == residue;
+    return runs.striping() == striping() && runs.residue() == residue;
   }
 
   // One past the last position that the object takes.
@@ -107,7 +107,7 @@ struct Header {
   }
 
   // The object's first position from one on.
-  uint64_t first_at(uint64_t position) const { return spacing().first_at(position, residue); }
+  uint64_t first_at(uint64_t position) const { return striping().first_at(position, residue); }
 
   // One past the last position that may have a record.
   uint64_t records_end() const { return highest ? *highest + 1 : 0; }
@@ -127,7 +127,7 @@ struct Header {
   // Marks positions as used.
   void use(const Span& span) {
     highest = std::max(highest.value_or(span.last), span.last);
-    holes.use(span, spacing(), trim_point);
+    holes.use(span, striping(), trim_point);
   }
 
   // Whether a position without a record had one.
@@ -137,7 +137,7 @@ struct Header {
   bool lost(uint64_t begin, uint64_t end) const {
     uint64_t position = first_at(begin);
     for (const Span& hole : holes.runs) {
-      if (hole.covers(position)) position = spacing().next(hole.last);
+      if (hole.covers(position)) position = striping().next(hole.last);
     }
     return position < std::min(end, holes.accounted);
   }

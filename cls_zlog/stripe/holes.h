@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cls_zlog/base/limits.h"
-#include "cls_zlog/base/spacing.h"
+#include "cls_zlog/base/striping.h"
 #include "cls_zlog/wire/stripe_messages.h"
 
 namespace zlog {
@@ -18,11 +18,11 @@ struct Holes {
   uint64_t accounted = 0;         // positions from here on may be unwritten too
   std::vector<SpanMessage> runs;  // ascending, all below `accounted`
 
-  bool valid(const Spacing& spacing, uint32_t residue) const {
+  bool valid(const Striping& striping, uint32_t residue) const {
     uint64_t free = 0;
     for (const SpanMessage& hole : runs) {
       if (hole.first < free || hole.last < hole.first || hole.last >= accounted) return false;
-      if (spacing.residue(hole.first) != residue || spacing.residue(hole.last) != residue) {
+      if (striping.residue(hole.first) != residue || striping.residue(hole.last) != residue) {
         return false;
       }
       free = hole.last + 1;
@@ -47,11 +47,12 @@ struct Holes {
   }
 
   // Marks positions as used; those that are skipped become a hole, unless they are below `floor`.
-  void use(const Span& span, const Spacing& spacing, uint64_t floor) {
-    const uint64_t from = spacing.first_at(std::max(accounted, floor), spacing.residue(span.first));
-    if (from < span.first) runs.push_back({{from, spacing.before(span.first, 1)}});
+  void use(const Span& span, const Striping& striping, uint64_t floor) {
+    const uint64_t from =
+        striping.first_at(std::max(accounted, floor), striping.residue(span.first));
+    if (from < span.first) runs.push_back({{from, striping.before(span.first, 1)}});
     accounted = std::max(accounted, span.last + 1);
-    take_out(span, spacing);
+    take_out(span, striping);
     while (runs.size() > limits::holes_max) join_nearest();
   }
 
@@ -61,7 +62,7 @@ struct Holes {
   }
 
  private:
-  void take_out(const Span& span, const Spacing& spacing) {
+  void take_out(const Span& span, const Striping& striping) {
     if (runs.empty() || runs.back().last < span.first) return;
     std::vector<SpanMessage> left;
     for (const SpanMessage& hole : runs) {
@@ -69,8 +70,8 @@ struct Holes {
         left.push_back(hole);
         continue;
       }
-      if (hole.first < span.first) left.push_back({{hole.first, spacing.before(span.first, 1)}});
-      if (hole.last > span.last) left.push_back({{spacing.next(span.last), hole.last}});
+      if (hole.first < span.first) left.push_back({{hole.first, striping.before(span.first, 1)}});
+      if (hole.last > span.last) left.push_back({{striping.next(span.last), hole.last}});
     }
     runs = std::move(left);
   }

@@ -29,10 +29,10 @@ void keep_tags(const TagsReader& tags, const std::vector<RecordEntry>& entries, 
 
 }  // namespace
 
-std::vector<Span> spans_of(const std::vector<uint64_t>& positions, const Spacing& spacing) {
+std::vector<Span> spans_of(const std::vector<uint64_t>& positions, const Striping& striping) {
   std::vector<Span> spans;
   for (const uint64_t position : positions) {
-    if (!spans.empty() && spacing.next(spans.back().last) == position) {
+    if (!spans.empty() && striping.next(spans.back().last) == position) {
       spans.back().last = position;
     } else {
       spans.push_back({position, position});
@@ -42,7 +42,7 @@ std::vector<Span> spans_of(const std::vector<uint64_t>& positions, const Spacing
 }
 
 std::string Layout::key_of(const Span& span) const {
-  return span_key(kRecords, span, header_.spacing());
+  return span_key(kRecords, span, header_.striping());
 }
 
 int Layout::put(const std::string& key, const Record& record,
@@ -119,7 +119,7 @@ int Layout::append(const Batch& batch) {
     header_.stream_end += batch.data.size();
     ZLOG_TRY(object_.write(record.offset, batch.data));
   }
-  const uint64_t last = header_.spacing().after(batch.first, batch.entries.size() - 1);
+  const uint64_t last = header_.striping().after(batch.first, batch.entries.size() - 1);
   return put_new({batch.first, last}, record, batch.entries,
                  streamed ? std::string_view() : batch.data);
 }
@@ -127,7 +127,7 @@ int Layout::append(const Batch& batch) {
 // Cuts a batch into several records if it is too large for one value, as when the bytestream is
 // full.
 int Layout::append_inline(const Batch& batch) {
-  const Spacing spacing = header_.spacing();
+  const Striping striping = header_.striping();
   Record record;
   record.kind = RecordKind::kInline;
   record.origin = batch.origin;
@@ -140,7 +140,7 @@ int Layout::append_inline(const Batch& batch) {
            (end == begin || bytes + batch.entries[end].bytes <= limits::inline_bytes_max)) {
       bytes += batch.entries[end++].bytes;
     }
-    const Span span = {spacing.after(batch.first, begin), spacing.after(batch.first, end - 1)};
+    const Span span = {striping.after(batch.first, begin), striping.after(batch.first, end - 1)};
     const RecordEntry* const entries = batch.entries.data();
     const std::vector<RecordEntry> piece(entries + begin, entries + end);
     TagsBuilder piece_tags;
@@ -189,7 +189,7 @@ int Layout::trim_entries(const Stored& stored, const std::vector<uint64_t>& posi
   std::vector<RecordEntry> entries = entries_of(stored.record);
   std::vector<uint32_t> gone;  // those that were not trimmed before
   for (const uint64_t position : positions) {
-    const uint32_t i = header_.spacing().index(stored.span, position);
+    const uint32_t i = header_.striping().index(stored.span, position);
     if (entries[i].state == EntryState::kTrimmed) continue;
     entries[i].state = EntryState::kTrimmed;
     forget(stored.record, 1, stored.record.bytes_of(i));
@@ -259,7 +259,7 @@ int Layout::trim_sparse(const Stored& stored, const std::vector<uint64_t>& posit
   SparseBuilder kept;
   auto next = positions.begin();
   each_entry(stored.record, [&](const SparseBuilder::Entry& entry) {
-    const uint64_t position = header_.spacing().after(stored.span.first, entry.place);
+    const uint64_t position = header_.striping().after(stored.span.first, entry.index);
     next = std::lower_bound(next, positions.end(), position);
     if (next != positions.end() && *next == position) {
       header_.forget(1, entry.data.size());
@@ -281,13 +281,13 @@ int Layout::punch(uint64_t offset, uint64_t length) {
 
 // What is left of the record is stored again for fewer positions; a damaged record, as lost.
 int Layout::split(const Stored& stored, const std::vector<uint64_t>& positions) {
-  const Spacing spacing = header_.spacing();
+  const Striping striping = header_.striping();
   ZLOG_TRY(remove(std::string(stored.key), std::string(stored.key), 1));
   uint64_t next = stored.span.first;
-  for (const Span& gone : spans_of(positions, spacing)) {
-    if (next < gone.first) ZLOG_TRY(put_new({next, spacing.before(gone.first, 1)}, stored.record));
+  for (const Span& gone : spans_of(positions, striping)) {
+    if (next < gone.first) ZLOG_TRY(put_new({next, striping.before(gone.first, 1)}, stored.record));
     ZLOG_TRY(put_trimmed(gone));
-    next = spacing.next(gone.last);
+    next = striping.next(gone.last);
   }
   return next > stored.span.last ? 0 : put_new({next, stored.span.last}, stored.record);
 }

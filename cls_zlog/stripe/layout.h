@@ -25,10 +25,10 @@ namespace zlog {
 constexpr std::string_view kRecords = "e.";  // the prefix of records' keys
 
 // Reads the positions of a record's key. False: it is not the key of a record of this object.
-bool parse_key(std::string_view key, const Spacing& spacing, uint32_t residue, Span* out);
+bool parse_key(std::string_view key, const Striping& striping, uint32_t residue, Span* out);
 
 // Ascending positions of an object as spans, as long as possible.
-std::vector<Span> spans_of(const std::vector<uint64_t>& positions, const Spacing& spacing);
+std::vector<Span> spans_of(const std::vector<uint64_t>& positions, const Striping& striping);
 
 // A stored record. It points into the iterator's page, and is valid until the iterator moves.
 struct Stored {
@@ -70,7 +70,7 @@ class RecordIterator {
   void cut(uint64_t position);
 
   Object& object_;
-  const Spacing spacing_;
+  const Striping striping_;
   const uint32_t residue_;
   const uint64_t page_max_;  // records
   uint64_t page_next_;       // size of the last page; at first, of the next one

@@ -17,7 +17,7 @@ bool SparseEntries::valid(uint32_t positions) const {
   uint32_t end = 0;
   uint64_t named = 0;
   for (uint32_t i = 0; i < count; i++) {
-    if (places[i] >= positions || (i > 0 && places[i] <= places[i - 1])) return false;
+    if (indexes[i] >= positions || (i > 0 && indexes[i] <= indexes[i - 1])) return false;
     if (ends[i] < end || tag_counts[i] > limits::entry_tags_max) return false;
     end = ends[i];
     named += tag_counts[i];
@@ -27,11 +27,11 @@ bool SparseEntries::valid(uint32_t positions) const {
          named == 0;
 }
 
-uint32_t SparseEntries::at_or_after(uint32_t place) const {
+uint32_t SparseEntries::at_or_after(uint32_t index) const {
   uint32_t begin = 0;
   for (uint32_t end = count; begin < end;) {
     const uint32_t middle = begin + (end - begin) / 2;
-    if (places[middle] < place) {
+    if (indexes[middle] < index) {
       begin = middle + 1;
     } else {
       end = middle;
@@ -149,7 +149,7 @@ std::string encode_record(std::string_view key, const Record& record,
 
 void SparseBuilder::add(const Entry& entry) {
   count_++;
-  wire::append(&places_, entry.place);
+  wire::append(&indexes_, entry.index);
   wire::append(&timestamps_, entry.timestamp);
   writers_.append(entry.writer);
   wire::append(&numbers_, entry.number);
@@ -165,7 +165,7 @@ std::string SparseBuilder::encode(std::string_view key) const {
   record.kind = RecordKind::kSparse;
   const uint32_t count = count_;
   record.left = {count,
-                 {places_.data(), count},
+                 {indexes_.data(), count},
                  {timestamps_.data(), count},
                  writers_,
                  {numbers_.data(), count},
@@ -183,7 +183,7 @@ void each_entry(const Record& record, const std::function<void(const SparseBuild
   const SparseEntries& left = record.left;
   const std::vector<uint32_t> names = left.name_begins();
   for (uint32_t i = 0; i < left.count; i++) {
-    use({left.places[i], left.timestamps[i], left.writer_of(i), left.numbers[i], left.crcs[i],
+    use({left.indexes[i], left.timestamps[i], left.writer_of(i), left.numbers[i], left.crcs[i],
          left.tag_names.substr(names[i], names[i + 1] - names[i]), left.tag_counts[i],
          record.data.substr(left.begin_of(i), left.bytes_of(i))});
   }

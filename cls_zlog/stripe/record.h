@@ -47,7 +47,7 @@ struct Block {
 // own origin and tags.
 struct SparseEntries {
   uint32_t count = 0;
-  wire::Column<uint32_t> places;  // index of each among the record's positions
+  wire::Column<uint32_t> indexes;  // index of each among the record's positions
   wire::Column<uint64_t> timestamps;
   std::string_view writers;  // writer_bytes of each
   wire::Column<uint64_t> numbers;
@@ -59,7 +59,7 @@ struct SparseEntries {
   template <typename V>
   void each(V& v) {
     v("entries", count, wire::between(1, limits::entries_max));
-    v("places", places, wire::number_of(count));
+    v("indexes", indexes, wire::number_of(count));
     v("timestamps", timestamps, wire::number_of(count));
     v("writers", writers, wire::raw_number_of(uint64_t{count} * limits::writer_bytes));
     v("numbers", numbers, wire::number_of(count));
@@ -77,8 +77,8 @@ struct SparseEntries {
     return writers.substr(size_t{i} * limits::writer_bytes, limits::writer_bytes);
   }
 
-  // The first entry with this place or a higher one; `count` if there is none.
-  uint32_t at_or_after(uint32_t place) const;
+  // The first entry with this index or a higher one; `count` if there is none.
+  uint32_t at_or_after(uint32_t index) const;
 
   // Where the names of each entry begin in tag_names, and where those of the last one end.
   std::vector<uint32_t> name_begins() const;
@@ -182,7 +182,7 @@ std::string encode_record(std::string_view key, const Record& record,
 class SparseBuilder {
  public:
   struct Entry {
-    uint32_t place = 0;
+    uint32_t index = 0;
     uint64_t timestamp = 0;
     std::string_view writer;
     uint64_t number = 0;
@@ -205,7 +205,7 @@ class SparseBuilder {
 
  private:
   uint32_t count_ = 0;
-  std::string places_, timestamps_, writers_, numbers_, ends_, crcs_, tag_names_, tag_counts_,
+  std::string indexes_, timestamps_, writers_, numbers_, ends_, crcs_, tag_names_, tag_counts_,
       data_;
 };
 

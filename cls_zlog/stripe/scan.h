@@ -65,7 +65,7 @@ class Scan {
        uint32_t bytes_max, Reply* reply, BlocksSeen* blocks = nullptr)
       : positions_(positions),
         bytes_max_(std::min(bytes_max, limits::read_reply_bytes_max)),
-        spacing_(header.spacing()),
+        striping_(header.striping()),
         header_(header),
         end_(header.records_end()),
         walk_(object, header, positions_),
@@ -107,7 +107,7 @@ class Scan {
 
   // Adds the i-th position, and those after it (below `end`) whose data is read together with it.
   int add_stored(const Stored& stored, uint32_t end, uint32_t* i) {
-    const uint32_t first = spacing_.index(stored.span, positions_[*i]);
+    const uint32_t first = striping_.index(stored.span, positions_[*i]);
     if (stored.record.state_of(first) != EntryState::kWritten) {
       reply_->add(entry_of(stored.record, first));
       (*i)++;
@@ -141,10 +141,10 @@ class Scan {
   // How many consecutive written entries from the i-th position on fit the reply. The first entry
   // of a reply always does, so that a large one can be read.
   uint32_t affordable(const Stored& stored, uint32_t end, uint32_t i) const {
-    const uint32_t first = spacing_.index(stored.span, positions_[i]);
+    const uint32_t first = striping_.index(stored.span, positions_[i]);
     uint64_t bytes = reply_->data_bytes();
     uint32_t count = 0;
-    while (i + count < end && positions_[i + count] == spacing_.after(positions_[i], count) &&
+    while (i + count < end && positions_[i + count] == striping_.after(positions_[i], count) &&
            stored.record.written(first + count)) {
       if (reply_->takes_data()) bytes += stored.record.bytes_of(first + count);
       const bool first_of_reply = reply_->count() + count == 0;
@@ -156,7 +156,7 @@ class Scan {
 
   const std::vector<uint64_t>& positions_;
   const uint32_t bytes_max_;
-  const Spacing spacing_;
+  const Striping striping_;
   const Header& header_;
   const uint64_t end_;  // no method stored what is above
   Walk walk_;

@@ -13,9 +13,9 @@ namespace {
 // An entry that may have the tags.
 struct Hit {
   uint64_t position = 0;
-  TagPlace place;
-  std::string_view tag;  // by which it was found; its only one if place.alone
-  bool direct = false;   // the data can be read at the place
+  TagLocation location;
+  std::string_view tag;  // by which it was found; its only one if location.alone
+  bool direct = false;   // the data can be read at the location
 };
 
 // What was found at positions [begin, end).
@@ -26,7 +26,7 @@ struct Found {
   uint64_t end = 0;
 };
 
-// A range that is searched in one way: by the places of a chunk, or by reading its records
+// A range that is searched in one way: by the locations of a chunk, or by reading its records
 // (nullptr).
 struct Segment {
   uint64_t begin = 0;
@@ -42,7 +42,7 @@ class Selection {
       : object_(object),
         header_(header),
         request_(request),
-        spacing_(header.spacing()),
+        striping_(header.striping()),
         reply_(object, header, true, !request.without_data,
                ReadReplyBuilder(header.taken(), request.with_ids, 0, true)) {}
 
@@ -130,14 +130,14 @@ class Selection {
                             : look_through(segment.begin, segment.end, out);
   }
 
-  // Reads the places of the tags in a chunk.
+  // Reads the locations of the tags in a chunk.
   int open(const StoredChunk& chunk) {
     if (opened_ == &chunk) return 0;
     opened_ = &chunk;
-    places_.clear();
+    locations_.clear();
     sound_ = true;
     uint64_t bytes = 0;
-    return read_places(object_, chunk, &request_.tags, &places_, &sound_, &bytes);
+    return read_locations(object_, chunk, &request_.tags, &locations_, &sound_, &bytes);
   }
 
   // Reads the records of the segment's last positions. A part that is cut off at its end is of no
@@ -195,9 +195,9 @@ class Selection {
     for (const uint32_t i : matching(tags, part.begin, part.end)) {
       if (!record.written(i)) continue;
       const std::string_view tag = tags.names()[record.tags.ids[tags.begin_of(i)]];
-      const TagPlace place = place_of(record, i, tags);
-      out->hits.push_back(hit_of(spacing_.after(part.first, i - part.begin), place,
-                                 place.alone ? tag : request_.tags.front()));
+      const TagLocation location = location_of(record, i, tags);
+      out->hits.push_back(hit_of(striping_.after(part.first, i - part.begin), location,
+                                 location.alone ? tag : request_.tags.front()));
     }
   }
 
@@ -244,7 +244,7 @@ class Selection {
 
   // Adds the object's positions of [begin, end); `begin` is one of them.
   void add_gap(uint64_t begin, uint64_t end, EntryState state, std::vector<SelectGap>* gaps) {
-    gaps->push_back({{{begin, spacing_.before(header_.first_at(end), 1)}}, state});
+    gaps->push_back({{{begin, striping_.before(header_.first_at(end), 1)}}, state});
   }
 
   void add_trimmed(uint64_t start) {
@@ -253,18 +253,18 @@ class Selection {
     if (first < end) add_gap(first, end, EntryState::kTrimmed, &gaps_);
   }
 
-  // Finds the places with any of the tags, or with all. A hostile bucket may not be sorted.
+  // Finds the locations with any of the tags, or with all. A hostile bucket may not be sorted.
   void look_up(const Segment& segment, Found* out) const {
     out->begin = segment.begin;
     out->end = segment.end;
-    const auto missing = [&](const std::string& tag) { return places_.count(tag) == 0; };
+    const auto missing = [&](const std::string& tag) { return locations_.count(tag) == 0; };
     if (request_.all && std::any_of(request_.tags.begin(), request_.tags.end(), missing)) return;
     std::vector<Hit> candidates;
-    for (const auto& [tag, all] : places_) {
-      for (const TagPlace& place : all) {
-        const uint64_t position = spacing_.after(segment.chunk->span.first, place.index);
+    for (const auto& [tag, all] : locations_) {
+      for (const TagLocation& location : all) {
+        const uint64_t position = striping_.after(segment.chunk->span.first, location.index);
         if (position < segment.begin || position >= segment.end) continue;
-        candidates.push_back(hit_of(position, place, tag));
+        candidates.push_back(hit_of(position, location, tag));
       }
     }
     std::stable_sort(candidates.begin(), candidates.end(),
@@ -272,7 +272,7 @@ class Selection {
     for (auto at = candidates.begin(); at != candidates.end();) {
       const auto next = std::find_if(
           at, candidates.end(), [&](const Hit& other) { return other.position != at->position; });
-      if (!request_.all || static_cast<size_t>(next - at) >= places_.size()) {
+      if (!request_.all || static_cast<size_t>(next - at) >= locations_.size()) {
         out->hits.push_back(*at);
       }
       at = next;
@@ -280,13 +280,13 @@ class Selection {
   }
 
   // `tag`: equal to one of the request's.
-  Hit hit_of(uint64_t position, const TagPlace& place, std::string_view tag) const {
+  Hit hit_of(uint64_t position, const TagLocation& location, std::string_view tag) const {
     Hit hit;
     hit.position = position;
-    hit.place = place;
+    hit.location = location;
     hit.tag = *std::find(request_.tags.begin(), request_.tags.end(), tag);  // which stays in memory
-    hit.direct = place.offset != TagPlace::kInRecord && place.alone && place.bytes > 0 &&
-                 !request_.with_ids && reply_.takes_data();
+    hit.direct = location.offset != TagLocation::kInRecord && location.alone &&
+                 location.bytes > 0 && !request_.with_ids && reply_.takes_data();
     return hit;
   }
 
@@ -302,8 +302,8 @@ class Selection {
       }
       hits.resize(i);
     };
-    const size_t room = request_.entries_max - positions_.size();
-    if (hits.size() > room) cut_before(room);
+    const size_t space = request_.entries_max - positions_.size();
+    if (hits.size() > space) cut_before(space);
     size_t fit = 0;
     ZLOG_TRY(read_direct(&hits, &fit));
     size_t i = 0;
@@ -318,26 +318,26 @@ class Selection {
     }
     for (const SelectGap& gap : found->gaps) {
       const uint64_t first = std::max(gap.first, header_.first_at(found->begin));
-      const uint64_t end = header_.first_at(std::min(spacing_.next(gap.last), found->end));
+      const uint64_t end = header_.first_at(std::min(striping_.next(gap.last), found->end));
       if (first < end) add_gap(first, end, gap.state, &gaps_);
     }
     return 0;
   }
 
-  // Checks the data of direct hits, as far as the reply has room (`fit`). If the checksum differs,
+  // Checks the data of direct hits, as far as the reply has space (`fit`). If the checksum differs,
   // or all bytes are zero, the entry was trimmed or is damaged, and its record has to be read.
   int read_direct(std::vector<Hit>* hits, size_t* fit) {
     uint64_t bytes = reply_.data_bytes();
     for (*fit = 0; *fit < hits->size(); ++*fit) {
       Hit& hit = (*hits)[*fit];
       if (!hit.direct) continue;
-      bytes += hit.place.bytes;
+      bytes += hit.location.bytes;
       if (bytes > bytes_max() && *fit > 0) break;
       std::string data;
-      ZLOG_TRY(object_.read(hit.place.offset, hit.place.bytes, &data));
-      hit.direct = data.size() == hit.place.bytes &&
+      ZLOG_TRY(object_.read(hit.location.offset, hit.location.bytes, &data));
+      hit.direct = data.size() == hit.location.bytes &&
                    data.find_first_not_of('\0') != std::string::npos &&
-                   entry_crc(hit.position, data) == hit.place.crc;
+                   entry_crc(hit.position, data) == hit.location.crc;
     }
     return 0;
   }
@@ -345,19 +345,19 @@ class Selection {
   uint64_t bytes_max() const { return std::min(request_.bytes_max, limits::read_reply_bytes_max); }
 
   int answer_direct(const Hit& hit, size_t* taken) {
-    full_ = !positions_.empty() && reply_.data_bytes() + hit.place.bytes > bytes_max();
+    full_ = !positions_.empty() && reply_.data_bytes() + hit.location.bytes > bytes_max();
     if (full_) return 0;
     ReadEntry entry;
     entry.state = EntryState::kWritten;
-    entry.timestamp = hit.place.timestamp;
-    entry.crc = hit.place.crc;
+    entry.timestamp = hit.location.timestamp;
+    entry.crc = hit.location.crc;
     positions_.push_back(hit.position);
-    reply_.builder().add(entry, hit.place.bytes, hit.tag);
+    reply_.builder().add(entry, hit.location.bytes, hit.tag);
     *taken = 1;
     full_ = reply_.full();
     uint64_t there = 0;
-    ZLOG_TRY(object_.answer_stream(hit.place.offset, hit.place.bytes, &there));
-    return there == hit.place.bytes ? 0 : -EIO;  // read_direct() has read them
+    ZLOG_TRY(object_.answer_stream(hit.location.offset, hit.location.bytes, &there));
+    return there == hit.location.bytes ? 0 : -EIO;  // read_direct() has read them
   }
 
   // Answers with the records of hits, from the i-th one up to the next direct one.
@@ -379,12 +379,12 @@ class Selection {
   Object& object_;
   Header& header_;
   const SelectRequest& request_;
-  const Spacing spacing_;
+  const Striping striping_;
   Answering reply_;
   std::vector<uint64_t> positions_;
   std::vector<SelectGap> gaps_;
   const StoredChunk* opened_ = nullptr;
-  TagPlaces places_;  // of the opened chunk
+  TagLocations locations_;  // of the opened chunk
   bool sound_ = true;
   BlocksSeen blocks_;
   uint64_t bytes_read_ = 0;             // of records

@@ -18,15 +18,15 @@ bool parse_hex(std::string_view digits, uint64_t* out) {
 
 }  // namespace
 
-std::string span_key(std::string_view prefix, const Span& span, const Spacing& spacing) {
-  return span_key_bound(prefix, span.last) + '.' + hex(spacing.length(span), 1);
+std::string span_key(std::string_view prefix, const Span& span, const Striping& striping) {
+  return span_key_bound(prefix, span.last) + '.' + hex(striping.length(span), 1);
 }
 
 std::string span_key_bound(std::string_view prefix, uint64_t position) {
   return std::string(prefix) + hex(position, kPositionDigits);
 }
 
-bool parse_span_key(std::string_view prefix, std::string_view key, const Spacing& spacing,
+bool parse_span_key(std::string_view prefix, std::string_view key, const Striping& striping,
                     uint32_t residue, Span* out) {
   const size_t dot = prefix.size() + kPositionDigits;
   if (key.size() <= dot + 1 || key[dot] != '.') return false;
@@ -34,10 +34,10 @@ bool parse_span_key(std::string_view prefix, std::string_view key, const Spacing
   uint64_t length = 0;
   if (!parse_hex(key.substr(prefix.size(), kPositionDigits), &last)) return false;
   if (!parse_hex(key.substr(dot + 1), &length) || length == 0) return false;
-  if (last > limits::position_max || spacing.residue(last) != residue) return false;
-  if (length - 1 > spacing.place(last)) return false;
-  *out = {spacing.before(last, length - 1), last};
-  return key == span_key(prefix, *out, spacing);
+  if (last > limits::position_max || striping.residue(last) != residue) return false;
+  if (length - 1 > striping.rank(last)) return false;
+  *out = {striping.before(last, length - 1), last};
+  return key == span_key(prefix, *out, striping);
 }
 
 }  // namespace zlog

@@ -30,11 +30,11 @@ Result<SealReply> seal(Object& object, const SealRequest& request) {
     ZLOG_TRY(object.create(true));
     header.stride = request.stride;
     header.residue = request.residue;
-    header.unit = request.unit;
+    header.stripe_unit = request.stripe_unit;
   } else {
     ZLOG_TRY(loaded);
     if (request.stride != header.stride || request.residue != header.residue ||
-        request.unit != header.unit) {
+        request.stripe_unit != header.stripe_unit) {
       return Failure{-EINVAL};
     }
     ZLOG_TRY(check_next(request.epoch, header));
@@ -60,7 +60,7 @@ Result<StatReply> stat(Object&, const Header& header, const EpochRequest&) {
   reply.stream_bytes = header.stream_end;
   reply.stride = header.stride;
   reply.residue = header.residue;
-  reply.unit = header.unit;
+  reply.stripe_unit = header.stripe_unit;
   reply.stored_bytes = header.stored_bytes();
   return reply;
 }

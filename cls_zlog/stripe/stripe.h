@@ -25,7 +25,7 @@ Result<SealReply> seal(Object& object, const SealRequest& request);
 
 // Writes entries, all or none, and answers how full the object is. Checks, in this order:
 //   - every position has the entry already (same writer, number, data and tags): kOk at any epoch.
-//     kAlike (with the first such position): only the data has to be compared, which is compressed
+//     kSameId (with the first such position): only the data has to be compared, which is compressed
 //   - kUnreadable, kLost (with the first such position): its record is of a later version, damaged
 //     or gone, and may have this entry
 //   - kStaleEpoch: at least one entry is not stored, and never will be by this request

@@ -14,18 +14,18 @@ namespace {
 constexpr uint64_t kPageChunks = 256;
 constexpr uint32_t kRemovedMax = 64;  // chunks that one call makes anew
 
-enum class PlaceKind : uint8_t { kInRecord = 0, kStream = 1, kStreamAlone = 2 };
+enum class LocationKind : uint8_t { kInRecord = 0, kStream = 1, kStreamAlone = 2 };
 
-// A stored bucket; tags and their places ascend.
+// A stored bucket; tags and their locations ascend.
 struct TagBucket {
   uint32_t tag_count = 0;
   std::string_view names;       // as in Tags
-  wire::Column<uint32_t> ends;  // of each tag's places
-  uint32_t count = 0;           // places
+  wire::Column<uint32_t> ends;  // of each tag's locations
+  uint32_t count = 0;           // locations
   uint64_t since = 0;           // timestamp with age 0
   wire::Column<uint8_t> kinds;
   wire::Column<uint32_t> indexes;
-  uint32_t streamed = 0;  // places in the bytestream; the following columns are about these
+  uint32_t streamed = 0;  // locations in the bytestream; the following columns are about these
   wire::Column<uint32_t> offsets, bytes, crcs, ages;
 
   template <typename V>
@@ -52,33 +52,33 @@ std::string bucket_key(uint32_t bucket, uint64_t last) {
 // Whether a timestamp has an age.
 bool is_near(uint64_t timestamp, uint64_t since) { return timestamp - since <= UINT32_MAX; }
 
-std::string encode_bucket(const std::string& key, const TagPlaces& places) {
+std::string encode_bucket(const std::string& key, const TagLocations& locations) {
   std::string names, ends, kinds, indexes, offsets, bytes, crcs, ages;
   TagBucket bucket;
   bucket.since = UINT64_MAX;
-  for (const auto& [tag, all] : places) {
-    for (const TagPlace& place : all) {
-      if (place.offset == TagPlace::kInRecord) continue;
-      bucket.since = std::min(bucket.since, place.timestamp);
+  for (const auto& [tag, all] : locations) {
+    for (const TagLocation& location : all) {
+      if (location.offset == TagLocation::kInRecord) continue;
+      bucket.since = std::min(bucket.since, location.timestamp);
     }
   }
-  for (const auto& [tag, all] : places) {
+  for (const auto& [tag, all] : locations) {
     bucket.tag_count++;
     append_name(tag, &names);
-    for (const TagPlace& place : all) {
+    for (const TagLocation& location : all) {
       bucket.count++;
-      wire::append(&indexes, place.index);
+      wire::append(&indexes, location.index);
       const bool streamed =
-          place.offset != TagPlace::kInRecord && is_near(place.timestamp, bucket.since);
-      PlaceKind kind = place.alone ? PlaceKind::kStreamAlone : PlaceKind::kStream;
-      if (!streamed) kind = PlaceKind::kInRecord;
+          location.offset != TagLocation::kInRecord && is_near(location.timestamp, bucket.since);
+      LocationKind kind = location.alone ? LocationKind::kStreamAlone : LocationKind::kStream;
+      if (!streamed) kind = LocationKind::kInRecord;
       wire::append(&kinds, static_cast<uint8_t>(kind));
       if (!streamed) continue;
       bucket.streamed++;
-      wire::append(&offsets, place.offset);
-      wire::append(&bytes, place.bytes);
-      wire::append(&crcs, place.crc);
-      wire::append(&ages, static_cast<uint32_t>(place.timestamp - bucket.since));
+      wire::append(&offsets, location.offset);
+      wire::append(&bytes, location.bytes);
+      wire::append(&crcs, location.crc);
+      wire::append(&ages, static_cast<uint32_t>(location.timestamp - bucket.since));
     }
     wire::append(&ends, bucket.count);
   }
@@ -94,11 +94,11 @@ std::string encode_bucket(const std::string& key, const TagPlaces& places) {
   return to_stored(key, bucket);
 }
 
-// Adds a stored bucket's places of the tags for which wants(tag) holds. False: it is damaged, or of
+// Adds a stored bucket's locations of the tags for which wants(tag) holds. False: it is damaged, or of
 // a later version.
 template <typename Wants>
 bool decode_bucket(const std::string& key, std::string_view value, const Wants& wants,
-                   TagPlaces* out) {
+                   TagLocations* out) {
   TagBucket bucket;
   if (from_stored(key, value, &bucket).code != 0) return false;
   uint32_t tag = 0;
@@ -108,21 +108,21 @@ bool decode_bucket(const std::string& key, std::string_view value, const Wants& 
     if (tag == bucket.tag_count) return false;
     const uint32_t end = bucket.ends[tag++];
     if (end < at || end > bucket.count) return false;
-    std::vector<TagPlace>* const places = wants(name) ? &(*out)[std::string(name)] : nullptr;
+    std::vector<TagLocation>* const locations = wants(name) ? &(*out)[std::string(name)] : nullptr;
     for (; at < end; at++) {
-      TagPlace place;
-      place.index = bucket.indexes[at];
-      const auto kind = static_cast<PlaceKind>(bucket.kinds[at]);
-      if (kind != PlaceKind::kInRecord) {
+      TagLocation location;
+      location.index = bucket.indexes[at];
+      const auto kind = static_cast<LocationKind>(bucket.kinds[at]);
+      if (kind != LocationKind::kInRecord) {
         if (streamed == bucket.streamed) return false;
-        place.offset = bucket.offsets[streamed];
-        place.bytes = bucket.bytes[streamed];
-        place.crc = bucket.crcs[streamed];
-        place.timestamp = bucket.since + bucket.ages[streamed++];
-        place.alone = kind == PlaceKind::kStreamAlone;
-        if (place.bytes > limits::entry_bytes_max) return false;
+        location.offset = bucket.offsets[streamed];
+        location.bytes = bucket.bytes[streamed];
+        location.crc = bucket.crcs[streamed];
+        location.timestamp = bucket.since + bucket.ages[streamed++];
+        location.alone = kind == LocationKind::kStreamAlone;
+        if (location.bytes > limits::entry_bytes_max) return false;
       }
-      if (places != nullptr) places->push_back(place);
+      if (locations != nullptr) locations->push_back(location);
     }
     return true;
   };
@@ -132,10 +132,10 @@ bool decode_bucket(const std::string& key, std::string_view value, const Wants& 
 
 uint32_t bucket_of(std::string_view tag) { return crc32c(tag) % kBucketCount; }
 
-// As read_places(), for one bucket.
+// As read_locations(), for one bucket.
 template <typename Wants>
 int read_bucket(Object& object, const StoredChunk& chunk, uint32_t bucket, const Wants& wants,
-                TagPlaces* out, bool* sound, uint64_t* bytes) {
+                TagLocations* out, bool* sound, uint64_t* bytes) {
   if ((chunk.chunk.buckets >> bucket & 1) == 0) return 0;
   const std::string key = bucket_key(bucket, chunk.span.last);
   std::string value;
@@ -158,7 +158,7 @@ int each_chunk(Object& object, const Header& header, uint64_t begin, const Use& 
     for (const auto& [key, value] : page) {
       after = key;
       Span span;
-      const bool parsed = parse_span_key(kChunks, key, header.spacing(), header.residue, &span);
+      const bool parsed = parse_span_key(kChunks, key, header.striping(), header.residue, &span);
       bool next = true;
       ZLOG_TRY(use(key, value.bytes, parsed ? &span : nullptr, &next));
       if (!next) return 0;
@@ -176,9 +176,9 @@ TagChunk all_buckets() {
 
 }  // namespace
 
-uint32_t count_of(const TagPlaces& places) {
+uint32_t count_of(const TagLocations& locations) {
   size_t count = 0;
-  for (const auto& [tag, all] : places) count += all.size();
+  for (const auto& [tag, all] : locations) count += all.size();
   return static_cast<uint32_t>(count);
 }
 
@@ -201,8 +201,8 @@ int list_chunks(Object& object, const Header& header, uint64_t begin, uint64_t e
   return each_chunk(object, header, begin, list);
 }
 
-int read_places(Object& object, const StoredChunk& chunk, const std::vector<std::string>* tags,
-                TagPlaces* out, bool* sound, uint64_t* bytes) {
+int read_locations(Object& object, const StoredChunk& chunk, const std::vector<std::string>* tags,
+                   TagLocations* out, bool* sound, uint64_t* bytes) {
   for (uint32_t bucket = 0; bucket < kBucketCount; bucket++) {
     const auto wants = [&](std::string_view tag) {
       return tags == nullptr || (bucket_of(tag) == bucket &&
@@ -214,28 +214,28 @@ int read_places(Object& object, const StoredChunk& chunk, const std::vector<std:
   return 0;
 }
 
-int store_chunk(Object& object, const Header& header, const Span& span, const TagPlaces& places,
-                const std::vector<SpanMessage>& unknown) {
+int store_chunk(Object& object, const Header& header, const Span& span,
+                const TagLocations& locations, const std::vector<SpanMessage>& unknown) {
   StoredChunk stored = {span, {}};
   stored.chunk.unknown = unknown;
   uint64_t bytes = 0;
-  return add_to_chunk(object, header, stored, places, &bytes);
+  return add_to_chunk(object, header, stored, locations, &bytes);
 }
 
-int add_to_chunk(Object& object, const Header& header, StoredChunk stored, const TagPlaces& places,
-                 uint64_t* bytes) {
-  std::map<uint32_t, TagPlaces> buckets;
-  for (const auto& [tag, all] : places) buckets[bucket_of(tag)][tag] = all;
-  stored.chunk.tags += count_of(places);
+int add_to_chunk(Object& object, const Header& header, StoredChunk stored,
+                 const TagLocations& locations, uint64_t* bytes) {
+  std::map<uint32_t, TagLocations> buckets;
+  for (const auto& [tag, all] : locations) buckets[bucket_of(tag)][tag] = all;
+  stored.chunk.tags += count_of(locations);
   bool sound = stored.chunk.tags <= limits::chunk_tags_max;
-  const auto below = [](const TagPlace& a, const TagPlace& b) { return a.index < b.index; };
+  const auto below = [](const TagLocation& a, const TagLocation& b) { return a.index < b.index; };
   for (auto& [bucket, added] : buckets) {
-    TagPlaces old;
+    TagLocations old;
     const auto all = [](std::string_view) { return true; };
     if (sound) ZLOG_TRY(read_bucket(object, stored, bucket, all, &old, &sound, bytes));
     if (*bytes > limits::walk_bytes_max) return -E2BIG;
     for (auto& [tag, before] : old) {
-      std::vector<TagPlace>& merged = added[tag];
+      std::vector<TagLocation>& merged = added[tag];
       merged.insert(merged.begin(), before.begin(), before.end());
       std::sort(merged.begin(), merged.end(), below);
     }
@@ -246,7 +246,7 @@ int add_to_chunk(Object& object, const Header& header, StoredChunk stored, const
     const std::string key = bucket_key(bucket, stored.span.last);
     ZLOG_TRY(object.omap_set(key, encode_bucket(key, all)));
   }
-  const std::string key = span_key(kChunks, stored.span, header.spacing());
+  const std::string key = span_key(kChunks, stored.span, header.striping());
   return object.omap_set(key, to_stored(key, stored.chunk));
 }
 
@@ -255,7 +255,7 @@ int remove_chunk(Object& object, const Header& header, const StoredChunk& stored
     if ((stored.chunk.buckets >> bucket & 1) == 0) continue;
     ZLOG_TRY(object.omap_remove(bucket_key(bucket, stored.span.last)));
   }
-  return object.omap_remove(span_key(kChunks, stored.span, header.spacing()));
+  return object.omap_remove(span_key(kChunks, stored.span, header.striping()));
 }
 
 int remove_chunks(Object& object, const Header& header, uint64_t* begin, uint64_t* end) {

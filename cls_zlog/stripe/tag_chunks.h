@@ -14,7 +14,7 @@
 // How the chunks of the index of tags are stored (docs/formats/tag-index.md):
 //
 //   c.<last position, 16 hex digits>.<number of positions, hex>   a chunk of consecutive positions
-//   t.<bucket, 2 hex digits>.<the chunk's last position>          places of its tags in that bucket
+//   t.<bucket, 2 hex digits>.<the chunk's last position>          locations of its tags in that bucket
 namespace zlog::stripe {
 
 constexpr std::string_view kChunks = "c.";
@@ -22,7 +22,7 @@ constexpr std::string_view kBuckets = "t.";
 constexpr uint32_t kBucketCount = 64;
 
 // Where an entry with a tag is.
-struct TagPlace {
+struct TagLocation {
   static constexpr uint32_t kInRecord = UINT32_MAX;
 
   uint32_t index = 0;           // among the chunk's positions
@@ -34,11 +34,11 @@ struct TagPlace {
 };
 
 // Places by tag, ascending.
-using TagPlaces = std::map<std::string, std::vector<TagPlace>, std::less<>>;
+using TagLocations = std::map<std::string, std::vector<TagLocation>, std::less<>>;
 
 struct TagChunk {
   uint64_t buckets = 0;              // bit i: bucket i exists
-  uint32_t tags = 0;                 // places in all buckets
+  uint32_t tags = 0;                 // locations in all buckets
   std::vector<SpanMessage> unknown;  // whose records were unreadable when the chunk was made
   wire::Further further;
 
@@ -55,7 +55,7 @@ struct StoredChunk {
   TagChunk chunk;
 };
 
-uint32_t count_of(const TagPlaces& places);
+uint32_t count_of(const TagLocations& locations);
 
 // The chunks with positions of [begin, end), ascending, at most `count_max`. Chunks that are
 // damaged or of a later version go to `out_of_use`: the records of their positions have to be read.
@@ -63,18 +63,18 @@ int list_chunks(Object& object, const Header& header, uint64_t begin, uint64_t e
                 size_t count_max, std::vector<StoredChunk>* out,
                 std::vector<StoredChunk>* out_of_use = nullptr);
 
-// Reads the places of some tags (nullptr: of all) in a chunk, and adds the bytes that it read to
+// Reads the locations of some tags (nullptr: of all) in a chunk, and adds the bytes that it read to
 // `bytes`. Clears `sound` if a bucket is damaged or missing.
-int read_places(Object& object, const StoredChunk& chunk, const std::vector<std::string>* tags,
-                TagPlaces* out, bool* sound, uint64_t* bytes);
+int read_locations(Object& object, const StoredChunk& chunk, const std::vector<std::string>* tags,
+                   TagLocations* out, bool* sound, uint64_t* bytes);
 
 // Stores a new chunk.
-int store_chunk(Object& object, const Header& header, const Span& span, const TagPlaces& places,
-                const std::vector<SpanMessage>& unknown);
+int store_chunk(Object& object, const Header& header, const Span& span,
+                const TagLocations& locations, const std::vector<SpanMessage>& unknown);
 
-// Adds places to a chunk, and the bytes that it read to `bytes`. Removes a damaged or full chunk.
-int add_to_chunk(Object& object, const Header& header, StoredChunk stored, const TagPlaces& places,
-                 uint64_t* bytes);
+// Adds locations to a chunk, and the bytes that it read to `bytes`. Removes a damaged or full chunk.
+int add_to_chunk(Object& object, const Header& header, StoredChunk stored,
+                 const TagLocations& locations, uint64_t* bytes);
 
 // Removes a chunk: from then on the records of its positions have to be read.
 int remove_chunk(Object& object, const Header& header, const StoredChunk& stored);

@@ -10,18 +10,18 @@
 namespace zlog::stripe {
 namespace {
 
-constexpr uint64_t kChunkPlacesMax = 1u << 31;  // of a chunk's places, their `index`
+constexpr uint64_t kChunkLocationsMax = 1u << 31;  // of a chunk's locations, their `index`
 
-// Reads a span's places from the records, from position `begin` on. `reached`: one past the last
+// Reads a span's locations from the records, from position `begin` on. `reached`: one past the last
 // position that was read.
-int places_of(Object& object, const Header& header, const Span& span, uint64_t begin,
-              TagPlaces* out, uint64_t* reached, uint64_t* bytes) {
+int locations_of(Object& object, const Header& header, const Span& span, uint64_t begin,
+                 TagLocations* out, uint64_t* reached, uint64_t* bytes) {
   Sweep sweep(object, header, begin, span.last + 1);
   while (!sweep.done() && !sweep.enough()) {
     Sweep::Part part;
     ZLOG_TRY(sweep.next(&part));
     if (part.stored == nullptr || !part.stored->record.holds_entries()) continue;
-    add_places(part, header.spacing().index(span, part.first), out);
+    add_locations(part, header.striping().index(span, part.first), out);
   }
   *reached = sweep.position();
   *bytes += sweep.bytes_fetched();
@@ -33,49 +33,50 @@ int places_of(Object& object, const Header& header, const Span& span, uint64_t b
 int make_first_chunks(Object& object, Header* header, uint64_t first) {
   const std::optional<uint64_t> taken = header->taken();
   if (!taken) return 0;
-  const Spacing spacing = header->spacing();
+  const Striping striping = header->striping();
   const uint64_t end = std::min(header->first_at(*taken + 1), first);
   const uint64_t least = header->first_at(0);
   if (end <= least) {
-    header->loose_records = limits::chunk_records;
+    header->unindexed_records = limits::chunk_records;
     return 0;
   }
-  const uint64_t last = spacing.before(end, 1);
-  const uint64_t count = spacing.length({least, last});
+  const uint64_t last = striping.before(end, 1);
+  const uint64_t count = striping.length({least, last});
   header->indexed = last + 1;
-  if (end <= *taken) header->loose_records = limits::chunk_records;
-  if (count <= kChunkPlacesMax) return store_chunk(object, *header, {least, last}, {}, {});
-  const uint64_t near = spacing.before(last, kChunkPlacesMax - 1);
-  ZLOG_TRY(store_chunk(object, *header, {least, spacing.before(near, 1)}, {}, {}));
+  if (end <= *taken) header->unindexed_records = limits::chunk_records;
+  if (count <= kChunkLocationsMax) return store_chunk(object, *header, {least, last}, {}, {});
+  const uint64_t near = striping.before(last, kChunkLocationsMax - 1);
+  ZLOG_TRY(store_chunk(object, *header, {least, striping.before(near, 1)}, {}, {}));
   return store_chunk(object, *header, {near, last}, {}, {});
 }
 
 // Makes the chunks of [begin, end). `reached`: how far it got.
 int rebuild_chunks(Object& object, const Header& header, uint64_t begin, uint64_t end,
                    uint64_t* reached) {
-  const Spacing spacing = header.spacing();
+  const Striping striping = header.striping();
   Sweep sweep(object, header, std::max(begin, header.trim_point),
               std::min(end, header.records_end()));
   uint64_t first = sweep.position();  // of the next chunk
-  TagPlaces places;
+  TagLocations locations;
   std::vector<SpanMessage> unknown;
   uint32_t tags = 0;
   const auto flush = [&](uint64_t chunk_end) -> int {
     if (first >= chunk_end) return 0;
-    const Span span = {std::exchange(first, chunk_end), spacing.before(chunk_end, 1)};
+    const Span span = {std::exchange(first, chunk_end), striping.before(chunk_end, 1)};
     tags = 0;
-    return store_chunk(object, header, span, std::exchange(places, {}), std::exchange(unknown, {}));
+    return store_chunk(object, header, span, std::exchange(locations, {}),
+                       std::exchange(unknown, {}));
   };
   while (!sweep.done() && !sweep.enough()) {
     Sweep::Part part;
     ZLOG_TRY(sweep.next(&part));
     const Record* const record = part.stored == nullptr ? nullptr : &part.stored->record;
-    if (record != nullptr && spacing.length({first, part.first}) > kChunkPlacesMax + 1) {
+    if (record != nullptr && striping.length({first, part.first}) > kChunkLocationsMax + 1) {
       ZLOG_TRY(flush(part.first));
     }
     if (record == nullptr ? header.lost(part.first, part.last + 1)
                           : record->kind == RecordKind::kLost || record->unreadable()) {
-      if (!unknown.empty() && spacing.next(unknown.back().last) == part.first) {
+      if (!unknown.empty() && striping.next(unknown.back().last) == part.first) {
         unknown.back().last = part.last;
       } else {
         unknown.push_back({part});
@@ -83,7 +84,7 @@ int rebuild_chunks(Object& object, const Header& header, uint64_t begin, uint64_
     }
     if (record == nullptr) continue;
     if (record->holds_entries()) {
-      add_places(part, spacing.index({first, part.last}, part.first), &places);
+      add_locations(part, striping.index({first, part.last}, part.first), &locations);
       tags += record->tags.begin_of(part.end) - record->tags.begin_of(part.begin);
     }
     if (tags >= limits::chunk_tags || unknown.size() + 1 >= limits::chunk_unknown_max) {
@@ -97,7 +98,7 @@ int rebuild_chunks(Object& object, const Header& header, uint64_t begin, uint64_
 // Reports chunks of [begin, end) that are damaged or lack an entry, and positions that are in none.
 int check_chunks(Object& object, const Header& header, uint64_t begin, uint64_t end,
                  TagsCheckReply* reply) {
-  const Spacing spacing = header.spacing();
+  const Striping striping = header.striping();
   const uint64_t limit = header.first_at(std::min(end, header.indexed));
   std::vector<StoredChunk> chunks;
   ZLOG_TRY(list_chunks(object, header, begin, limit, SIZE_MAX, &chunks));
@@ -109,21 +110,23 @@ int check_chunks(Object& object, const Header& header, uint64_t begin, uint64_t 
       reply->end = next;
       return 0;
     }
-    if (next < chunk.span.first) note(next, spacing.before(chunk.span.first, 1));
-    TagPlaces stored, found;
+    if (next < chunk.span.first) note(next, striping.before(chunk.span.first, 1));
+    TagLocations stored, found;
     bool sound = true;
     uint64_t reached = 0;
-    ZLOG_TRY(read_places(object, chunk, nullptr, &stored, &sound, &bytes));
+    ZLOG_TRY(read_locations(object, chunk, nullptr, &stored, &sound, &bytes));
     next = std::max(next, chunk.span.first);
-    ZLOG_TRY(places_of(object, header, chunk.span, next, &found, &reached, &bytes));
+    ZLOG_TRY(locations_of(object, header, chunk.span, next, &found, &reached, &bytes));
     const bool whole = reached > chunk.span.last;
-    next = whole ? spacing.next(chunk.span.last) : reached;
-    for (const auto& [tag, places] : found) {
+    next = whole ? striping.next(chunk.span.last) : reached;
+    for (const auto& [tag, locations] : found) {
       const auto known = stored.find(tag);
-      const auto below = [](const TagPlace& a, const TagPlace& b) { return a.index < b.index; };
+      const auto below = [](const TagLocation& a, const TagLocation& b) {
+        return a.index < b.index;
+      };
       sound = sound && known != stored.end() &&
-              std::includes(known->second.begin(), known->second.end(), places.begin(),
-                            places.end(), below);
+              std::includes(known->second.begin(), known->second.end(), locations.begin(),
+                            locations.end(), below);
     }
     if (sound && whole) reply->tags += count_of(stored);
     if (!sound) note(chunk.span.first, chunk.span.last);
@@ -132,38 +135,38 @@ int check_chunks(Object& object, const Header& header, uint64_t begin, uint64_t 
       return 0;
     }
   }
-  if (next < limit) note(next, spacing.before(limit, 1));
+  if (next < limit) note(next, striping.before(limit, 1));
   reply->end = end;
   return 0;
 }
 
 }  // namespace
 
-TagPlace place_of(const Record& record, uint32_t i, const TagsReader& tags) {
-  TagPlace place;
-  if (record.kind != RecordKind::kStream) return place;
-  place.offset = static_cast<uint32_t>(record.offset + record.begin_of(i));
-  place.bytes = record.bytes_of(i);
-  place.crc = record.crcs[i];
-  place.timestamp = record.origin.timestamp;
-  place.alone = tags.count_of(i) == 1;
-  return place;
+TagLocation location_of(const Record& record, uint32_t i, const TagsReader& tags) {
+  TagLocation location;
+  if (record.kind != RecordKind::kStream) return location;
+  location.offset = static_cast<uint32_t>(record.offset + record.begin_of(i));
+  location.bytes = record.bytes_of(i);
+  location.crc = record.crcs[i];
+  location.timestamp = record.origin.timestamp;
+  location.alone = tags.count_of(i) == 1;
+  return location;
 }
 
-void add_places(const Sweep::Part& part, uint32_t base, TagPlaces* out) {
+void add_locations(const Sweep::Part& part, uint32_t base, TagLocations* out) {
   const Record& record = part.stored->record;
   if (!record.tags.any()) return;
   const TagsReader tags(record.tags);
-  std::vector<std::vector<TagPlace>*> by_id(tags.names().size(), nullptr);
+  std::vector<std::vector<TagLocation>*> by_id(tags.names().size(), nullptr);
   for (uint32_t i = part.begin; i < part.end; i++) {
     if (!record.written(i)) continue;
-    TagPlace place = place_of(record, i, tags);
-    place.index = base + (i - part.begin);
+    TagLocation location = location_of(record, i, tags);
+    location.index = base + (i - part.begin);
     for (uint32_t at = tags.begin_of(i); at < tags.begin_of(i + 1); at++) {
       const uint32_t id = record.tags.ids[at];
       if (by_id[id] == nullptr) by_id[id] = &(*out)[std::string(tags.names()[id])];
-      if (by_id[id]->empty() || by_id[id]->back().index != place.index) {
-        by_id[id]->push_back(place);
+      if (by_id[id]->empty() || by_id[id]->back().index != location.index) {
+        by_id[id]->push_back(location);
       }
     }
   }
@@ -174,7 +177,8 @@ int make_chunks(Object& object, Header* header, uint64_t first) {
     header->tagged = true;
     return make_first_chunks(object, header, first);
   }
-  if (header->loose_tags < limits::chunk_tags && header->loose_records < limits::chunk_records) {
+  if (header->unindexed_tags < limits::chunk_tags &&
+      header->unindexed_records < limits::chunk_records) {
     return 0;
   }
   if (first <= header->taken().value_or(0)) return 0;
@@ -182,14 +186,14 @@ int make_chunks(Object& object, Header* header, uint64_t first) {
   ZLOG_TRY(rebuild_chunks(object, *header, header->indexed, first, &reached));
   const bool all = header->highest && reached > *header->highest;
   header->indexed = reached;
-  header->loose_tags = 0;
-  header->loose_records = all ? 0 : limits::chunk_records;
+  header->unindexed_tags = 0;
+  header->unindexed_records = all ? 0 : limits::chunk_records;
   return 0;
 }
 
 int add_tags(Object& object, Header* header, const std::vector<uint64_t>& positions,
              const TagsReader& tags, const std::vector<uint32_t>& written) {
-  uint64_t loose = header->loose_tags;
+  uint64_t loose = header->unindexed_tags;
   std::vector<uint32_t> late;
   for (const uint32_t i : written) {
     if (positions[i] >= header->indexed) {
@@ -198,28 +202,28 @@ int add_tags(Object& object, Header* header, const std::vector<uint64_t>& positi
       late.push_back(i);
     }
   }
-  header->loose_tags = static_cast<uint32_t>(std::min<uint64_t>(loose, UINT32_MAX));
+  header->unindexed_tags = static_cast<uint32_t>(std::min<uint64_t>(loose, UINT32_MAX));
   if (late.empty()) return 0;
   std::vector<StoredChunk> chunks, out_of_use;
   ZLOG_TRY(list_chunks(object, *header, positions[late.front()], positions[late.back()] + 1,
                        SIZE_MAX, &chunks, &out_of_use));
   // They lack the new entries, and another replica or a later class may be able to read them.
   for (const StoredChunk& chunk : out_of_use) ZLOG_TRY(remove_chunk(object, *header, chunk));
-  const Spacing spacing = header->spacing();
+  const Striping striping = header->striping();
   auto next = late.begin();
   uint64_t bytes = 0;
   for (const StoredChunk& chunk : chunks) {
-    TagPlaces added;
+    TagLocations added;
     bool far = false;
     for (; next != late.end() && positions[*next] <= chunk.span.last; ++next) {
       const uint64_t position = positions[*next];
       if (position < chunk.span.first) continue;
-      far = far || spacing.length({chunk.span.first, position}) > UINT32_MAX;
-      TagPlace place;
-      place.index = spacing.index(chunk.span, position);
+      far = far || striping.length({chunk.span.first, position}) > UINT32_MAX;
+      TagLocation location;
+      location.index = striping.index(chunk.span, position);
       for (const std::string_view tag : tags.of(*next)) {
-        std::vector<TagPlace>& all = added[std::string(tag)];
-        if (all.empty() || all.back().index != place.index) all.push_back(place);
+        std::vector<TagLocation>& all = added[std::string(tag)];
+        if (all.empty() || all.back().index != location.index) all.push_back(location);
       }
     }
     if (far) {

@@ -15,10 +15,10 @@
 namespace zlog::stripe {
 
 // Where the data of a record's entry is.
-TagPlace place_of(const Record& record, uint32_t i, const TagsReader& tags);
+TagLocation location_of(const Record& record, uint32_t i, const TagsReader& tags);
 
-// Adds the places of a record's part, by tag; `base`: the index of its first position in the chunk.
-void add_places(const Sweep::Part& part, uint32_t base, TagPlaces* out);
+// Adds the locations of a record's part, by tag; `base`: the index of its first position in the chunk.
+void add_locations(const Sweep::Part& part, uint32_t base, TagLocations* out);
 
 // Makes a chunk, if it is time, before a write from position `first` on to an object with tags. The
 // chunk covers no position of the write, whose entries the method could not read back. The caller

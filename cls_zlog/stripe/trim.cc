@@ -8,9 +8,9 @@ namespace {
 
 // The positions of a record below `point`.
 std::vector<uint64_t> positions_below(const Stored& stored, uint64_t point,
-                                      const Spacing& spacing) {
+                                      const Striping& striping) {
   std::vector<uint64_t> positions;
-  for (uint64_t p = stored.span.first; p < point && p <= stored.span.last; p = spacing.next(p)) {
+  for (uint64_t p = stored.span.first; p < point && p <= stored.span.last; p = striping.next(p)) {
     positions.push_back(p);
   }
   return positions;
@@ -63,7 +63,7 @@ Failure trim_below(Object& object, uint64_t point, uint32_t records_max, Header*
     if (stored->span.last >= header->trim_point) {
       if (!stored->record.holds_entries() && !stored->record.sparse()) break;
       const uint64_t end = header->trim_point;
-      ZLOG_TRY(layout.trim(*stored, positions_below(*stored, end, header->spacing())));
+      ZLOG_TRY(layout.trim(*stored, positions_below(*stored, end, header->striping())));
       break;
     }
     ZLOG_TRY(layout.free(*stored));
@@ -115,9 +115,9 @@ Result<Empty> trim(Object& object, Header& header, const TrimRequest& request) {
       ZLOG_TRY(layout.trim(*stretch.stored, part));
       continue;
     }
-    for (const Span& span : spans_of(part, header.spacing())) ZLOG_TRY(layout.put_trimmed(span));
+    for (const Span& span : spans_of(part, header.striping())) ZLOG_TRY(layout.put_trimmed(span));
   }
-  for (const Span& span : spans_of(positions, header.spacing())) header.use(span);
+  for (const Span& span : spans_of(positions, header.striping())) header.use(span);
   return failure_of(header.save(object));
 }
 

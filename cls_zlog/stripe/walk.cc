@@ -20,13 +20,13 @@ uint64_t likely_records(const Header& header, uint64_t count) {
 
 }  // namespace
 
-bool parse_key(std::string_view key, const Spacing& spacing, uint32_t residue, Span* out) {
-  return parse_span_key(kRecords, key, spacing, residue, out);
+bool parse_key(std::string_view key, const Striping& striping, uint32_t residue, Span* out) {
+  return parse_span_key(kRecords, key, striping, residue, out);
 }
 
 RecordIterator::RecordIterator(Object& object, const Header& header, uint64_t likely)
     : object_(object),
-      spacing_(header.spacing()),
+      striping_(header.striping()),
       residue_(header.residue),
       page_max_(std::clamp<uint64_t>(limits::page_bytes_max / std::max(header.value_bytes, 1u), 1,
                                      limits::page_records_max)),
@@ -77,15 +77,15 @@ void RecordIterator::cut(uint64_t position) {
   const Record& record = current_.record;
   const SparseEntries& left = record.left;
   const uint64_t first =
-      position <= span.first ? span.first : spacing_.first_at(position, residue_);
-  const uint32_t place = spacing_.index(span, first);
-  const uint32_t i = left.at_or_after(place);
+      position <= span.first ? span.first : striping_.first_at(position, residue_);
+  const uint32_t index = striping_.index(span, first);
+  const uint32_t i = left.at_or_after(index);
   piece_ = {current_.key, {first, span.last}, {}, current_.value};
   Record& piece = piece_.record;
-  const bool entry = i < left.count && left.places[i] == place;
+  const bool entry = i < left.count && left.indexes[i] == index;
   if (!entry) {
     piece.kind = RecordKind::kTrim;
-    if (i < left.count) piece_.span.last = spacing_.after(first, left.places[i] - place - 1);
+    if (i < left.count) piece_.span.last = striping_.after(first, left.indexes[i] - index - 1);
     return;
   }
   static constexpr char kZeros[sizeof(uint32_t)] = {};
@@ -114,9 +114,9 @@ int RecordIterator::seek_whole(uint64_t position, const Stored** out) {
   if (at_ == page_.end()) return 0;
   if (current_.key.data() != at_->first.data()) {
     Span span;
-    if (!parse_key(at_->first, spacing_, residue_, &span)) return -EIO;
+    if (!parse_key(at_->first, striping_, residue_, &span)) return -EIO;
     const Buffer& value = at_->second;
-    const Record record = Record::decode(at_->first, value.bytes, spacing_.length(span));
+    const Record record = Record::decode(at_->first, value.bytes, striping_.length(span));
     current_ = {at_->first, span, record, value};
     used_++;
     name_begins_.clear();
@@ -135,9 +135,9 @@ Walk::Walk(Object& object, const Header& header, const std::vector<uint64_t>& po
 // Fetches the records of the next descending position and of some below it, if these are a few
 // records.
 int Walk::fetch_below() {
-  const Spacing spacing = header_.spacing();
+  const Striping striping = header_.striping();
   const auto likely = [&](uint32_t lowest) {
-    return likely_records(header_, spacing.length({positions_[lowest], positions_[at_]}));
+    return likely_records(header_, striping.length({positions_[lowest], positions_[at_]}));
   };
   uint32_t lowest = at_;
   while (lowest - at_ < ahead_ && lowest + 1 < positions_.size() &&
@@ -181,7 +181,7 @@ Sweep::Sweep(Object& object, const Header& header, uint64_t begin, uint64_t end,
       end_(end) {}
 
 int Sweep::next(Part* out) {
-  const Spacing spacing = header_.spacing();
+  const Striping striping = header_.striping();
   const uint64_t records_end = std::min(end_, header_.records_end());
   const Stored* stored = nullptr;
   if (at_ < records_end) {
@@ -192,10 +192,10 @@ int Sweep::next(Part* out) {
   const bool covered = stored != nullptr && end <= at_;
   if (covered) end = std::min(stored->span.last + 1, records_end);
   end = header_.first_at(end);
-  *out = {{at_, spacing.before(end, 1)}, covered ? stored : nullptr};
+  *out = {{at_, striping.before(end, 1)}, covered ? stored : nullptr};
   if (covered) {
-    out->begin = spacing.index(stored->span, out->first);
-    out->end = spacing.index(stored->span, out->last) + 1;
+    out->begin = striping.index(stored->span, out->first);
+    out->end = striping.index(stored->span, out->last) + 1;
   }
   at_ = end;
   return 0;

@@ -173,13 +173,13 @@ int sort_covered(Layout* layout, const Header& header, const WriteRequest& reque
   const Stored& stored = *stretch.stored;
   const Record& record = stored.record;
   const bool comparable = blocks.empty() && !record.compressed();
-  const Spacing spacing = header.spacing();
+  const Striping striping = header.striping();
   Comparison comparison(layout, stored, request, tags, blocks);
   for (uint32_t i = stretch.begin; i < stretch.end;) {
-    const uint32_t index = spacing.index(stored.span, positions[i]);
+    const uint32_t index = striping.index(stored.span, positions[i]);
     uint32_t count = 0;  // consecutive entries that are alike and whose data can be compared
     while (comparable && i + count < stretch.end &&
-           positions[i + count] == spacing.after(positions[i], count) &&
+           positions[i + count] == striping.after(positions[i], count) &&
            comparison.alike(i + count, index + count) && record.written(index + count)) {
       count++;
     }
@@ -189,7 +189,7 @@ int sort_covered(Layout* layout, const Header& header, const WriteRequest& reque
       } else if (record.written(index) && positions[i] >= header.trim_point) {
         bool same = false;
         ZLOG_TRY(comparison.same_block(i, index, &same));
-        if (!same && claims->alike.code == kOk) claims->alike = {kAlike, positions[i]};
+        if (!same && claims->alike.code == kOk) claims->alike = {kSameId, positions[i]};
       }
       i++;
       continue;
@@ -246,7 +246,7 @@ int store(Object& object, Header* header, const WriteRequest& request, const Tag
           const std::vector<uint64_t>& positions, const std::vector<uint32_t>& open,
           const std::vector<SentBlock>& blocks) {
   Layout layout(object, *header);
-  const Spacing spacing = header->spacing();
+  const Striping striping = header->striping();
   const bool tagged = header->tagged || request.tags.any();
   if (tagged) ZLOG_TRY(make_chunks(object, header, positions[open.front()]));
   const uint64_t records = header->records;
@@ -256,7 +256,7 @@ int store(Object& object, Header* header, const WriteRequest& request, const Tag
     uint32_t end = begin + 1;
     const auto goes_on = [&] {
       return i < open.size() && open[i] == end &&
-             positions[end] == spacing.next(positions[end - 1]);
+             positions[end] == striping.next(positions[end - 1]);
     };
     for (i++; goes_on(); i++) end++;
     for (uint32_t at = begin; at < end;) {
@@ -270,7 +270,7 @@ int store(Object& object, Header* header, const WriteRequest& request, const Tag
     }
     header->use({positions[begin], positions[end - 1]});
   }
-  if (tagged) header->loose_records += static_cast<uint32_t>(header->records - records);
+  if (tagged) header->unindexed_records += static_cast<uint32_t>(header->records - records);
   if (request.tags.any()) ZLOG_TRY(add_tags(object, header, positions, tags, open));
   return header->save(object);
 }
@@ -323,7 +323,7 @@ Result<Empty> fill(Object& object, Header& header, const FillRequest& request) {
         claims->claim(i, position, header.lost(position));
         continue;
       }
-      const uint32_t index = header.spacing().index(stored->span, position);
+      const uint32_t index = header.striping().index(stored->span, position);
       const EntryState state = stored->record.state_of(index);
       if (state != EntryState::kFilled && state != EntryState::kTrimmed) {
         claims->block(blocking_code(*stored), position);
@@ -340,7 +340,7 @@ Result<Empty> fill(Object& object, Header& header, const FillRequest& request) {
   for (const uint32_t i : claims.open) holes.push_back(positions[i]);
   ZLOG_TRY(header.take(holes.back()));
   Layout layout(object, header);
-  for (const Span& span : spans_of(holes, header.spacing())) {
+  for (const Span& span : spans_of(holes, header.striping())) {
     ZLOG_TRY(layout.put_fill(span, {request.timestamp, request.writer, 0}, request.reason));
     header.use(span);
   }

@@ -158,7 +158,7 @@ struct StripesLooseRequest : LogRequest {
 };
 
 // A stripe whose objects may exist although no position is needed in them. Also stored.
-struct LooseStripe {
+struct PendingStripe {
   uint64_t id = 0;
   uint32_t width = 0;
 
@@ -170,9 +170,9 @@ struct LooseStripe {
 };
 
 struct StripesLooseReply {
-  uint64_t newest = 0;               // epoch of the newest view
-  bool more = false;                 // there are loose stripes above the last of these
-  std::vector<LooseStripe> stripes;  // ascending
+  uint64_t newest = 0;                 // epoch of the newest view
+  bool more = false;                   // there are pending stripes above the last of these
+  std::vector<PendingStripe> stripes;  // ascending
 
   template <typename V>
   void each(V& v) {

@@ -10,30 +10,30 @@ constexpr uint32_t kShiftAt = 16;
 
 }  // namespace
 
-uint32_t packed(const Spacing& spacing) { return spacing.stride | spacing.shift << kShiftAt; }
+uint32_t packed(const Striping& striping) { return striping.stride | striping.shift << kShiftAt; }
 
-Spacing unpacked(uint32_t spacing) {
-  return {spacing & ((1u << kShiftAt) - 1), spacing >> kShiftAt};
+Striping unpacked(uint32_t striping) {
+  return {striping & ((1u << kShiftAt) - 1), striping >> kShiftAt};
 }
 
-bool Runs::begin(const Spacing& spacing) {
-  spacing_ = spacing;
-  return spacing.stride >= 1 && spacing.stride <= limits::width_max &&
-         spacing.shift <= limits::unit_shift_max;
+bool Runs::begin(const Striping& striping) {
+  striping_ = striping;
+  return striping.stride >= 1 && striping.stride <= limits::width_max &&
+         striping.shift <= limits::unit_shift_max;
 }
 
 // Nothing can overflow: first <= 2^63 - 1, and a run spans less than 2^16 * 2^10 + 2^26.
 bool Runs::add(uint64_t first, uint32_t length) {
   if (length == 0 || length > limits::entries_max - count_) return false;
   if (first > limits::position_max) return false;
-  if (spacing_.after(first, length - 1) > limits::position_max) return false;
+  if (striping_.after(first, length - 1) > limits::position_max) return false;
   if (!runs_.empty()) {
-    if (first == spacing_.next(last())) {
+    if (first == striping_.next(last())) {
       runs_.back().length += length;
       count_ += length;
       return true;
     }
-    if (first <= last() || spacing_.residue(first) != residue()) return false;
+    if (first <= last() || striping_.residue(first) != residue()) return false;
   }
   runs_.push_back({first, length});
   count_ += length;
@@ -58,7 +58,7 @@ bool Runs::decode(wire::Reader* reader, Runs* out) {
 }
 
 void Runs::encode(wire::Writer* writer) const {
-  writer->u32(packed(spacing_)).u32(static_cast<uint32_t>(runs_.size()));
+  writer->u32(packed(striping_)).u32(static_cast<uint32_t>(runs_.size()));
   for (const Run& run : runs_) writer->u64(run.first).u32(run.length);
 }
 
@@ -67,7 +67,7 @@ std::vector<uint64_t> Runs::positions() const {
   positions.reserve(count_);
   for (const Run& run : runs_) {
     uint64_t position = run.first;
-    for (uint32_t i = 0; i < run.length; i++, position = spacing_.next(position)) {
+    for (uint32_t i = 0; i < run.length; i++, position = striping_.next(position)) {
       positions.push_back(position);
     }
   }

@@ -5,14 +5,14 @@
 #include <utility>
 #include <vector>
 
-#include "cls_zlog/base/spacing.h"
+#include "cls_zlog/base/striping.h"
 #include "cls_zlog/wire/wire.h"
 
 namespace zlog {
 
-// A spacing as one number: the stride in the low 16 bits, the shift above.
-uint32_t packed(const Spacing& spacing);
-Spacing unpacked(uint32_t spacing);
+// A striping as one number: the stride in the low 16 bits, the shift above.
+uint32_t packed(const Striping& striping);
+Striping unpacked(uint32_t striping);
 
 // The `length` positions of an object from `first` on.
 struct Run {
@@ -20,29 +20,29 @@ struct Run {
   uint32_t length = 0;  // positions, at least 1
 };
 
-// A set of positions of one stripe object. Invariants: the spacing is within its bounds; runs
+// A set of positions of one stripe object. Invariants: the striping is within its bounds; runs
 // ascend, do not overlap and are not adjacent; no position is above position_max; count() <=
 // entries_max.
 class Runs {
  public:
   // Makes runs of positions. False: they do not ascend, are of several objects, or are too many.
-  static bool of(const Spacing& spacing, const std::vector<uint64_t>& positions, Runs* out) {
-    return of(spacing, positions.size(), [&](size_t i) { return positions[i]; }, out);
+  static bool of(const Striping& striping, const std::vector<uint64_t>& positions, Runs* out) {
+    return of(striping, positions.size(), [&](size_t i) { return positions[i]; }, out);
   }
 
   // The `count` positions of an object from `first` on.
-  static bool row(const Spacing& spacing, uint64_t first, uint32_t count, Runs* out) {
+  static bool row(const Striping& striping, uint64_t first, uint32_t count, Runs* out) {
     Runs runs;
-    if (!runs.begin(spacing) || !runs.add(first, count)) return false;
+    if (!runs.begin(striping) || !runs.add(first, count)) return false;
     *out = std::move(runs);
     return true;
   }
 
   // As of(), for the positions position_at(0), … position_at(count - 1).
   template <typename PositionAt>
-  static bool of(const Spacing& spacing, size_t count, PositionAt&& position_at, Runs* out) {
+  static bool of(const Striping& striping, size_t count, PositionAt&& position_at, Runs* out) {
     Runs runs;
-    if (count == 0 || !runs.begin(spacing)) return false;
+    if (count == 0 || !runs.begin(striping)) return false;
     for (size_t i = 0; i < count; i++) {
       if (!runs.add(position_at(i), 1)) return false;
     }
@@ -50,26 +50,26 @@ class Runs {
     return true;
   }
 
-  // wire := spacing u32, count u32, [first u64, length u32] × count; at least one run.
+  // wire := striping u32, count u32, [first u64, length u32] × count; at least one run.
   static bool decode(wire::Reader* reader, Runs* out);
   void encode(wire::Writer* writer) const;
 
-  const Spacing& spacing() const { return spacing_; }
-  uint32_t residue() const { return spacing_.residue(first()); }
+  const Striping& striping() const { return striping_; }
+  uint32_t residue() const { return striping_.residue(first()); }
   const std::vector<Run>& runs() const { return runs_; }
   uint32_t count() const { return count_; }  // positions in all runs
   uint64_t first() const { return runs_.front().first; }
   uint64_t last() const { return last_of(runs_.back()); }
-  uint64_t last_of(const Run& run) const { return spacing_.after(run.first, run.length - 1); }
+  uint64_t last_of(const Run& run) const { return striping_.after(run.first, run.length - 1); }
 
   // Every position, ascending.
   std::vector<uint64_t> positions() const;
 
  private:
-  bool begin(const Spacing& spacing);
+  bool begin(const Striping& striping);
   bool add(uint64_t first, uint32_t length);
 
-  Spacing spacing_;
+  Striping striping_;
   uint32_t count_ = 0;
   std::vector<Run> runs_;
 };

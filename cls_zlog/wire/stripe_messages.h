@@ -120,7 +120,7 @@ struct SealRequest {
   uint32_t residue = 0;           // the object's index, below stride
   bool create = false;            // make a missing object; only for a new stripe
   std::optional<uint64_t> start;  // the stripe's first position
-  uint32_t unit = 1;              // consecutive positions in one object: a power of two
+  uint32_t stripe_unit = 1;       // consecutive positions in one object: a power of two
 
   template <typename V>
   void each(V& v) {
@@ -129,9 +129,9 @@ struct SealRequest {
     v("residue", residue);
     v("create", create);
     v("start", start, wire::position().since(2));
-    v("unit", unit, wire::unit(3));
+    v("stripe_unit", stripe_unit, wire::unit(3));
   }
-  bool valid() const { return residue < stride && is_unit(unit); }
+  bool valid() const { return residue < stride && is_unit(stripe_unit); }
 };
 
 // write. How much an object holds, by which clients decide whether a stripe is full.
@@ -317,7 +317,7 @@ struct StatReply {
   uint64_t stream_bytes = 0;  // length of the object's bytestream, with holes
   uint32_t stride = 1;        // as in SealRequest
   uint32_t residue = 0;
-  uint32_t unit = 1;
+  uint32_t stripe_unit = 1;
   std::optional<uint64_t> stored_bytes;  // size of the stored data; none from an older class
 
   template <typename V>
@@ -331,7 +331,7 @@ struct StatReply {
     v("stream_bytes", stream_bytes);
     v("stride", stride);
     v("residue", residue);
-    v("unit", unit, wire::any().since(2));
+    v("stripe_unit", stripe_unit, wire::any().since(2));
     v("stored_bytes", stored_bytes, wire::any().since(3));
   }
 };

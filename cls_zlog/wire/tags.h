@@ -93,7 +93,7 @@ class TagsBuilder {
   // Points into the builder; empty if no entry has a tag.
   Tags tags() const;
 
-  // Whether a reply has no room for the tags of another record.
+  // Whether a reply has no space for the tags of another record.
   bool full() const {
     return names_.size() >= limits::tag_names_bytes_max ||
            ids_.size() >= limits::tag_ids_max * sizeof(uint32_t);

@@ -9,14 +9,14 @@
 
 namespace zlog {
 
-// A range of positions [start, end) in `width` stripe objects, which take turns of `unit`
+// A range of positions [start, end) in `width` stripe objects, which take turns of `stripe_unit`
 // positions. Also stored, if archived.
 struct Stripe {
   uint64_t id = 0;  // the epoch of the view that made it
   uint64_t start = 0;
   uint64_t end = 0;  // above start; limits::end_open for a view's last stripe
   uint32_t width = 0;
-  uint32_t unit = 1;  // a power of two
+  uint32_t stripe_unit = 1;  // a power of two
   wire::Further further;
 
   template <typename V>
@@ -25,13 +25,13 @@ struct Stripe {
     v("start", start, wire::position());
     v("end", end);
     v("width", width, wire::between(1, limits::width_max));
-    v("unit", unit, wire::unit(2));
+    v("stripe_unit", stripe_unit, wire::unit(2));
   }
-  bool valid() const { return end > start && is_unit(unit); }
+  bool valid() const { return end > start && is_unit(stripe_unit); }
 
   bool operator==(const Stripe& other) const {
     return id == other.id && start == other.start && end == other.end && width == other.width &&
-           unit == other.unit;
+           stripe_unit == other.stripe_unit;
   }
 };
 

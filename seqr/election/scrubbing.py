@@ -36,14 +36,14 @@ class ScrubStatus:
         rounds: completed rounds.
         log: the log being audited; empty between rounds.
         bytes: data that was audited.
-        healed: findings that were repaired: an object, or consecutive positions in one.
+        repaired: findings that were repaired: an object, or consecutive positions in one.
         damaged: findings that were not repaired.
     """
 
     rounds: int = 0
     log: str = ""
     bytes: int = 0
-    healed: int = 0
+    repaired: int = 0
     damaged: int = 0
 
 
@@ -104,8 +104,8 @@ class Scrubbing:
         scrub = Scrub(
             client.layout,
             client.deadline,
-            heal=True,
-            any_copy=other,
+            repair=True,
+            any_replica=other,
             keys_only=other,
             pace=self._pace,
         )
@@ -121,9 +121,9 @@ class Scrubbing:
         """Run a part of the audit, and count and log its findings."""
         async for findings in steps:
             for finding in findings:
-                healed = finding.kind is FindingKind.HEALED
-                self._status.healed += healed
-                self._status.damaged += not healed
+                repaired = finding.kind is FindingKind.REPAIRED
+                self._status.repaired += repaired
+                self._status.damaged += not repaired
                 _logger.warning(
                     "%s log=%s object=%s positions=%s: %s",
                     finding.kind.value,

@@ -133,7 +133,7 @@ def test_traffic_as_batches(
 
 
 def test_a_turn_does_not_fill_objects() -> None:
-    load = Workload(size=1 << 20, batch=16, writers=2, depth=1, width=8, unit=1)
+    load = Workload(size=1 << 20, batch=16, writers=2, depth=1, width=8, stripe_unit=1)
     assert load.in_flight == 32
     assert 1 <= load.calls_max * load.writers * load.batch * load.size <= 8 * 64 << 20
 

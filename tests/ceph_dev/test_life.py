@@ -95,12 +95,12 @@ def test_down_where_nothing_is_does_nothing(folder: FolderOfCluster) -> None:
 def test_down_spares_a_process_that_has_got_the_pid(folder: FolderOfCluster) -> None:
     folder.up()
     folder.run("osd", "kill", "0")
-    with subprocess.Popen(["sleep", "60"]) as stranger:
-        (folder.path / "run" / "osd.0.pid").write_text(str(stranger.pid))
+    with subprocess.Popen(["sleep", "60"]) as untrusted:
+        (folder.path / "run" / "osd.0.pid").write_text(str(untrusted.pid))
         assert folder.status()["daemons"][1]["state"] == "stopped"
         folder.run("down")
-        assert stranger.poll() is None
-        stranger.kill()
+        assert untrusted.poll() is None
+        untrusted.kill()
 
 
 def test_in_the_foreground_it_ends_with_sigterm(folder: FolderOfCluster) -> None:

@@ -97,7 +97,10 @@ def url(tmp_path: Path) -> str:
 @pytest.fixture
 def orders(url: str) -> Iterator[zlog.Log]:
     """A log ``orders`` in that store, opened beside the command."""
-    with zlog.connect(url) as store, zlog.Log.create(store, "orders", width=2, unit=1) as log:
+    with (
+        zlog.connect(url) as store,
+        zlog.Log.create(store, "orders", width=2, stripe_unit=1) as log,
+    ):
         yield log
 
 

@@ -189,10 +189,10 @@ def test_a_trim_ends_at_a_place(inside: Inside, ten: zlog.Log) -> None:
 
 def test_sources_are_listed(inside: Inside, orders: zlog.Log) -> None:
     assert inside.ok("delivery", "ls", "orders") == b""
-    orders.deliver([b"a"], source="crm", batch=7)
-    orders.deliver([b"b"], source="crm", batch=7, part=1)
-    orders.deliver([b"c"], source="audit", batch=3)
-    orders.deliveries_done("audit", before=4)
+    orders.append_once([b"a"], producer="crm", sequence=7)
+    orders.append_once([b"b"], producer="crm", sequence=7, part=1)
+    orders.append_once([b"c"], producer="audit", sequence=3)
+    orders.complete_sequences("audit", before=4)
     rows = [line.split() for line in inside.ok("delivery", "ls", "orders").decode().splitlines()]
     assert [row[:3] for row in rows] == [["audit", "4", "0"], ["crm", "0", "2"]]
     found = [
@@ -205,30 +205,30 @@ def test_sources_are_listed(inside: Inside, orders: zlog.Log) -> None:
 
 def test_a_source_that_is_gone_is_removed(inside: Inside, orders: zlog.Log) -> None:
     for source in ("a", "b", "c"):
-        orders.deliver([source.encode()], source=source, batch=1)
+        orders.append_once([source.encode()], producer=source, sequence=1)
     inside.ok("delivery", "rm", "orders", "a", "c")
-    assert [each.name for each in orders.sources()] == ["b"]
+    assert [each.name for each in orders.producers()] == ["b"]
     assert [item.data for item in orders.read_range()] == [b"a", b"b", b"c"]  # type: ignore[union-attr]
     refused = inside("delivery", "rm", "orders", "a")
     assert refused.code == 1
     assert "no source of deliveries 'a'" in refused.err
-    assert "zlog delivery ls" in refused.err
+    assert "zlog producer ls" in refused.err
     assert inside("delivery", "rm", "orders", "a b").code == 2
 
 
 def test_the_hint_of_a_full_log_can_be_followed(inside: Inside, orders: zlog.Log) -> None:
     for number in range(1024):
-        orders.deliveries_done(f"query-{number}", before=0)
+        orders.complete_sequences(f"query-{number}", before=0)
     assert len(inside.ok("delivery", "ls", "orders").splitlines()) == 1024
     inside.ok("delivery", "rm", "orders", "query-7")
-    assert orders.deliver([b"x"], source="more", batch=0) == 1
+    assert orders.append_once([b"x"], producer="more", sequence=0) == 1
 
 
 def test_a_damaged_source_can_be_removed(tmp_path: Path) -> None:
     folder = tmp_path / "store"
     with zlog.connect(folder.as_uri()) as store, zlog.Log.create(store, "orders") as log:
-        log.deliver([b"a"], source="crm", batch=1)
-        log.deliver([b"b"], source="audit", batch=1)
+        log.append_once([b"a"], producer="crm", sequence=1)
+        log.append_once([b"b"], producer="audit", sequence=1)
     assert damage_file(folder, b"s.crm", b"s.crn") >= 1  # the checksum covers the key
     inside = Inside(folder.as_uri())
     assert inside("delivery", "ls", "orders").code == 1

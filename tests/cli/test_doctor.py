@@ -1,4 +1,4 @@
-"""doctor: whatever is missing is named, with a way to mend it and the right exit code."""
+"""doctor: whatever is missing is named, with a way to fix it and the right exit code."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_file_where_the_directory_should_be(inside: Inside, tmp_path: Path) ->
     result = inside("--store", (tmp_path / "file").as_uri(), "doctor")
     assert result.code == 6
     assert b"is not a directory" in result.out
-    assert (b"mv " in result.out, b"mend: name another directory" in result.out) == (False, True)
+    assert (b"mv " in result.out, b"fix: name another directory" in result.out) == (False, True)
     assert b"zlog doctor" not in result.out
 
 
@@ -81,12 +81,12 @@ def test_a_directory_that_is_not_writable(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr("os.access", lambda *_: False)
     found = by_part(directory.examine(tmp_path))["directory"]
     assert (found.level, found.code) == (Level.FAILURE, ExitCode.UNREACHABLE)
-    assert found.mend.startswith("chmod -R u+rwX ")
+    assert found.fix.startswith("chmod -R u+rwX ")
     monkeypatch.setattr("os.geteuid", lambda: os.getuid() + 1)
     found = by_part(directory.examine(tmp_path))["directory"]
-    assert found.mend.startswith(f"ask {getpass.getuser()} for the right to write")
+    assert found.fix.startswith(f"ask {getpass.getuser()} for the right to write")
     absent = by_part(directory.examine(tmp_path / "new" / "store"))["directory"]
-    assert absent.mend.startswith("sudo install -d -o")
+    assert absent.fix.startswith("sudo install -d -o")
 
 
 def test_a_read_only_file_system(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_read_only_file_system(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.setattr("shutil.disk_usage", lambda _: (1 << 40, 0, 1 << 39))
     found = next(iter(directory.examine(tmp_path)))
     assert "read-only file system" in found.text
-    assert "chown" not in found.mend
+    assert "chown" not in found.fix
 
 
 def test_a_directory_that_may_not_be_entered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +111,7 @@ def test_a_directory_that_may_not_be_entered(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_doctor_does_not_send_to_the_doctor() -> None:
-    assert failed("store", zlog.StoreUnavailable("broken")).mend == ""
+    assert failed("store", zlog.StoreUnavailable("broken")).fix == ""
 
 
 def test_a_store_that_another_user_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_store_that_can_be_read_and_not_written(
     monkeypatch.setattr("os.access", lambda _, mode: mode == os.R_OK)
     found = by_part(directory.examine(tmp_path))["directory"]
     assert found.level is Level.FAILURE
-    assert f"to read it: --store '{tmp_path.as_uri()}?mode=ro'" in found.mend
+    assert f"to read it: --store '{tmp_path.as_uri()}?mode=ro'" in found.fix
 
 
 def test_a_file_system_that_several_machines_share(
@@ -178,14 +178,14 @@ def test_no_librados(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installation, "librados_file", absent)
     needed = by_part(installation.examine(ceph=True))["librados"]
     assert (needed.level, needed.code) == (Level.FAILURE, ExitCode.UNREACHABLE)
-    assert (needed.text, needed.mend) == ("there is none", "Install it.")
+    assert (needed.text, needed.fix) == ("there is none", "Install it.")
     assert by_part(installation.examine(ceph=False))["librados"].level is Level.NOTE
 
 
 def test_no_python_rados(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "rados", None)
     found = by_part(installation.examine(ceph=True))["python-rados"]
-    assert (found.level, "python3-rados" in found.mend) == (Level.NOTE, True)
+    assert (found.level, "python3-rados" in found.fix) == (Level.NOTE, True)
 
 
 @pytest.fixture
@@ -214,7 +214,7 @@ def test_a_token_file(token: Path, mode: int, level: Level) -> None:
     assert str(token) in found.text
     if level is Level.WARNING:
         assert f"(mode {mode:04o})" in found.text
-        assert found.mend.startswith(f"chmod 600 '{token}'")
+        assert found.fix.startswith(f"chmod 600 '{token}'")
 
 
 def test_no_token_file() -> None:
@@ -230,7 +230,7 @@ def test_a_token_file_that_can_not_be_used(token: Path, content: str | None) -> 
     (found,) = credentials.examine(Credentials(token_file=str(token)))
     assert (found.level, found.code) == (Level.FAILURE, ExitCode.UNREACHABLE)
     assert str(token) in found.text
-    assert "ZLOG_SEQUENCER_TOKEN_FILE" in found.mend
+    assert "ZLOG_SEQUENCER_TOKEN_FILE" in found.fix
 
 
 def test_the_doctor_warns_of_a_token_that_others_can_read(
@@ -268,35 +268,35 @@ class Refusing:
 
 
 @pytest.mark.parametrize(
-    ("code", "text", "mend", "exit_code"),
+    ("code", "text", "fix", "exit_code"),
     [
         (-errno.EACCES, "EACCES", "caps", 6),
         (-errno.ETIMEDOUT, "did not answer in time", "ceph osd tree", 6),
         (-errno.ENOSPC, "the store is full", "rim", 6),
     ],
 )
-def test_a_class_that_does_not_run(code: int, text: str, mend: str, exit_code: int) -> None:
+def test_a_class_that_does_not_run(code: int, text: str, fix: str, exit_code: int) -> None:
     """What real OSDs answer without the class or the caps is in test_doctor_ceph.py."""
     store = cast("zlog.Store", Refusing(code))
     (found,) = service.examine_class(store, f"{URL}&class=require", 1)
     assert (found.level, found.code) == (Level.FAILURE, exit_code)
     assert text in found.text
-    assert mend in found.mend
+    assert fix in found.fix
 
 
 def test_a_class_that_the_monitors_allow_and_the_osds_do_not() -> None:
     store = Refusing(-errno.EPERM, -errno.EPERM)
     store.load_list = "zlog"
     (found,) = service.examine_class(cast("zlog.Store", store), f"{URL}&class=require", 1)
-    assert ("ceph config set" in found.mend, "ceph.conf" in found.mend) == (False, True)
+    assert ("ceph config set" in found.fix, "ceph.conf" in found.fix) == (False, True)
 
 
 @pytest.mark.parametrize("unknown", [-errno.EPERM, -errno.EOPNOTSUPP])
-def test_no_mend_takes_caps_away(unknown: int) -> None:
+def test_no_fix_takes_caps_away(unknown: int) -> None:
     """`ceph auth caps` replaces all that a client may do; for the admin this locks everyone out."""
     store = cast("zlog.Store", Refusing(-errno.EPERM, unknown))
     (found,) = service.examine_class(store, "ceph://logs/a", 1)
-    assert "auth caps" not in found.mend
+    assert "auth caps" not in found.fix
     assert "osd 'allow pool logs namespace a class zlog'" in new_client(
         Target("logs", "a", None, "admin")
     )
@@ -330,11 +330,11 @@ def test_copies(fields: dict[str, Any], level: Level, text: str) -> None:
     assert (found.level, text in found.text) == (level, True)
 
 
-@pytest.mark.parametrize(("osds", "mend"), [(3, "ceph osd pool set logs size 3"), (1, "add OSDs")])
-def test_more_copies_than_osds_are_never_asked_for(osds: int, mend: str) -> None:
+@pytest.mark.parametrize(("osds", "fix"), [(3, "ceph osd pool set logs size 3"), (1, "add OSDs")])
+def test_more_copies_than_osds_are_never_asked_for(osds: int, fix: str) -> None:
     found = pool._copies({**POOL, "size": 1}, osds)
-    assert found.mend.startswith(mend)
-    assert ("pool set" in found.mend) == (osds >= 3)
+    assert found.fix.startswith(fix)
+    assert ("pool set" in found.fix) == (osds >= 3)
 
 
 @pytest.mark.parametrize(
@@ -346,10 +346,10 @@ def test_more_copies_than_osds_are_never_asked_for(osds: int, mend: str) -> None
         ("backfillfull", Level.WARNING, "nearly full"),
     ],
 )
-def test_room(flags: str, level: Level, text: str) -> None:
-    (found,) = pool._room({**POOL, "flags_names": flags})
+def test_space(flags: str, level: Level, text: str) -> None:
+    (found,) = pool._space({**POOL, "flags_names": flags})
     assert (found.level, text in found.text) == (level, True)
-    assert not list(pool._room(POOL))
+    assert not list(pool._space(POOL))
 
 
 def test_health_is_that_of_the_pool() -> None:
@@ -394,7 +394,7 @@ def test_a_sequencer_that_is_announced_and_down(
     found = findings(result.out)["sequencer"]
     assert found["level"] == "failure"
     assert f"{nobody}, announced in the store, does not answer" in found["text"]
-    assert "zlog seqr" in found["mend"]
+    assert "zlog seqr" in found["fix"]
 
 
 def test_a_sequencer_that_a_view_names_and_is_down(

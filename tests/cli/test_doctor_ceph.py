@@ -64,7 +64,7 @@ def without_python_rados(tmp_path: Path) -> str:
 
 def test_no_such_pool(ceph_cluster: CephCluster) -> None:
     wrong = failure(Cli(f"ceph://nosuchpool?conf={ceph_cluster.conf}"))
-    assert (wrong["code"], "ceph osd pool create nosuchpool" in wrong["mend"]) == (6, True)
+    assert (wrong["code"], "ceph osd pool create nosuchpool" in wrong["fix"]) == (6, True)
 
 
 @pytest.mark.parametrize("ceph_cluster", [ClusterSpec(manager=True)], indirect=True)
@@ -102,7 +102,7 @@ def test_the_pool_is_looked_at_and_no_other_one(
 
 
 def test_what_recovery_copies(new_ceph_cluster: Callable[[ClusterSpec], CephCluster]) -> None:
-    """With Ceph's own setting there is a warning, whose mend mends it."""
+    """With Ceph's own setting there is a warning, whose fix mends it."""
     cluster = new_ceph_cluster(ClusterSpec(osds=2))
     option = "osd_object_clean_region_max_num_intervals"
 
@@ -115,8 +115,8 @@ def test_what_recovery_copies(new_ceph_cluster: Callable[[ClusterSpec], CephClus
     assert recovery()["level"] == "ok"
     ceph(cluster, "config", "rm", "osd", option)
     warning = recovery()
-    assert (warning["level"], warning["mend"]) == ("warning", f"ceph config set osd {option} 0")
-    ceph(cluster, *warning["mend"].split()[1:])
+    assert (warning["level"], warning["fix"]) == ("warning", f"ceph config set osd {option} 0")
+    ceph(cluster, *warning["fix"].split()[1:])
     assert recovery()["level"] == "ok"
 
 
@@ -141,9 +141,9 @@ def test_caps_for_too_little(
     wrong = failure(Cli(f"{user(*mine)}&class={use}"))
     assert (wrong["part"], wrong["code"]) == ("object class", 7)
     assert text.format(what) in wrong["text"]
-    assert wrong["mend"].startswith("make a client for it, ceph auth get-or-create client.zlog")
-    assert f"osd 'allow {caps} " in wrong["mend"]
-    assert "OSD" not in wrong["mend"]
+    assert wrong["fix"].startswith("make a client for it, ceph auth get-or-create client.zlog")
+    assert f"osd 'allow {caps} " in wrong["fix"]
+    assert "OSD" not in wrong["fix"]
 
 
 @pytest.mark.parametrize("ceph_cluster", [ClusterSpec(with_class=False)], indirect=True)
@@ -154,8 +154,8 @@ def test_caps_for_another_pool_where_no_osd_has_the_class(
     url = f"{user('allow rw pool=another')}&class={use}"
     wrong = failure(Cli(url))
     assert (wrong["part"], wrong["code"]) == ("object class", 7)
-    assert "osd 'allow rw pool=zlog namespace=" in wrong["mend"]
-    assert "restart" not in wrong["mend"]
+    assert "osd 'allow rw pool=zlog namespace=" in wrong["fix"]
+    assert "restart" not in wrong["fix"]
     assert "'allow rw pool=POOL'" in Cli(url)("ls").err
 
 
@@ -170,7 +170,7 @@ def test_caps_that_need_no_class(user: Callable[..., str]) -> None:
 def test_a_class_that_the_osds_lack(
     new_ceph_cluster: Callable[[ClusterSpec], CephCluster], tmp_path: Path
 ) -> None:
-    """Not allowed, not a library, not there: each is told, and the mend mends it."""
+    """Not allowed, not a library, not there: each is told, and the fix mends it."""
     cluster = new_ceph_cluster(ClusterSpec())
     cli = Cli(cluster.url())
     assert diagnoses(cli)[0] == 0
@@ -182,13 +182,13 @@ def test_a_class_that_the_osds_lack(
     wrong = failure(cli)
     assert (wrong["part"], wrong["code"]) == ("object class", 7)
     assert wrong["text"] == "the OSDs have it and can't load it (EIO)"
-    assert "ceph versions" in wrong["mend"]
+    assert "ceph versions" in wrong["fix"]
     library.unlink()
     why = plain(cli)
     assert why["text"].startswith(
         "the OSDs don't have it (EOPNOTSUPP), so methods run in this client"
     )
-    assert "restart" not in why["mend"]
+    assert "restart" not in why["fix"]
     wrong = failure(Cli(f"{cluster.url()}&class=require"))
     assert (wrong["part"], wrong["code"]) == ("object class", 7)
     older = sound.read_bytes().replace(b"\0version\0", b"\0another\0")
@@ -201,7 +201,7 @@ def test_a_class_that_the_osds_lack(
     library.write_bytes(sound.read_bytes())
     cluster.osd("start", 0)
     (about_it,) = versions(cli)
-    assert (about_it["level"], about_it["mend"]) == ("ok", "")
+    assert (about_it["level"], about_it["fix"]) == ("ok", "")
 
 
 def test_a_class_that_the_osds_may_not_load(
@@ -211,7 +211,7 @@ def test_a_class_that_the_osds_may_not_load(
     cli = Cli(cluster.url())
     why = plain(cli)
     assert why["text"].startswith("the OSDs are not allowed to load it (EPERM), so")
-    assert why["mend"].startswith("ceph config set osd osd_class_load_list")
+    assert why["fix"].startswith("ceph config set osd osd_class_load_list")
     assert cli("ls").code == 0
     assert "not asked for" in plain(Cli(f"{cluster.url()}&class=never"), "ok")["text"]
     assert Cli(f"{cluster.url()}&class=require")("ls").code == 7
@@ -222,7 +222,7 @@ def test_a_class_that_the_osds_may_not_load(
     cluster.monitor("thaw")
     assert time.monotonic() - began < 20
     assert result.code == 6
-    assert "ceph -s" in json.loads(result.out.splitlines()[-1])["mend"]
+    assert "ceph -s" in json.loads(result.out.splitlines()[-1])["fix"]
 
 
 def test_a_damaged_directory_is_no_class_that_does_not_load(
@@ -246,13 +246,13 @@ def test_a_missing_keyring(ceph_cluster: CephCluster, tmp_path: Path) -> None:
     assert wrong["text"] == (
         f"there is no keyring for client.me: looked for {', '.join(map(str, paths))}"
     )
-    assert "`ceph auth get client.me -o PATH`" in wrong["mend"]
+    assert "`ceph auth get client.me -o PATH`" in wrong["fix"]
 
 
 def test_a_keyring_without_the_client(ceph_cluster: CephCluster) -> None:
-    wrong = failure(Cli(f"{ceph_cluster.url()}&id=stranger"))
+    wrong = failure(Cli(f"{ceph_cluster.url()}&id=untrusted"))
     keyring = ceph_cluster.conf.parent / "keyring"
-    assert f"does not let client.stranger in with the key in {keyring}: " in wrong["text"]
+    assert f"does not let client.untrusted in with the key in {keyring}: " in wrong["text"]
 
 
 def test_no_librados(tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_no_librados(tmp_path: Path) -> None:
     cli.environment.pop("CEPH_CONF", None)
     wrong = failure(cli)
     assert (wrong["part"], wrong["code"]) == ("librados", 6)
-    assert "apt install librados2" in wrong["mend"]
+    assert "apt install librados2" in wrong["fix"]
     result = cli("ls")
     assert result.code == 6
     assert "librados, the client library of Ceph, was not found" in result.err

@@ -84,7 +84,7 @@ def test_the_writer_is_shown(inside: Inside, orders: zlog.Log) -> None:
             "read_only": False,
             "epoch": view.epoch,
             "confirmed": 4,
-            "stripe": {"id": view.live_stripe.id, "start": 3, "width": 2, "unit": 1},
+            "stripe": {"id": view.live_stripe.id, "start": 3, "width": 2, "stripe_unit": 1},
         }
         lines = inside.ok("access", "show", "orders").decode().splitlines()
         assert [line.split()[0] for line in lines] == (

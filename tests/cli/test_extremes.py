@@ -18,7 +18,7 @@ _NINES = ["9" * count for count in (17, 20, 400, 5000)]
 NUMBERS = [
     *("0", "-0", "-1", "1", "nan", "inf", "-inf", "1e-400", "1e300", "1e999", "\u0661", "1_0"),
     *(str(2**bits - less) for bits in (31, 32, 53, 63, 64) for less in (0, 1)),
-    *(nines + unit for nines in _NINES for unit in ("", "d", "G", "TB")),
+    *(nines + stripe_unit for nines in _NINES for stripe_unit in ("", "d", "G", "TB")),
 ]
 TIMES = [
     *("@800000d", "@today:@800000d", "@52000w", "0.0000001s", "@0000-01-01", "@99:99", ":", "::"),

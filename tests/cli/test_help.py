@@ -217,12 +217,12 @@ def test_cursors_are_completed(cli: Cli, orders: zlog.Log, line: str) -> None:
 
 def test_sources_of_deliveries_are_completed(cli: Cli, orders: zlog.Log) -> None:
     for name in ("crm", "shop"):
-        orders.deliver([b"x"], source=name, batch=0)
-    assert complete(cli, "zlog delivery rm orders s") == ["shop"]
+        orders.append_once([b"x"], producer=name, sequence=0)
+    assert complete(cli, "zlog producer rm orders s") == ["shop"]
 
 
 @pytest.mark.parametrize(
-    "line", ["zlog tail --cursor b", "zlog tail nolog --cursor b", "zlog delivery rm nolog s"]
+    "line", ["zlog tail --cursor b", "zlog tail nolog --cursor b", "zlog producer rm nolog s"]
 )
 def test_without_a_log_its_names_are_not_completed(cli: Cli, line: str) -> None:
     assert complete(cli, line) == []

@@ -83,7 +83,7 @@ def test_no_time_at_all_is_refused(inside: Inside, words: list[str]) -> None:
     assert "'never'" in result.err
 
 
-def test_a_full_store_is_not_mended_by_trimming(
+def test_a_full_store_is_not_fixed_by_trimming(
     inside: Inside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:

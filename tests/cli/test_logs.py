@@ -70,13 +70,13 @@ def test_info_for_people(inside: Inside, orders: zlog.Log) -> None:
     found = {line[:11].strip(): line[11:].strip() for line in lines}
     assert found["tail"] == "1,234"
     assert found["sequencer"] == "shared through the store"
-    assert found["layout"] == "1 stripe, 2 objects, width 2, unit 1"
+    assert found["layout"] == "1 stripe, 2 objects, width 2, stripe unit 1"
 
 
 def test_views(inside: Inside) -> None:
     (view,) = [json.loads(line) for line in inside.ok("views", "orders", "--json").splitlines()]
     assert view["epoch"] == 1
-    assert view["stripes"] == [{"id": 1, "start": 0, "end": None, "width": 2, "unit": 1}]
+    assert view["stripes"] == [{"id": 1, "start": 0, "end": None, "width": 2, "stripe_unit": 1}]
     assert inside.ok("views", "orders").split()[:2] == [b"1", b"store:"]
 
 
@@ -151,7 +151,7 @@ def test_a_new_stripe_of_the_same_width(
         assert "has these settings already; --roll starts a new stripe anyway" in told
         assert orders.stat().stripes == 1
         told = inside("reconfigure", "orders", "--roll").err
-        assert f"width {width}, unit 1 from position 1 on" in told
+        assert f"width {width}, stripe unit 1 from position 1 on" in told
     inside.ok("reconfigure", "orders", "--width", "3", "--roll")
     orders.append(b"b")
     assert (info(inside)["stripes"], info(inside)["width"]) == (2, 3)

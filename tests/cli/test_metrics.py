@@ -201,7 +201,7 @@ def prometheus(folder: Path, jobs: dict[str, str]) -> Iterator:
 
 
 def lint(text: str) -> None:
-    """Have promtool judge names, units and help texts."""
+    """Have promtool judge names, stripe units and help texts."""
     done = promtool("check", "metrics", stdin=text)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 

@@ -31,8 +31,8 @@ def no_patience_with_copies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def unit() -> int | None:
-    """What a log's unit is unless it is said; None leaves zlog's own default.
+def stripe_unit() -> int | None:
+    """What a log's stripe unit is unless it is said; None leaves zlog's own default.
 
     It is small, so that a few entries lie in all objects of a log. A module that is about the
     layout tries others too, those of its ``UNITS``.
@@ -41,16 +41,16 @@ def unit() -> int | None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Try the tests of a module with each of its units."""
+    """Try the tests of a module with each of its stripe units."""
     if units := getattr(metafunc.module, "UNITS", None):
-        metafunc.parametrize("unit", units, ids="unit{}".format)
+        metafunc.parametrize("stripe_unit", units, ids="unit{}".format)
 
 
 @pytest.fixture(autouse=True)
-def logs_of_that_unit(unit: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def logs_of_that_unit(stripe_unit: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Logs are made with it, on every store."""
-    if unit is not None:
-        monkeypatch.setattr("zlog._lifecycle.default_unit", lambda _: unit)
+    if stripe_unit is not None:
+        monkeypatch.setattr("zlog._lifecycle.default_stripe_unit", lambda _: stripe_unit)
 
 
 @pytest.fixture
@@ -108,5 +108,5 @@ def sequencer(plain: zlog.Store) -> Iterator[LocalSequencer]:
 @pytest.fixture
 def small_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Deliveries in rounds of seven entries, and windows of five positions."""
-    monkeypatch.setattr("zlog._append.deliveries.APPEND_ENTRIES_MAX", 7)
-    monkeypatch.setattr("zlog._append.deliveries._WINDOW_POSITIONS", 5)
+    monkeypatch.setattr("zlog._append.exactly_once.APPEND_ENTRIES_MAX", 7)
+    monkeypatch.setattr("zlog._append.exactly_once._WINDOW_POSITIONS", 5)

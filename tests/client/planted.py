@@ -59,8 +59,8 @@ def remove(log: zlog.Log, ref: ObjectRef) -> None:
 
 def seal(ref: ObjectRef, epoch: int, *, create: bool = False, start: int | None = None) -> bytes:
     """Return the request that seals an object as what it is."""
-    width, unit = ref.spacing
-    return messages.seal(epoch, width, ref.number, create, start, unit)
+    width, stripe_unit = ref.striping
+    return messages.seal(epoch, width, ref.number, create, start, stripe_unit)
 
 
 def remake(log: zlog.Log, ref: ObjectRef, *, epoch: int) -> None:
@@ -88,13 +88,13 @@ def entry(
 ) -> bytes:
     """Return the request that writes an entry to an object."""
     epoch = log.view.epoch
-    return encode_write(epoch, 1, writer, ref.spacing.packed, [position], [number], [data])
+    return encode_write(epoch, 1, writer, ref.striping.packed, [position], [number], [data])
 
 
 def append_at(log: zlog.Log, position: int) -> tuple[bytes, int]:
     """Return which append stands at a position: its writer's id and its number."""
     ref = log.view.object_of(position)
-    request = messages.read(log.view.epoch, True, 1 << 20, ref.spacing.packed, [position])
+    request = messages.read(log.view.epoch, True, 1 << 20, ref.striping.packed, [position])
     code, reply = log.store.execute(ref.name, "read", request)
     assert code == 0
     found = decode_read(reply, [position], None)

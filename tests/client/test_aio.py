@@ -76,11 +76,11 @@ async def test_the_other_commands(memory: zlog.Store) -> None:
             break
         (position,) = await log.reserve()
         await log.write(position, b"reserved")
-        assert await log.deliver([b"delivered"], source="query", batch=1) == 1
-        await log.deliveries_done("query", before=2)
-        (source,) = await log.sources()
-        assert (source.name, source.batch, source.parts) == ("query", 2, 0)
-        await log.forget_source("query")
+        assert await log.append_once([b"delivered"], producer="query", sequence=1) == 1
+        await log.complete_sequences("query", before=2)
+        (producer,) = await log.producers()
+        assert (producer.name, producer.sequence, producer.parts) == ("query", 2, 0)
+        await log.forget_producer("query")
         assert (await log.position_map(cells=1)).tail == 11
         assert ((await log.stat()).entries, await log.find_time(0)) == (8, 2)
         await log.set_retention(zlog.Retention(entries=5))

@@ -24,8 +24,8 @@ def append_ids(log: zlog.Log) -> dict[int, tuple[bytes, int]]:
     found = {}
     view = log.view
     for ref in view.objects():
-        positions = ref.places(0, log.tail())
-        request = messages.read(view.epoch, True, 1 << 20, ref.spacing.packed, positions)
+        positions = ref.positions(0, log.tail())
+        request = messages.read(view.epoch, True, 1 << 20, ref.striping.packed, positions)
         code, reply = log.store.execute(ref.name, "read", request)
         assert code == 0
         read = decode_read(reply, positions, None)
@@ -144,7 +144,7 @@ def test_a_change_of_the_layout_does_not_reorder_a_batch(
 ) -> None:
     """Refused entries below a written one keep their positions, also in an ended stripe."""
     entries = [b"%d" % number for number in range(9)]
-    other = zlog.Log.create(memory, "orders", width=2, unit=1)
+    other = zlog.Log.create(memory, "orders", width=2, stripe_unit=1)
     log = zlog.Log.open(LayoutChanges(memory, lambda: change(other)), "orders")
     assert log.append_many(entries) == [*range(9)]
     assert data_of(other.read_range(hole_timeout=0)) == entries
@@ -154,7 +154,7 @@ def test_a_change_of_the_layout_does_not_reorder_a_batch(
 def test_an_entry_moves_if_its_position_was_filled_or_trimmed_after_a_change_of_the_layout(
     memory: zlog.Store,
 ) -> None:
-    other = zlog.Log.create(memory, "orders", width=2, unit=1)
+    other = zlog.Log.create(memory, "orders", width=2, stripe_unit=1)
     entries = [b"0", b"1", b"2", b"3"]
 
     def roll_and_fill() -> None:
@@ -178,7 +178,7 @@ def test_no_refused_entry_is_written_in_a_log_that_takes_no_appends_since(
     memory: zlog.Store, batch: int
 ) -> None:
     """Neither at the position that it keeps nor at another one."""
-    other = zlog.Log.create(memory, "orders", width=2, unit=1)
+    other = zlog.Log.create(memory, "orders", width=2, stripe_unit=1)
     log = zlog.Log.open(LayoutChanges(memory, other.read_only), "orders")
     with pytest.raises(zlog.AppendRefused) as caught:
         log.append_many([b"%d" % number for number in range(batch)])

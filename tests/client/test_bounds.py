@@ -121,7 +121,7 @@ def test_every_stripe_has_its_own_bounds(filled: zlog.Log) -> None:
     filled.roll()
     start = filled.view.live_stripe.start
     for ref in filled.view.objects(filled.view.live_stripe):
-        first = ref.places(start, OPEN_END)[0]
+        first = ref.positions(start, OPEN_END)[0]
         assert write_at(filled, first + END) == Code.BEYOND_STRIPE
         assert write_at(filled, first + TAIL_MAX) == Code.OK
 
@@ -164,18 +164,18 @@ def test_entries_of_an_ended_stripe_are_read_past_an_epoch_that_no_client_was_gi
         (1, WIDTH + 1, 0, None),
         (1, WIDTH, 0, 2),
     ],
-    ids=["epoch", "start", "width", "unit"],
+    ids=["epoch", "start", "width", "stripe_unit"],
 )
 def test_objects_of_a_stripe_are_those_that_its_maker_has_made(
     filled: zlog.Log, epoch: int, width: int, start: int, other_unit: int | None
 ) -> None:
     """Their names can be guessed, and others may seal a new object as they like."""
     view = filled.view
-    unit = other_unit or view.live_stripe.unit
+    stripe_unit = other_unit or view.live_stripe.stripe_unit
     for id_ in range(view.epoch + 1, view.epoch + 20):
         for residue in range(WIDTH):
             name = stripe_object(view.log, view.log_id, id_, residue)
-            request = messages.seal(epoch, width, residue, True, start, unit)
+            request = messages.seal(epoch, width, residue, True, start, stripe_unit)
             planted.call(filled.store, name, "seal", request)
     filled.roll()
     filled.reconfigure(width=2)
@@ -200,7 +200,7 @@ def test_a_writer_passes_positions_that_are_filled_ahead_of_it(sequenced: zlog.L
     sequenced.append_many(ENTRIES)
     with zlog.Log.open(sequenced.store, "orders") as attacker:
         for ref in attacker.view.objects():
-            assert fill_at(attacker, ref.places(12, POSITION_MAX)[:65536]) == Code.OK
+            assert fill_at(attacker, ref.positions(12, POSITION_MAX)[:65536]) == Code.OK
     operations = 0
 
     def count(*_: object) -> None:
@@ -231,7 +231,7 @@ def ahead(log: zlog.Log, served: LocalSequencer | None) -> zlog.Log:
         lambda log: log.append_many([b"x"] * 100)[0],
         lambda log: log.reserve(10).start,
         lambda log: log.tail(),
-        lambda log: log.deliver([b"x"], source="query", batch=1) and 0,
+        lambda log: log.append_once([b"x"], producer="query", sequence=1) and 0,
     ],
     ids=["append", "append_many", "reserve", "tail", "deliver"],
 )

@@ -83,16 +83,18 @@ def test_a_flipped_byte_in_the_bytestream(filled: zlog.Log, store: zlog.Store) -
     assert (finding.object, finding.position) == (name, ENTRIES + 3)
 
 
-def test_a_damaged_index_is_one_finding(filled: zlog.Log, store: zlog.Store, unit: int) -> None:
-    """It takes all entries of its record: each fourth position, or one finding for each unit."""
-    gone = refs(filled)[2].places(0, ENTRIES)
+def test_a_damaged_index_is_one_finding(
+    filled: zlog.Log, store: zlog.Store, stripe_unit: int
+) -> None:
+    """All entries of its record are lost: a finding for each fourth position, or stripe unit."""
+    gone = refs(filled)[2].positions(0, ENTRIES)
     writer, number = planted.append_at(filled, gone[0])
     origin = writer + number.to_bytes(8, "little")
     planted.flip(store, refs(filled)[2].name, origin, bytes(8) + origin[8:])
     found = findings(filled)
     assert {finding.kind for finding in found} == {FindingKind.LOST}
     assert [p for finding in found for p in finding.positions] == [*gone]
-    if unit == 1:
+    if stripe_unit == 1:
         assert [finding.positions for finding in found] == [range(2, ENTRIES - 1, WIDTH)]
         assert (found[0].end, found[0].step) == (ENTRIES - 1, WIDTH)
     else:
@@ -100,8 +102,8 @@ def test_a_damaged_index_is_one_finding(filled: zlog.Log, store: zlog.Store, uni
 
 
 def test_holes_of_one_object_are_one_finding(memory: zlog.Store) -> None:
-    """As a batch leaves them that one object had no room for; others are told as they lie."""
-    with zlog.Log.create(memory, "holes", width=4, unit=1) as log:
+    """As a batch leaves them that one object had no space for; others are told as they lie."""
+    with zlog.Log.create(memory, "holes", width=4, stripe_unit=1) as log:
         reserved = log.reserve(40)
         for position in reserved:
             if position % 4 != 1 and position not in (23, 39):
@@ -238,7 +240,7 @@ def test_closed_stripes(filled: zlog.Log, store: zlog.Store) -> None:
     assert only(filled, FindingKind.LOST).positions == range(4, 5)
     filled.trim_to(8)
     assert findings(filled) == []
-    ref = filled.view.object_at(old, old.spacing.number(tail))
+    ref = filled.view.object_at(old, old.striping.number(tail))
     request = planted.entry(filled, ref, tail, b"w" * 16, 1, b"too late")
     planted.call(store, ref.name, "write", request)
     finding = only(filled, FindingKind.BEYOND_END)

@@ -115,7 +115,7 @@ def test_columns_are_what_a_range_read_gives(
 
 
 def test_neighbouring_gaps_of_the_objects_that_are_read_are_one(store: zlog.Store) -> None:
-    log = zlog.Log.create(store, "orders", width=4, unit=1)
+    log = zlog.Log.create(store, "orders", width=4, stripe_unit=1)
     log.append_many([b"x"] * 16)
     for position in range(2, 14):
         log.trim(position)
@@ -125,7 +125,7 @@ def test_neighbouring_gaps_of_the_objects_that_are_read_are_one(store: zlog.Stor
     [columns] = log.read_columns()
     assert columns.positions.tolist() == [0, 1, 14, 15]
     assert columns.gaps == [Gap(2, 14, GapKind.TRIMMED)]
-    log = zlog.Log.create(store, "units", width=4, unit=4)
+    log = zlog.Log.create(store, "units", width=4, stripe_unit=4)
     log.append_many([b"x"] * 32)
     for position in range(6, 23):
         log.trim(position)
@@ -138,7 +138,7 @@ def test_neighbouring_gaps_of_the_objects_that_are_read_are_one(store: zlog.Stor
 def test_what_was_trimmed_of_other_objects_is_not_reported(
     memory: zlog.Store, tags: list[str] | None
 ) -> None:
-    log = zlog.Log.create(memory, "orders", width=2, unit=8)
+    log = zlog.Log.create(memory, "orders", width=2, stripe_unit=8)
     log.append_many([b"x"] * 32, tags=["t"])
 
     def gaps(start: int, index: int) -> list[Gap]:
@@ -181,10 +181,10 @@ def test_what_can_not_be_is_refused(store: zlog.Store, options: dict[str, object
 def test_columns_are_cut_where_the_data_would_be_too_much(data: list[bytes], most: int) -> None:
     log = zlog.Log.create(zlog.connect("mem://"), "orders", width=3)
     log.append_many(data)
-    spacing = log.view.live_stripe.spacing
-    window = ColumnWindow(spacing.packed, None)
-    for part in spacing.parts(0, len(data)):
-        window.add(reply_to(log, spacing.number(part.start), part), part.start, len(data))
+    striping = log.view.live_stripe.striping
+    window = ColumnWindow(striping.packed, None)
+    for part in striping.by_object(0, len(data)):
+        window.add(reply_to(log, striping.number(part.start), part), part.start, len(data))
     at: int | None = 0
     result = []
     while at is not None:
@@ -197,7 +197,7 @@ def test_columns_are_cut_where_the_data_would_be_too_much(data: list[bytes], mos
 
 
 def test_a_reply_about_others_is_lost_and_a_malformed_one_an_error() -> None:
-    log = zlog.Log.create(zlog.connect("mem://"), "orders", width=2, unit=1)
+    log = zlog.Log.create(zlog.connect("mem://"), "orders", width=2, stripe_unit=1)
     log.append_many([b"data"] * 8)
     window = ColumnWindow(2, None)
     window.add(reply_to(log, 0, range(4, 8, 2)), 0, 4)

@@ -208,7 +208,7 @@ def test_the_newest_is_never_lost_where_it_dies() -> None:
     """At any operation; the next one finishes, and nothing else is gone."""
 
     def prepare(store: zlog.Store) -> Written:
-        with zlog.Log.create(store, "log", width=2, unit=4) as log:
+        with zlog.Log.create(store, "log", width=2, stripe_unit=4) as log:
             written = updates(log, 60, 6)
             log.reconfigure(width=1)
             written.update(updates(log, 60, 6, seed=1))
@@ -269,7 +269,7 @@ def test_space_comes_back(tmp_path: Path, compression: str) -> None:
         for first in range(0, 20_000, 1_000):
             keys = [[f"key-{(first + i) * 7 % 200}"] for i in range(1_000)]
             log.append_many([os.urandom(100)] * 1_000, tags_each=keys)
-        refs = [log.view.object_of(position) for position in (0, log.view.live_stripe.unit)]
+        refs = [log.view.object_of(position) for position in (0, log.view.live_stripe.stripe_unit)]
         before = [store_stat(log, ref.name) for ref in refs]
         log.set_retention(AT_ONCE)
         log.apply_retention()
@@ -373,7 +373,10 @@ def test_where_the_time_is_up_the_next_call_goes_on(
 ) -> None:
     monkeypatch.setattr(compact, "_WINDOW", 8)
     monkeypatch.setattr(compact, "_OBJECTS_AT_ONCE", 1)
-    with zlog.connect("mem://") as store, zlog.Log.create(store, "log", width=3, unit=4) as log:
+    with (
+        zlog.connect("mem://") as store,
+        zlog.Log.create(store, "log", width=3, stripe_unit=4) as log,
+    ):
         written = updates(log, 300, 20, several=False)
         log.reconfigure(width=2)
         written.update(updates(log, 100, 20, seed=1, several=False))
@@ -398,7 +401,10 @@ def test_where_the_time_is_up_the_next_call_goes_on(
 def test_what_there_was_no_time_for_the_next_call_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also to entries with several tags whose newer ones were found by different passes."""
     monkeypatch.setattr(compact, "_WINDOW", 8)
-    with zlog.connect("mem://") as store, zlog.Log.create(store, "log", width=3, unit=4) as log:
+    with (
+        zlog.connect("mem://") as store,
+        zlog.Log.create(store, "log", width=3, stripe_unit=4) as log,
+    ):
         log.set_retention(AT_ONCE)
         written = updates(log, 200, 40)
         log.apply_retention()

@@ -91,10 +91,10 @@ def test_a_log_is_compressed_from_a_reconfiguration_on(store: zlog.Store) -> Non
             log.reconfigure(compression="gzip")
 
 
-def test_deliveries_to_a_compressed_log_are_made_once(store: zlog.Store) -> None:
+def test_append_once_to_a_compressed_log_are_made_once(store: zlog.Store) -> None:
     with zlog.Log.create(store, "log", width=2, compression="zstd") as log:
         for _ in range(2):
-            log.deliver(LINES, source="query", batch=0)
+            log.append_once(LINES, producer="query", sequence=0)
         assert data_of(log) == LINES
 
 
@@ -219,7 +219,7 @@ def test_damaged_replies_never_give_wrong_data(compression: str, data: st.DataOb
 
 @pytest.mark.parametrize("kind", ["same", "forged", "wrong"])
 def test_an_append_is_not_taken_for_one_that_is_alike(store: zlog.Store, kind: str) -> None:
-    """A stranger stores a block under the ids that the writer uses next, with its checksums."""
+    """A untrusted stores a block under the ids that the writer uses next, with its checksums."""
     entry = b"an entry that can be guessed " * 60
     with zlog.Log.create(store, "log", width=1, compression="zstd") as log:
         position = log.append(b"first") + 1
@@ -261,7 +261,7 @@ def test_an_append_that_can_not_be_compared_ends(
     with zlog.Log.create(store, "log", width=1, timeout=None) as log:
         writer, number = log._client.appender.writer, log._client.appender._number
         position = log.tail()
-        head = (log.view.epoch, 0, writer, log.view.live_stripe.spacing.packed)
+        head = (log.view.epoch, 0, writer, log.view.live_stripe.striping.packed)
         request = encode_write(*head, [position], [number], [entry], "zstd")
         assert store.execute(log.view.object_of(position).name, "write", request, 30)[0] == Code.OK
         execute = log._client.io.execute

@@ -10,7 +10,7 @@ import zlog
 from zlog import FindingKind, aio
 from zlog._base.codes import EPOCH_MAX, POSITION_MAX
 from zlog._base.names import head_object
-from zlog._base.striping import Spacing
+from zlog._base.striping import Striping
 from zlog._native import messages
 from zlog.view import OPEN_END, Stripe, objects_of
 
@@ -53,7 +53,7 @@ def test_objects_that_were_there_before_are_not_taken_for_its_own(
             request = messages.seal(epoch, stride, ref.number, True, start)
             planted.call(store, ref.name, "seal", request)
             if start == 0:
-                request = messages.fill(epoch, 1, b"a stranger's id.", 0, stride, [ref.number])
+                request = messages.fill(epoch, 1, b"a untrusted's id.", 0, stride, [ref.number])
                 planted.call(store, ref.name, "fill", request)
     with zlog.Log.create(store, "orders", width=WIDTH) as log:
         assert log.view.log_id == LOG_ID
@@ -113,14 +113,14 @@ def test_a_log_that_was_removed_meanwhile_leaves_no_objects(memory: zlog.Store) 
     assert not any(planted.exists(memory, name) for name in creator.names)
 
 
-@pytest.mark.parametrize("spacing", [Spacing(WIDTH + 1), Spacing(WIDTH, 2)], ids=str)
+@pytest.mark.parametrize("striping", [Striping(WIDTH + 1), Striping(WIDTH, 2)], ids=str)
 def test_a_log_is_removed_whose_object_was_replaced_by_one_for_other_positions(
-    store: zlog.Store, spacing: Spacing
+    store: zlog.Store, striping: Striping
 ) -> None:
     with zlog.Log.create(store, "orders", width=WIDTH) as log:
         log.append_many(ENTRIES)
         ref = next(log.view.objects())
-        planted.remake(log, ref._replace(spacing=spacing), epoch=log.view.epoch)
+        planted.remake(log, ref._replace(striping=striping), epoch=log.view.epoch)
     zlog.Log.remove(store, "orders")
     assert not planted.exists(store, ref.name)
     with zlog.Log.create(store, "orders", width=WIDTH) as log:

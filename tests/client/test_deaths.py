@@ -98,7 +98,7 @@ def assert_no_orphans(store: Recorder) -> None:
     head = Head(io, "orders")
     state = drive(head.read(deadline))
     assert state.view is not None
-    assert drive(head.loose_stripes(state.log_id, deadline))[1] == []
+    assert drive(head.pending_stripes(state.log_id, deadline))[1] == []
     archived = drive(head.stripes(state.log_id, 0, deadline))
     needed = {
         ref.name

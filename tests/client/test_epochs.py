@@ -245,11 +245,13 @@ def test_nothing_is_lost_doubled_or_left_behind(
 
         async def change(number: int) -> None:
             client = clients[WRITERS + number]
-            for width, unit in ((2 + number, None), (7, 1 << number), (1 + number, 4)):
+            for width, stripe_unit in ((2 + number, None), (7, 1 << number), (1 + number, 4)):
                 await io.sleep(io.random())
                 patience = io.random() if dying else None
                 with contextlib.suppress(asyncio.TimeoutError):
-                    changed = reconfigure(client.layout, LogOptions(width, unit), client.deadline())
+                    changed = reconfigure(
+                        client.layout, LogOptions(width, stripe_unit), client.deadline()
+                    )
                     await asyncio.wait_for(changed, patience)
 
         async def read(number: int) -> list[zlog.Entry | zlog.Gap]:
@@ -280,7 +282,7 @@ def test_nothing_is_lost_doubled_or_left_behind(
         head = Head(io, "orders")
         state = await head.read(patient)
         assert state.view is not None
-        newest, loose = await head.loose_stripes(state.log_id, patient)
+        newest, loose = await head.pending_stripes(state.log_id, patient)
         assert [id_ for id_, _ in loose if id_ < newest] == []
         stripes = [*await head.stripes(state.log_id, 0, patient), *state.view.stripes]
         assert all(a.end == b.start for a, b in itertools.pairwise(stripes))

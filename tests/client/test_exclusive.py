@@ -32,7 +32,7 @@ def plant(log: zlog.Log, position: int, entry: bytes) -> ObjectRef:
     ref = view.object_of(position)
     writer = bytes.fromhex(view.writer.id)
     request = encode_write(
-        view.epoch, 1, writer, ref.spacing.packed, [position], [position], [entry]
+        view.epoch, 1, writer, ref.striping.packed, [position], [position], [entry]
     )
     call(log.store, ref.name, "write", request)
     return ref
@@ -44,7 +44,7 @@ def refused(log: zlog.Log, why: str) -> None:
         lambda: log.append(b"x"),
         lambda: log.append_many([b"x"]),
         lambda: log.reserve(1),
-        lambda: log.deliver([b"x"], source="source", batch=1),
+        lambda: log.append_once([b"x"], producer="source", sequence=1),
     ):
         with pytest.raises(zlog.AppendRefused, match=why) as raised:
             attempt()
@@ -242,9 +242,9 @@ def test_threads_share_a_writer(log: zlog.Log) -> None:
         assert [entries[p] for p in found] == [b"%d.%d" % (thread, i) for i in range(25)]
 
 
-async def test_order_is_kept_while_the_layout_changes(memory: zlog.Store, unit: int) -> None:
+async def test_order_is_kept_while_the_layout_changes(memory: zlog.Store, stripe_unit: int) -> None:
     """Others may change the width; the stripe ends at the first hole, and all goes on from it."""
-    async with aio.Log.create(memory, "orders", width=4, unit=unit) as log:
+    async with aio.Log.create(memory, "orders", width=4, stripe_unit=stripe_unit) as log:
         other = zlog.Log.open(memory, "orders")
         async with log.writer() as writer:
             futures: list[asyncio.Future[int]] = []

@@ -17,7 +17,7 @@ from zlog.testing import AT_ONCE, Fate, StoreCall, run_virtually
 from .faulty import FaultyStore
 
 
-def test_a_writer_waits_for_room(memory: zlog.Store) -> None:
+def test_a_writer_waits_for_space(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=1)
     with log.writer(window_bytes=1000, timeout=5) as writer:
         futures = [writer.submit(bytes(400)) for _ in range(50)]
@@ -54,7 +54,7 @@ def test_a_writer_keeps_within_its_capacity(store: zlog.Store) -> None:
         assert append.result(30) == 13
 
 
-def test_a_writer_without_room_says_why(memory: zlog.Store) -> None:
+def test_a_writer_without_space_says_why(memory: zlog.Store) -> None:
     """It is at its capacity or at its window: neither is a fault of the store."""
     log = zlog.Log.create(memory, "orders")
     log.append(bytes(900))
@@ -199,7 +199,7 @@ def test_invalid_entries_harm_nothing(memory: zlog.Store) -> None:
 
 
 def test_entries_handed_in_together_have_positions_in_a_row(store: zlog.Store) -> None:
-    log = zlog.Log.create(store, "orders", width=2, unit=4)
+    log = zlog.Log.create(store, "orders", width=2, stripe_unit=4)
     with log.writer() as writer:
         lists = [[b"%d.%d" % (i, j) for j in range(i)] for i in range(1, 40)]
         futures = []
@@ -261,7 +261,7 @@ def test_a_failed_list_has_a_position_for_each_entry(memory: zlog.Store) -> None
 async def test_no_append_passes_one_that_failed_before_it(
     memory: zlog.Store, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
-    """Neither where that was sent and never answered, nor where it waited for room too long."""
+    """Neither where that was sent and never answered, nor where it waited for space too long."""
     monkeypatch.setattr("zlog._append.exclusive_forms.ROUND_ENTRIES_MAX", 1)
     writes = iter(range(100))
 
@@ -306,7 +306,7 @@ def test_what_was_written_above_a_hole_is_written_again(memory: zlog.Store) -> N
 
     async def work() -> None:
         store = testing.FaultyStore(memory, share_sequencer=False)
-        other = await aio.Log.create(store.inner, "orders", width=4, unit=1)
+        other = await aio.Log.create(store.inner, "orders", width=4, stripe_unit=1)
         async with aio.Log.open(store, "orders") as log, log.writer() as writer:
             store.plan = hold_the_first
             futures = [await writer.submit(b"0")]
@@ -333,7 +333,7 @@ def test_a_tail_that_is_asked_for_as_the_log_becomes_exclusive_is_confirmed(
         return Fate(effect=delay, reply=delay)
 
     async def work() -> None:
-        log = await aio.Log.create(memory, "orders", width=4, unit=1)
+        log = await aio.Log.create(memory, "orders", width=4, stripe_unit=1)
         slow = testing.FaultyStore(memory, delay_the_first, share_sequencer=False)
         async with aio.Log.open(slow, "orders") as reader:
             asked = asyncio.create_task(reader.tail())

@@ -266,8 +266,8 @@ def test_a_lost_position_is_not_exported(memory: zlog.Store, source: zlog.Log) -
     )
     with pytest.raises(zlog.CorruptEntry, match=r"is lost .*so it can") as told:
         exported(source)
-    healing, giving_up = (told.value.hint.index(word) for word in ("--heal", "it up"))
-    assert healing < giving_up
+    repairing, giving_up = (told.value.hint.index(word) for word in ("--repair", "it up"))
+    assert repairing < giving_up
 
 
 def test_a_hole_that_can_not_be_filled_is_not_exported(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ SECONDS = 10
 
 
 @pytest.fixture
-def stranger(sequenced: zlog.Log) -> Iterator[BlockingSequencer]:
+def untrusted(sequenced: zlog.Log) -> Iterator[BlockingSequencer]:
     """A client of the sequencer that serves `sequenced`, where that is one with an address."""
     sequenced.append(b"first")
     address = sequenced.view.sequencer
@@ -56,6 +56,6 @@ def test_a_false_word_that_an_epoch_is_dead_ends_no_epoch(
 
 
 def test_a_false_word_that_an_epoch_is_dead_ends_no_epoch_on_ceph(
-    sequenced: zlog.Log, stranger: BlockingSequencer
+    sequenced: zlog.Log, untrusted: BlockingSequencer
 ) -> None:
-    assert_lies_do_no_harm(sequenced, stranger)
+    assert_lies_do_no_harm(sequenced, untrusted)

@@ -101,7 +101,7 @@ def test_neighbours_are_one_gap_where_filler_and_reason_are_the_same(memory: zlo
 
 
 def test_lost_neighbours_are_one_gap_of_several_objects(memory: zlog.Store) -> None:
-    log = zlog.Log.create(memory, "orders", width=3, unit=1)
+    log = zlog.Log.create(memory, "orders", width=3, stripe_unit=1)
     log.append_many([b"x"] * 6)
     names = [ref.name for ref in log.view.objects()]
     for ref in list(log.view.objects())[:2]:
@@ -114,7 +114,7 @@ def test_lost_neighbours_are_one_gap_of_several_objects(memory: zlog.Store) -> N
 
 def test_a_log_without_gaps_is_read_as_if_there_were_none(memory: zlog.Store) -> None:
     """What a gap has to tell is asked for where there is one: one read more for each object."""
-    log = zlog.Log.create(memory, "orders", width=2, unit=1)
+    log = zlog.Log.create(memory, "orders", width=2, stripe_unit=1)
     log.append_many([b"x"] * 20)
     reads: list[str] = []
     counting = FaultyStore(memory, lambda _, method: reads.append(method))

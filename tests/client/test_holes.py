@@ -110,9 +110,9 @@ READERS: dict[str, Callable[[zlog.Log], Iterator[zlog.Entry | Gap]]] = {
 }
 
 
-def log_with_two_holes(memory: zlog.Store, unit: int) -> tuple[zlog.Log, list[int]]:
+def log_with_two_holes(memory: zlog.Store, stripe_unit: int) -> tuple[zlog.Log, list[int]]:
     """Return a log in which all has the tag, and positions 3 and 6 of 0 to 9 are unwritten."""
-    log = zlog.Log.create(memory, "orders", width=2, unit=unit)
+    log = zlog.Log.create(memory, "orders", width=2, stripe_unit=stripe_unit)
     log.append_many([b"0", b"1", b"2"], tags=["t"])
     (first,) = log.reserve()
     log.append_many([b"4", b"5"], tags=["t"])
@@ -123,10 +123,10 @@ def log_with_two_holes(memory: zlog.Store, unit: int) -> tuple[zlog.Log, list[in
 
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 def test_what_lies_before_a_hole_is_not_held_back(
-    memory: zlog.Store, read: Callable[[zlog.Log], Iterator[zlog.Entry | Gap]], unit: int
+    memory: zlog.Store, read: Callable[[zlog.Log], Iterator[zlog.Entry | Gap]], stripe_unit: int
 ) -> None:
     """Neither for the first hole nor, once that is written, for the second."""
-    log, holes = log_with_two_holes(memory, unit)
+    log, holes = log_with_two_holes(memory, stripe_unit)
     expected = [b"%d" % position for position in range(10)]
     found: list[bytes] = []
     for item in itertools.islice(read(zlog.Log.open(memory, "orders")), 10):

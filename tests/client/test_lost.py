@@ -35,7 +35,7 @@ def log(request: pytest.FixtureRequest, memory: zlog.Store) -> zlog.Log:
 
 def test_the_other_entries_can_be_read(log: zlog.Log) -> None:
     ref = log.view.object_of(LOST)
-    name, gone = ref.name, ref.places(0, 12)
+    name, gone = ref.name, ref.positions(0, 12)
     missing = zlog.Loss(zlog.LossReason.MISSING, (name,))
     found = {p: item for item in log.read_range() for p in range(item.position, item.end)}
     assert [*found] == [*range(12)]
@@ -78,7 +78,7 @@ def test_entries_whose_keys_are_gone_are_lost_and_nothing_takes_their_place(
     with zlog.Log.create(memory, "orders", width=WIDTH, hole_timeout=0.01) as log:
         log.append_many([b"%d" % i for i in range(12)])
         ref = log.view.object_of(LOST)
-        name, gone = ref.name, [*ref.places(0, 12)]
+        name, gone = ref.name, [*ref.positions(0, 12)]
         with door_to(memory) as door:
             door.save(name, replace(door.load(name), omap={}))
         for tail in (12, 20):

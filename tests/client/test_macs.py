@@ -49,7 +49,7 @@ def stored(log: zlog.Log, position: int) -> bytes:
     """Return what is stored as the data of an entry, as the store's owner sees it."""
     ref = log.view.object_of(position)
     request = messages.read(
-        log.view.epoch, True, 1 << 20, ref.spacing.packed, [position], blocks=True
+        log.view.epoch, True, 1 << 20, ref.striping.packed, [position], blocks=True
     )
     code, reply = log.store.execute(ref.name, "read", request)
     assert code == 0
@@ -62,7 +62,7 @@ def put_instead(log: zlog.Log, changed: dict[int, bytes]) -> None:
     The object is made anew, with all that it had but for these.
     """
     ref = log.view.object_of(min(changed))
-    places = [*ref.places(0, log.tail())]
+    places = [*ref.positions(0, log.tail())]
     data = {p: stored(log, p) for p in places} | changed
     planted.remake(log, ref, epoch=log.view.epoch)
     for position in places:
@@ -91,7 +91,7 @@ def test_entries_are_stored_with_macs_and_read_without(log: zlog.Log) -> None:
     assert log.append(b"first") == 0
     assert [*log.append_many([b"", b"x" * 5000, *(b"%d" % i for i in range(40))])][-1] == 42
     for appended in (3, 0):
-        assert log.deliver([b"delivered"] * 3, source="crm", batch=0) == appended
+        assert log.append_once([b"delivered"] * 3, producer="crm", sequence=0) == appended
     expected = [b"first", b"", b"x" * 5000, *(b"%d" % i for i in range(40))]
     expected += [b"delivered"] * 3
     assert data_of(log.read_range()) == expected
@@ -192,7 +192,7 @@ def test_a_wrong_key_and_a_missing_one_are_told(log: zlog.Log) -> None:
             lambda: log.append_many([b"x"]),
             lambda: log.reserve(),
             lambda: log.write(0, b"entry"),
-            lambda: log.deliver([b"x"], source="crm", batch=0),
+            lambda: log.append_once([b"x"], producer="crm", sequence=0),
             lambda: exported(log),
             lambda: mirrored(log, store, "copy"),
         ]
@@ -289,10 +289,10 @@ def test_what_an_exclusive_writer_recovers_is_checked(one: zlog.Log) -> None:
 
 
 def test_a_delivery_takes_nothing_forged_for_its_own(one: zlog.Log) -> None:
-    one.deliver([b"a", b"b"], source="crm", batch=0)
+    one.append_once([b"a", b"b"], producer="crm", sequence=0)
     put_instead(one, {0: b"A" + stored(one, 0)[1:]})
     with pytest.raises(zlog.CorruptEntry, match=r"position 0 .* is forged"):
-        one.deliver([b"a", b"b"], source="crm", batch=0)
+        one.append_once([b"a", b"b"], producer="crm", sequence=0)
 
 
 def test_what_is_forged_is_not_the_append_that_it_is_alike(one: zlog.Log) -> None:

@@ -31,7 +31,7 @@ def value(registry: CollectorRegistry, name: str, **labels: str) -> float:
 
 
 def test_what_a_handle_does_is_counted(store: zlog.Store, registry: CollectorRegistry) -> None:
-    with zlog.Log.create(store, "metered", width=2, unit=4) as log:
+    with zlog.Log.create(store, "metered", width=2, stripe_unit=4) as log:
         log.append(b"alone")
         log.append_many([b"x" * 100] * 40)
         assert value(registry, "appended_entries_total") == 41

@@ -51,12 +51,12 @@ def test_it_takes_no_appends_and_is_read_as_any_log(source: zlog.Log, target: zl
     for append in (
         lambda: copy.append(b"x"),
         lambda: copy.append_many([b"x"]),
-        lambda: copy.deliver([b"x"], source="s", batch=0),
+        lambda: copy.append_once([b"x"], producer="s", sequence=0),
         lambda: asyncio.run(append_in_a_loop(target)),
     ):
         with pytest.raises(AppendRefused, match="'copy' is a mirror"):
             append()
-    assert copy.sources() == []
+    assert copy.producers() == []
     assert data_of(copy.read_range()) == ENTRIES
     assert copy.tail() == 100
     copy.cursor("reader", create="earliest").commit(50)
@@ -305,4 +305,4 @@ def test_what_a_mirror_has_lost_is_called_lost(
     source.append(b"and more")
     with pytest.raises(zlog.CorruptEntry, match=r"position 100 of log 'copy' .* is lost") as raised:
         mirrored(source, target, "copy")
-    assert "zlog check MIRROR --heal" in raised.value.hint
+    assert "zlog check MIRROR --repair" in raised.value.hint

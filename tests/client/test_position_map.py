@@ -36,9 +36,9 @@ def of(cell: zlog.PositionCell) -> dict[str, int]:
     return {name: getattr(cell, name) for name in (*KINDS.values(), "written")}
 
 
-def in_many_states(store: zlog.Store, *, width: int, unit: int) -> zlog.Log:
+def in_many_states(store: zlog.Store, *, width: int, stripe_unit: int) -> zlog.Log:
     """A log of 300 positions in two stripes, with positions of each state."""
-    log = zlog.Log.create(store, "orders", width=width, unit=unit)
+    log = zlog.Log.create(store, "orders", width=width, stripe_unit=stripe_unit)
     log.append_many([b"entry"] * 100)
     leave_hole(log, 5)
     assert write_at(log, 105) == 0  # a log without a sequencer would use them else
@@ -54,12 +54,12 @@ def in_many_states(store: zlog.Store, *, width: int, unit: int) -> zlog.Log:
     return log
 
 
-@pytest.mark.parametrize(("width", "unit"), [(1, 1), (3, 1), (2, 16)])
+@pytest.mark.parametrize(("width", "stripe_unit"), [(1, 1), (3, 1), (2, 16)])
 @pytest.mark.parametrize("cells", [1, 7, 64, 300, 4096])
 def test_short_cells_say_what_a_reader_sees(
-    store: zlog.Store, width: int, unit: int, cells: int
+    store: zlog.Store, width: int, stripe_unit: int, cells: int
 ) -> None:
-    with in_many_states(store, width=width, unit=unit) as log:
+    with in_many_states(store, width=width, stripe_unit=stripe_unit) as log:
         looked_at = zlog.Log.open(zlog.ReadOnlyStore(store), "orders")
         start = 0 if cells > 1 else 60  # one cell with all of them would be a sample
         found = log.position_map(start, cells=cells)
@@ -74,7 +74,7 @@ def test_short_cells_say_what_a_reader_sees(
 
 
 def test_long_cells_are_looked_at_in_their_middle(store: zlog.Store) -> None:
-    with zlog.Log.create(store, "orders", width=2, unit=64) as log:
+    with zlog.Log.create(store, "orders", width=2, stripe_unit=64) as log:
         log.append_many([b"entry"] * 3000)
         for position in (*range(700, 800), 1500):
             log.trim(position)
@@ -98,7 +98,7 @@ def test_a_range_ends_at_the_tail(store: zlog.Store) -> None:
 
 
 def test_what_is_gone_is_not_known(store: zlog.Store) -> None:
-    with zlog.Log.create(store, "orders", width=2, unit=4) as log:
+    with zlog.Log.create(store, "orders", width=2, stripe_unit=4) as log:
         log.append_many([b"entry"] * 16)
         remove(log, log.view.object_of(0))  # the last position tells the tail
         assert [(cell.written, cell.unknown) for cell in log.position_map(cells=4).cells] == [
@@ -117,7 +117,10 @@ def test_what_is_gone_is_not_known(store: zlog.Store) -> None:
     cells=st.integers(3, 40),
 )
 def test_cells_add_up(trims: set[int], start: int, length: int, cells: int) -> None:
-    with zlog.connect("mem://") as store, zlog.Log.create(store, "orders", width=3, unit=8) as log:
+    with (
+        zlog.connect("mem://") as store,
+        zlog.Log.create(store, "orders", width=3, stripe_unit=8) as log,
+    ):
         log.append_many([b"entry"] * 600)
         for position in trims:
             log.trim(position)

@@ -117,7 +117,7 @@ def test_a_follower_sees_what_another_process_appends(original: zlog.Log, tmp_pa
 WRITES: dict[str, Callable[[zlog.Log], object]] = {
     "append": lambda log: log.append(b"x"),
     "append_many": lambda log: log.append_many([b"x", b"y"]),
-    "deliver": lambda log: log.deliver([b"x"], source="s", batch=0),
+    "deliver": lambda log: log.append_once([b"x"], producer="s", sequence=0),
     "fill": lambda log: log.fill(10),
     "trim": lambda log: log.trim(1),
     "trim_to": lambda log: log.trim_to(5),
@@ -187,7 +187,7 @@ def test_changes_are_refused(memory: zlog.Store) -> None:
 
 
 def test_holes_are_reported_and_stay(store: zlog.Store) -> None:
-    with zlog.Log.create(store, "orders", width=2, unit=1) as log:
+    with zlog.Log.create(store, "orders", width=2, stripe_unit=1) as log:
         log.append(b"a")
         leave_hole(log)
         assert write_at(log, 2) == 0

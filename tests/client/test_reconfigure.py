@@ -32,7 +32,7 @@ def index_of(store: zlog.Store, log: zlog.Log) -> tuple[list[Stripe], list[tuple
     head, log_id = Head(io, log.name), log.view.log_id
     deadline = deadline_of(io, 5)
     archived = drive(head.stripes(log_id, 0, deadline))
-    return archived, drive(head.loose_stripes(log_id, deadline))[1]
+    return archived, drive(head.pending_stripes(log_id, deadline))[1]
 
 
 def test_the_width_changes_and_everything_stays_where_it_is(log: zlog.Log) -> None:

@@ -93,7 +93,7 @@ def test_a_call_takes_no_negative_time_out(memory: zlog.Store, seconds: float) -
         lambda: zlog.Log.remove(memory, "orders", timeout=seconds),
         lambda: log.append(b"x", timeout=seconds),
         lambda: log.append_many([b"x"], timeout=seconds),
-        lambda: log.deliver([b"x"], source="s", batch=0, timeout=seconds),
+        lambda: log.append_once([b"x"], producer="s", sequence=0, timeout=seconds),
         lambda: log.read(0, timeout=seconds),
         lambda: log.tail(timeout=seconds),
         lambda: log.stat(timeout=seconds),
@@ -168,7 +168,7 @@ def test_a_head_that_is_something_else(memory: zlog.Store) -> None:
     assert time.monotonic() - began > 0.1, "it asked again without a pause"
 
 
-def test_a_store_whose_sequencer_has_no_room_takes_no_further_log(memory: zlog.Store) -> None:
+def test_a_store_whose_sequencer_has_no_space_takes_no_further_log(memory: zlog.Store) -> None:
     """A log to which no client could append is not left behind."""
     shared = memory.sequencer()
     assert shared is not None
@@ -292,7 +292,7 @@ async def test_what_handles_look_like(memory: zlog.Store) -> None:
         assert repr(log) == "<zlog.Log 'orders' in mem://>"
         view = repr(log.view)
         assert f"log_id=0x{log.view.log_id:016x}" in view
-        assert "start=0, end=open, width=2, unit=1)" in view
+        assert "start=0, end=open, width=2, stripe_unit=1)" in view
         assert "options={}" in view
     async with await aio.Log.open(memory, "orders") as opened:
         assert repr(opened) == "<zlog.aio.Log 'orders' in mem://>"

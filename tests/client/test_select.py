@@ -215,8 +215,10 @@ class StreamHistory:
         self._questions: list[Question] = []
         records = None if self._common else chance.choice((None, 40))
         width = chance.randint(1, self._width_max)
-        unit = chance.choice(logs.UNITS)
-        zlog.Log.create(store, self._name, width=width, unit=unit, stripe_records=records).close()
+        stripe_unit = chance.choice(logs.UNITS)
+        zlog.Log.create(
+            store, self._name, width=width, stripe_unit=stripe_unit, stripe_records=records
+        ).close()
 
     def run(self) -> int:
         """Run it, and compare; returns how many tags the indexes have in the end."""
@@ -258,7 +260,7 @@ class StreamHistory:
             act = chance.randrange(16)
             if act < 2:
                 log.reconfigure(
-                    width=chance.randint(1, self._width_max), unit=chance.choice(logs.UNITS)
+                    width=chance.randint(1, self._width_max), stripe_unit=chance.choice(logs.UNITS)
                 )
             elif act < 5:
                 logs.leave_hole(log, chance.randint(1, 5))

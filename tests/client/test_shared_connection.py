@@ -1,4 +1,4 @@
-"""Handles share their process's connection, and a sequencer without room for it stays in place."""
+"""Handles share their process's connection, and a sequencer without space for it stays in place."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def served(store: zlog.Store, sequencer: LocalSequencer) -> zlog.Log:
     return zlog.Log.open(store, "orders", sequencer_timeout=0.3)
 
 
-def test_a_sequencer_that_has_no_room_is_waited_for_and_keeps_its_logs(
+def test_a_sequencer_that_has_no_space_is_waited_for_and_keeps_its_logs(
     plain: zlog.Store, single: LocalSequencer, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = served(plain, single)
@@ -167,7 +167,7 @@ def test_a_sequencer_that_has_no_room_is_waited_for_and_keeps_its_logs(
             log.append(b"in vain", timeout=1.0)
         assert told.value.retryable
         assert "--connections-per-address" in told.value.hint
-        assert "'orders' waits until its sequencer has room" in caplog.text
+        assert "'orders' waits until its sequencer has space" in caplog.text
         assert log.read(0).data == b"first"
         assert log.tail() == 1
         done: list[int] = []
@@ -180,7 +180,7 @@ def test_a_sequencer_that_has_no_room_is_waited_for_and_keeps_its_logs(
     assert zlog.Log.open(plain, "orders").view == before
 
 
-def test_a_sealed_log_waits_until_its_sequencer_has_room(
+def test_a_sealed_log_waits_until_its_sequencer_has_space(
     plain: zlog.Store, single: LocalSequencer
 ) -> None:
     """The sequencer is to finish what a client left that died, and is not sent away for others."""
@@ -196,7 +196,7 @@ def test_a_sealed_log_waits_until_its_sequencer_has_room(
     assert log.view.epoch > epoch
 
 
-def test_a_log_without_a_sequencer_does_not_wait_for_one_that_has_no_room(
+def test_a_log_without_a_sequencer_does_not_wait_for_one_that_has_no_space(
     plain: zlog.Store,
     single: LocalSequencer,
 ) -> None:

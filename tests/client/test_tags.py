@@ -37,7 +37,7 @@ def store() -> Iterator[zlog.Store]:
 
 @pytest.fixture
 def log(store: zlog.Store) -> zlog.Log:
-    return zlog.Log.create(store, "orders", width=2, unit=4)
+    return zlog.Log.create(store, "orders", width=2, stripe_unit=4)
 
 
 def tags_of(log: zlog.Log, start: int = 0) -> list[tuple[bytes, set[str]]]:
@@ -57,7 +57,7 @@ def test_every_way_in(log: zlog.Log) -> None:
     for other in ((), ("a",), ("a", "z", "b")):
         with pytest.raises(zlog.AlreadyWritten):
             log.write(position, b"reserved", tags=other)
-    log.deliver(iter([b"delivered"]), source="crm", batch=0, tags=["a"])
+    log.append_once(iter([b"delivered"]), producer="crm", sequence=0, tags=["a"])
     with log.writer() as writer:
         writer.append(b"w1", tags=["a"])
         writer.append_many([b"w2", b"w3"], tags_each=[["b"], ["c"]])
@@ -109,8 +109,8 @@ def test_what_is_no_tag_is_refused_before_anything_is_sent(
         lambda: log.append_many([b"x", b"y"], tags=tags),
         lambda: log.append_many([b"x", b"y"], tags_each=[["fine"], tags]),
         lambda: log.write(tail, b"x", tags=tags),
-        lambda: log.deliver([b"x"], source="crm", batch=0, tags=tags),
-        lambda: log.deliver([b"x"], source="crm", batch=0, tags_each=[tags]),
+        lambda: log.append_once([b"x"], producer="crm", sequence=0, tags=tags),
+        lambda: log.append_once([b"x"], producer="crm", sequence=0, tags_each=[tags]),
     ]
     for call in calls:
         with pytest.raises(error, match=told):
@@ -133,17 +133,17 @@ def test_tags_of_each_are_as_many_as_entries(log: zlog.Log) -> None:
     with pytest.raises(TypeError, match="not a string"):
         log.append_many([b"x"], tags_each="a")
     with pytest.raises(ValueError, match="zip"):
-        log.deliver([b"x", b"y"], source="crm", batch=0, tags_each=[["a"]])
+        log.append_once([b"x", b"y"], producer="crm", sequence=0, tags_each=[["a"]])
 
 
 def test_rounds_have_as_many_tags_as_a_write_takes(store: zlog.Store, log: zlog.Log) -> None:
-    """All entries of a round may go to one object: its unit is larger than the round."""
-    log.reconfigure(width=1, unit=4096)
+    """All entries of a round may go to one object: its stripe unit is larger than the round."""
+    log.reconfigure(width=1, stripe_unit=4096)
     assert tags_bytes([Tagged(b"", tags) for tags in FULL]) > 2 * TAG_NAMES_BYTES_MAX
     start = log.tail()
     entries = [b"%d" % i for i in range(len(FULL))]
     log.append_many(entries, tags_each=FULL)
-    log.deliver(entries, source="crm", batch=0, tags_each=FULL)
+    log.append_once(entries, producer="crm", sequence=0, tags_each=FULL)
     with log.writer() as writer:
         writer.append_many(entries, tags_each=FULL)
         for future in [writer.submit(b"s", tags=tags) for tags in FULL]:
@@ -173,7 +173,7 @@ def test_a_round_that_is_sent_again_is_the_same_with_its_tags_only(log: zlog.Log
         with pytest.raises(zlog.StoreTimeout):
             opened.append(b"x", tags=["a"], timeout=0.3)
         writer, number = opened._client.appender.writer, opened._client.appender._number - 1
-    head = (log.view.epoch, 0, writer, log.view.live_stripe.spacing.packed, [0], [number])
+    head = (log.view.epoch, 0, writer, log.view.live_stripe.striping.packed, [0], [number])
     name = log.view.object_of(0).name
     for tags, expected in (({"a"}, Code.OK), ({"b"}, Code.READ_ONLY), (set(), Code.READ_ONLY)):
         (entry,) = tagged([b"x"], tags)
@@ -186,7 +186,7 @@ def test_an_append_is_compared_with_its_tags(store: zlog.Store, tags: tuple[str,
     entry = b"compressed the first time " * 60
     with zlog.Log.create(store, "log", width=1) as log:
         writer, number = log._client.appender.writer, log._client.appender._number
-        head = (log.view.epoch, 0, writer, log.view.live_stripe.spacing.packed)
+        head = (log.view.epoch, 0, writer, log.view.live_stripe.striping.packed)
         sent = tagged([entry], tags)
         request = encode_write(*head, [0], [number], sent, "zstd")
         assert store.execute(log.view.object_of(0).name, "write", request)[0] == Code.OK
@@ -198,12 +198,12 @@ def test_a_delivery_knows_its_entries_by_data_and_tags(store: zlog.Store, log: z
     opened = zlog.Log.open(FaultyStore(store, dies_in("write", 2)), "orders")
     opened.append(b"before")
     with pytest.raises(Died):
-        opened.deliver([b"x"] * 4, source="crm", batch=1, tags_each=lots)
-    log.deliver([b"x"] * 4, source="crm", batch=1, tags_each=[each[::-1] for each in lots])
+        opened.append_once([b"x"] * 4, producer="crm", sequence=1, tags_each=lots)
+    log.append_once([b"x"] * 4, producer="crm", sequence=1, tags_each=[each[::-1] for each in lots])
     found = [tags for data, tags in tags_of(log) if data == b"x"]
     assert sorted(map(sorted, found)) == sorted(map(sorted, lots))
-    with pytest.raises(zlog.DeliveryDiffers):
-        log.deliver([b"x"] * 4, source="crm", batch=1, tags=["a"])
+    with pytest.raises(zlog.SequenceDiffers):
+        log.append_once([b"x"] * 4, producer="crm", sequence=1, tags=["a"])
 
 
 def test_an_older_class_takes_no_tags(
@@ -221,7 +221,7 @@ def test_an_older_class_takes_no_tags(
             lambda: log.append(entry, tags=["a"]),
             lambda: log.append_many([entry, entry], tags=["a"]),
             lambda: log.write(log.reserve()[0], entry, tags=["a"]),
-            lambda: log.deliver([entry], source="crm", batch=1, tags=["a"]),
+            lambda: log.append_once([entry], producer="crm", sequence=1, tags=["a"]),
             lambda: log.writer().append(entry, tags=["a"]),
             lambda: mirrored(source, store, "mirror"),
         ]
@@ -259,7 +259,7 @@ def test_a_damaged_export_gives_no_wrong_tags(log: zlog.Log) -> None:
 def test_a_wrong_index_is_found_and_made_anew(
     store: zlog.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with zlog.Log.create(store, "log", width=2, unit=64) as log:
+    with zlog.Log.create(store, "log", width=2, stripe_unit=64) as log:
         for _ in range(5):
             log.append_many(
                 [b"x"] * 1_000,

@@ -44,12 +44,12 @@ def test_a_new_epoch_begins_above_what_lands_while_objects_are_sealed(
     memory: zlog.Store, log: zlog.Log, number: int
 ) -> None:
     """Each object's highest position counts as of its own seal, not as of an earlier look."""
-    spacing = log.view.live_stripe.spacing
-    first = leave_hole(log, WIDTH * spacing.unit)
+    striping = log.view.live_stripe.striping
+    first = leave_hole(log, WIDTH * striping.stripe_unit)
     landed: list[int] = []
 
     def write_what_is_not_sealed_yet() -> None:
-        for part in spacing.parts(first, first + WIDTH * spacing.unit):
+        for part in striping.by_object(first, first + WIDTH * striping.stripe_unit):
             if write_at(log, part.start) == Code.OK:
                 landed.append(part.start)
 

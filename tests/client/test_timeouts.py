@@ -44,7 +44,7 @@ def test_none_is_no_limit_and_what_is_not_given_is_the_handles_own(memory: zlog.
             store.seconds.clear()
             log.tail(timeout=timeout)
             log.cursor("reader", create="earliest", timeout=timeout).state(timeout=timeout)
-            log.deliver([b"x"], source="crm", batch=1, timeout=timeout)
+            log.append_once([b"x"], producer="crm", sequence=1, timeout=timeout)
             assert len(store.seconds) > 5
             if most is None:
                 assert set(store.seconds) == {None}

@@ -84,12 +84,12 @@ def make_lost(store: zlog.Store, log: zlog.Log, position: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "hint"), [(make_unreadable, "Upgrade"), (make_lost, "zlog check LOG --heal")]
+    ("make", "hint"), [(make_unreadable, "Upgrade"), (make_lost, "zlog check LOG --repair")]
 )
 def test_an_append_that_meets_it_does_not_know_whether_it_is_its_own(
     memory: zlog.Store, make: Callable[[zlog.Store, zlog.Log, int], None], hint: str
 ) -> None:
-    """Nor one that meets damage, which healing may undo: else one append were at two positions."""
+    """An append that meets damage does not move: after a repair it would be stored twice."""
     with zlog.Log.create(memory, "orders", width=2) as log:
         for number in range(3):
             log.append(b"entry %d" % number)

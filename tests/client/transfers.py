@@ -39,7 +39,7 @@ def varied(store: zlog.Store, name: str = "orders") -> zlog.Log:
     leave_hole(log, 2)
     log.append_many([b"", b"x" * 100_000, *(b"%d" % number for number in range(50))])
     zlog.Log.open(store, name).append(b"another writer's", tags=["a", "b"])
-    log.deliver([b"delivered %d" % number for number in range(5)], source="crm", batch=1)
+    log.append_once([b"delivered %d" % number for number in range(5)], producer="crm", sequence=1)
     log.reconfigure(width=5)
     leave_hole(log)
     log.append_many([bytes(1000)] * 10, tags_each=[["a", "c"], []] * 5)

@@ -70,8 +70,8 @@ def test_the_rules_ask_for_no_time() -> None:
     asks = re.compile(r"chrono|gettime|ceph_clock|std::time|\butime|\btime\(")
     sources = [
         path
-        for room in ("base", "wire", "stripe", "head", "osd")
-        for path in (ROOT / "cls_zlog" / room).iterdir()
+        for space in ("base", "wire", "stripe", "head", "osd")
+        for path in (ROOT / "cls_zlog" / space).iterdir()
     ]
     assert len(sources) > 40
     assert [path.name for path in sources if asks.search(path.read_text())] == []

@@ -20,8 +20,8 @@ OBJECT_TAIL_MAX = 2**24
 PAGE_VIEWS_MAX = 1024
 CURSORS_MAX = 1024
 RETENTION_BYTES_MAX = 8192
-BATCH_ALL = 2**64 - 1
-SOURCES_MAX = 1024
+SEQUENCE_ALL = 2**64 - 1
+PRODUCERS_MAX = 1024
 PARTS_MAX = 65536
 GRANTS_MAX = 4096
 PARTS_REMOVED_MAX = 256
@@ -31,7 +31,7 @@ VIEW_STRIPES_MAX = 32
 VIEWS_KEPT_MAX = 128
 Cursor: Any = STRUCTS["NamedCursor"].type
 Delivery: Any = STRUCTS["DeliveryReadReply"].type
-Source: Any = STRUCTS["NamedSource"].type
+Source: Any = STRUCTS["NamedProducer"].type
 _OK = Answer(Code.OK)
 _MISSING = Answer(-errno.ENOENT)
 _INVALID = Answer(-errno.EINVAL)
@@ -48,7 +48,7 @@ class HeadModel:
     trim_point: int = 0
     views: list[View] = field(default_factory=list)
     cursors: dict[str, Cursor] = field(default_factory=dict)
-    sources: dict[str, Source] = field(default_factory=dict)
+    producers: dict[str, Source] = field(default_factory=dict)
     incarnations: dict[str, int] = field(default_factory=dict)
     incarnation: int = 0
     parts: dict[Part, Delivery] = field(default_factory=dict)
@@ -180,17 +180,17 @@ class HeadModel:
         return Answer(Code.NOT_FOUND) if self.cursors.pop(name, None) is None else _OK
 
     def _source(self, name: str, timestamp: int) -> Source | None:
-        """A source, perhaps a new one, at this time; None: there is no room for one."""
-        known = self.sources.get(name)
-        if known is None and len(self.sources) >= SOURCES_MAX:
+        """A producer, perhaps a new one, at this time; None: there is no space for one."""
+        known = self.producers.get(name)
+        if known is None and len(self.producers) >= PRODUCERS_MAX:
             return None
         if known is None:
             self.incarnation += 1
             self.incarnations[name] = self.incarnation
         return (known or Source(name, 0, 0, timestamp, 0))._replace(updated=timestamp)
 
-    def _count_parts(self, source: str) -> int:
-        return sum(part.source == source for part in self.parts)
+    def _count_parts(self, producer: str) -> int:
+        return sum(part.producer == producer for part in self.parts)
 
     def retention_read(self, log_id: int = 7) -> Answer:
         """retention_read: what was written last."""
@@ -211,15 +211,15 @@ class HeadModel:
         """delivery_begin: one attempt more, unless the batch is done."""
         if refusal := self._refusal(_deliverable(part), part.log_id):
             return refusal
-        state = self._source(part.source, timestamp)
+        state = self._source(part.producer, timestamp)
         if state is None:
-            return Answer(Code.LIMIT_REACHED, SOURCES_MAX)
-        if part.batch < state.batch:
-            return Answer(Code.BATCH_DONE, state.batch)
-        begun = Delivery(self.incarnations[part.source], 0, ())
+            return Answer(Code.LIMIT_REACHED, PRODUCERS_MAX)
+        if part.sequence < state.sequence:
+            return Answer(Code.SEQUENCE_DONE, state.sequence)
+        begun = Delivery(self.incarnations[part.producer], 0, ())
         known = self.parts.get(part, begun)
         self.parts[part] = known._replace(attempt=known.attempt + 1)
-        self.sources[part.source] = state._replace(parts=self._count_parts(part.source))
+        self.producers[part.producer] = state._replace(parts=self._count_parts(part.producer))
         grants, incarnation = len(known.grants), known.incarnation
         return answered("delivery_begin", known.attempt + 1, grants, incarnation)
 
@@ -259,39 +259,49 @@ class HeadModel:
         return Answer(Code.NOT_FOUND) if known is None else Answer(Code.OK, known)
 
     def delivery_done(
-        self, source: str, batch: int, incarnation: int = 1, timestamp: int = TIME, log_id: int = 7
+        self,
+        producer: str,
+        sequence: int,
+        incarnation: int = 1,
+        timestamp: int = TIME,
+        log_id: int = 7,
     ) -> Answer:
         """delivery_done: parts go in the order of their batches, that many at a time.
 
-        Of the source of that incarnation only, and of one that is not there if it is the next one.
+        Of the producer of that incarnation only, and of one that is not there if it is the next
+        one.
         """
-        if refusal := self._refusal(valid_name(source), log_id):
+        if refusal := self._refusal(valid_name(producer), log_id):
             return refusal
-        if source in self.sources:
-            if incarnation != self.incarnations[source]:
-                return Answer(Code.SUPERSEDED, self.incarnations[source])
-        elif batch == BATCH_ALL:
+        if producer in self.producers:
+            if incarnation != self.incarnations[producer]:
+                return Answer(Code.SUPERSEDED, self.incarnations[producer])
+        elif sequence == SEQUENCE_ALL:
             return Answer(Code.OK, False)
         elif incarnation != self.incarnation + 1:
             return Answer(Code.NOT_FOUND, self.incarnation + 1)
-        state = self._source(source, timestamp)
+        state = self._source(producer, timestamp)
         if state is None:
-            return Answer(Code.LIMIT_REACHED, SOURCES_MAX)
-        batch = max(batch, state.batch)
-        below = (part for part in self.parts if part.source == source and part.batch < batch)
-        gone = sorted(below, key=lambda part: (part.batch, part.part))
+            return Answer(Code.LIMIT_REACHED, PRODUCERS_MAX)
+        sequence = max(sequence, state.sequence)
+        below = (
+            part for part in self.parts if part.producer == producer and part.sequence < sequence
+        )
+        gone = sorted(below, key=lambda part: (part.sequence, part.part))
         for part in gone[:PARTS_REMOVED_MAX]:
             del self.parts[part]
         more = len(gone) > PARTS_REMOVED_MAX
-        if batch == BATCH_ALL and not more:
-            del self.sources[source]
+        if sequence == SEQUENCE_ALL and not more:
+            del self.producers[producer]
         else:
-            self.sources[source] = state._replace(batch=batch, parts=self._count_parts(source))
+            self.producers[producer] = state._replace(
+                sequence=sequence, parts=self._count_parts(producer)
+            )
         return Answer(Code.OK, more)
 
     def delivery_list(self, after: str = "", count_max: int = 1000, log_id: int = 7) -> Answer:
         """delivery_list: one page."""
-        return self._page("delivery_list", self.sources, SOURCES_MAX, after, count_max, log_id)
+        return self._page("delivery_list", self.producers, PRODUCERS_MAX, after, count_max, log_id)
 
     def _page(
         self,
@@ -413,7 +423,7 @@ def valid_name(name: str) -> bool:
 
 
 def _deliverable(part: Part) -> bool:
-    return valid_name(part.source) and part.batch != BATCH_ALL
+    return valid_name(part.producer) and part.sequence != SEQUENCE_ALL
 
 
 def well_formed(view: View) -> bool:

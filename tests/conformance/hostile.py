@@ -10,7 +10,7 @@ from .messages import METHODS, STRUCTS, encode_field, request
 from .requests import Entry, StripeView, View
 from .wire import OPEN_END
 
-NO_SPACINGS = (0, 1025, 4 << 16, 1 | 17 << 16, 1 | 32 << 16, 2**32 - 1)
+NO_STRIPINGS = (0, 1025, 4 << 16, 1 | 17 << 16, 1 | 32 << 16, 2**32 - 1)
 """No stride, one above 1,024, no stride with a shift, shifts above 16."""
 _ENTRIES = [Entry(p, p, b"entry %d" % p) for p in (0, 1, 2, 5)]
 _PART = (7, "query", 3, 1)
@@ -90,9 +90,9 @@ def malformed(method: str) -> Iterator[bytes]:
     yield sound + sound
     for version, compat in ((0, 1), (1, 2), (2, 255)):  # none can say so
         yield bytes([version, compat]) + sound[2:]
-    for spacing in NO_SPACINGS if "runs" in STRUCTS[METHODS[method].request].kinds else ():
+    for striping in NO_STRIPINGS if "runs" in STRUCTS[METHODS[method].request].kinds else ():
         at = sound.index(wire.raw_runs(1, _RUNS[method]))
-        yield sound[:at] + wire.u32(spacing) + sound[at + 4 :]
+        yield sound[:at] + wire.u32(striping) + sound[at + 4 :]
 
 
 def lies() -> Iterator[tuple[str, bytes]]:

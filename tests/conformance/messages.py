@@ -102,7 +102,7 @@ METHODS = {
 
 
 def request(method: str, *values: Any, compat: int = wire.COMPAT) -> bytes:
-    """A request, with the values of its fields in their order; positions as (spacing, positions).
+    """A request, with the values of its fields in their order; positions as (striping, positions).
 
     The last ones may be left out where none or the least is said.
     """

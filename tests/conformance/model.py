@@ -26,7 +26,7 @@ from .replies import (
     answered,
 )
 from .requests import BYTES_MAX, RECORDS_MAX, TIME, WRITER, Entry
-from .wire import entry_crc, spacing_of
+from .wire import entry_crc, striping_of
 
 _OK = Answer(Code.OK)
 _MISSING = Answer(-errno.ENOENT)
@@ -49,7 +49,7 @@ class StripeModel:
 
     stride: int = 1
     residue: int = 0
-    unit: int = 1
+    stripe_unit: int = 1
     epoch: int = 0  # 0: the object is missing
     geometry: tuple[int, int, int] = (1, 0, 1)
     cells: dict[int, Slot] = field(default_factory=dict)  # never a cell below trim_point
@@ -70,9 +70,9 @@ class StripeModel:
         return min(self.start + OBJECT_POSITIONS_MAX * self.geometry[0], POSITION_MAX + 1)
 
     @property
-    def spacing(self) -> int:
-        """Its stride and unit as requests have them."""
-        return spacing_of(self.stride, self.unit)
+    def striping(self) -> int:
+        """Its stride and stripe unit as requests have them."""
+        return striping_of(self.stride, self.stripe_unit)
 
     def _beyond(self, positions: Sequence[int]) -> Answer | None:
         return Answer(Code.BEYOND_STRIPE, self.end) if positions[-1] >= self.end else None
@@ -88,8 +88,8 @@ class StripeModel:
 
     def _has(self, position: int) -> bool:
         """Whether a position is one of the object's."""
-        stride, residue, unit = self.geometry
-        return position // unit % stride == residue
+        stride, residue, stripe_unit = self.geometry
+        return position // stripe_unit % stride == residue
 
     def cell(self, position: int) -> Slot:
         """What a position holds."""
@@ -107,16 +107,16 @@ class StripeModel:
             not 1 <= epoch <= EPOCH_MAX
             or not 1 <= self.stride <= WIDTH_MAX
             or self.residue >= self.stride
-            or self.unit not in UNITS
+            or self.stripe_unit not in UNITS
         ):
             return _INVALID
         if not (self.epoch or create):
             return _MISSING
-        if self.epoch and self.geometry != (self.stride, self.residue, self.unit):
+        if self.epoch and self.geometry != (self.stride, self.residue, self.stripe_unit):
             return _INVALID
         if self.epoch and not self.epoch < epoch <= self.epoch + EPOCHS_AHEAD_MAX:
             return Answer(Code.INVALID_EPOCH, self.epoch)
-        self.epoch, self.geometry = epoch, (self.stride, self.residue, self.unit)
+        self.epoch, self.geometry = epoch, (self.stride, self.residue, self.stripe_unit)
         if self.start is None:
             self.start = start
             if self.highest is not None and self.highest >= self.end:
@@ -131,8 +131,9 @@ class StripeModel:
         return self._stale(epoch)
 
     def _misplaced(self, positions: Sequence[int]) -> Answer | None:
-        stride, _, unit = self.geometry
-        if (self.stride, self.unit) != (stride, unit) or not 1 <= len(positions) <= ENTRIES_MAX:
+        stride, _, stripe_unit = self.geometry
+        some = 1 <= len(positions) <= ENTRIES_MAX
+        if (self.stride, self.stripe_unit) != (stride, stripe_unit) or not some:
             return _INVALID
         wrong = any(not self._has(p) or p > POSITION_MAX for p in positions)
         ascending = all(a < b for a, b in pairwise(positions))
@@ -207,12 +208,12 @@ class StripeModel:
     ) -> Answer:
         """What a host that answered `found` should have answered to a write.
 
-        Where the data is compressed, here or there, it may say ALIKE of an entry that is there.
+        Where the data is compressed, here or there, it may say SAME_ID of an entry that is there.
 
         Below the trim point a host knows an entry's identity for as long as it has not freed the
         record, so there a retry may be OK or READ_ONLY: the host chooses, position by position.
         """
-        if found.code == Code.ALIKE:
+        if found.code == Code.SAME_ID:
             (entry,) = (e for e in entries if e.position == found.value)
             assert self._holds(entry, writer)
             assert self.cell(entry.position).state == State.WRITTEN
@@ -418,15 +419,15 @@ class StripeModel:
         live = [slot for slot in self.cells.values() if slot.state == State.WRITTEN]
         size = sum(len(slot.data) for slot in live)
         counts = self.trim_point, len(live), size
-        stride, residue, unit = self.geometry
-        stat = Stat(self.epoch, self.highest, *counts, stride=stride, residue=residue, unit=unit)
+        geometry = dict(zip(("stride", "residue", "stripe_unit"), self.geometry, strict=True))
+        stat = Stat(self.epoch, self.highest, *counts, **geometry)
         return Answer(Code.OK, stat)
 
     def remove(self, epoch: int) -> Answer:
         """remove: fenced like everything."""
         if refusal := self._refusal(epoch):
             return refusal
-        self.__init__(self.stride, self.residue, self.unit)  # type: ignore[misc]
+        self.__init__(self.stride, self.residue, self.stripe_unit)  # type: ignore[misc]
         return _OK
 
 

@@ -62,7 +62,7 @@ class _Object:
             elif isinstance(value, Grant):
                 values |= vars(value) | vars(value.part)
             elif name == "positions":
-                values["runs"] = (wire.spacing_of(self.stride, self.unit), value)
+                values["runs"] = (wire.striping_of(self.stride, self.stripe_unit), value)
             else:
                 values[name] = requests.view(value) if isinstance(value, View) else value
         return values
@@ -100,12 +100,12 @@ class Stripe(_Object):
 
     stride: int = 1
     residue: int = 0
-    unit: int = 1
+    stripe_unit: int = 1
 
     @property
-    def spacing(self) -> int:
-        """Its stride and unit as requests have them."""
-        return wire.spacing_of(self.stride, self.unit)
+    def striping(self) -> int:
+        """Its stride and stripe unit as requests have them."""
+        return wire.striping_of(self.stride, self.stripe_unit)
 
     def write(
         self,
@@ -118,10 +118,10 @@ class Stripe(_Object):
     ) -> Answer:
         """write: OK with `replies.Fullness`, STALE_EPOCH, or READ_ONLY with the first one taken.
 
-        `in_block`: so many entries are compressed together; 0: none. ALIKE comes with the first one
-        that may be there.
+        `in_block`: so many entries are compressed together; 0: none. SAME_ID comes with the first
+        one that may be there.
         """
-        payload = requests.write(epoch, timestamp, writer, self.spacing, entries, crcs, in_block)
+        payload = requests.write(epoch, timestamp, writer, self.striping, entries, crcs, in_block)
         return self.send("write", payload)
 
     def put(self, epoch: int, position: int, data: bytes, writer: bytes = WRITER) -> Answer:
@@ -140,7 +140,7 @@ class Stripe(_Object):
     ) -> Answer:
         """read: OK with a `replies.Read`, or STALE_EPOCH."""
         rest = (blocks, tags, without_data)
-        asked = request("read", epoch, with_ids, bytes_max, (self.spacing, positions), *rest)
+        asked = request("read", epoch, with_ids, bytes_max, (self.striping, positions), *rest)
         code, payload = self.store.execute(self.name, "read", asked)
         return replies.parse_read(code, payload, positions, with_ids, not without_data)
 
@@ -188,7 +188,7 @@ class Stripe(_Object):
         keys_only: bool = False,
     ) -> Answer:
         """verify: OK with a `replies.Verified`, or STALE_EPOCH."""
-        return self.call("verify", epoch, bytes_max, (self.spacing, positions), keys_only)
+        return self.call("verify", epoch, bytes_max, (self.striping, positions), keys_only)
 
 
 class Head(_Object):

@@ -34,7 +34,7 @@ class Code(IntEnum):
     NOT_FOUND = 19
     EXISTS = 20
     SUPERSEDED = 21
-    BATCH_DONE = 22
+    SEQUENCE_DONE = 22
     LIMIT_REACHED = 23
     UNREADABLE = 24
     REQUEST_TOO_NEW = 25
@@ -42,7 +42,7 @@ class Code(IntEnum):
     BEYOND_STRIPE = 27
     LOST = 28
     BEYOND_TAIL = 29
-    ALIKE = 30
+    SAME_ID = 30
 
 
 class State(IntEnum):
@@ -152,7 +152,7 @@ class Stat:
     stream_bytes: int = field(default=0, compare=False)
     stride: int = 1
     residue: int = 0
-    unit: int = 1
+    stripe_unit: int = 1
     stored_bytes: int | None = field(default=None, compare=False)
 
 
@@ -189,13 +189,13 @@ WRITTEN = Answer(Code.OK, Fullness())
 _STALE = {Code.STALE_EPOCH}
 _BEYOND = {Code.BEYOND_STRIPE, *_STALE}
 _TAKEN = {Code.READ_ONLY, Code.UNREADABLE, Code.LOST, *_BEYOND}
-_TAKEN_OR_ALIKE = {Code.ALIKE, *_TAKEN}
+_TAKEN_OR_SAME_ID = {Code.SAME_ID, *_TAKEN}
 _OF_CURSORS = {Code.NOT_FOUND, Code.EXISTS, Code.CURSOR_AHEAD, Code.BELOW_TRIM_POINT}
 _OF_ATTEMPTS = {Code.SUPERSEDED, Code.NOT_FOUND, Code.LIMIT_REACHED}
 _TOO_NEW = {Code.REQUEST_TOO_NEW, Code.STORED_TOO_NEW}  # any method may answer them
 _REFUSALS: dict[str, set[Code]] = {
     "seal": {Code.INVALID_EPOCH},
-    "write": _TAKEN_OR_ALIKE,
+    "write": _TAKEN_OR_SAME_ID,
     "read": _STALE,
     "select": _STALE,
     "tags_check": _STALE,
@@ -219,7 +219,7 @@ _REFUSALS: dict[str, set[Code]] = {
     "cursor_read": {Code.NOT_FOUND},
     "cursor_remove": {Code.NOT_FOUND},
     "retention_write": {Code.SUPERSEDED},
-    "delivery_begin": {Code.BATCH_DONE, Code.LIMIT_REACHED},
+    "delivery_begin": {Code.SEQUENCE_DONE, Code.LIMIT_REACHED},
     "delivery_grant": {*_OF_ATTEMPTS, *_BEYOND},
     "delivery_read": {Code.NOT_FOUND},
     "delivery_done": _OF_ATTEMPTS,

@@ -57,10 +57,10 @@ class View:
 
 @dataclass(frozen=True)
 class Part:
-    """What is delivered: a part of a batch of a source, to a log."""
+    """What is delivered: a part of a batch of a producer, to a log."""
 
-    source: str
-    batch: int = 0
+    producer: str
+    sequence: int = 0
     part: int = 0
     log_id: int = 7
 

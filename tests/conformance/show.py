@@ -40,17 +40,17 @@ def _or_none(value: int | None) -> str:
 
 
 def _show_read(value: tuple[list[int], int, Read]) -> list[str]:
-    positions, spacing, read = value
+    positions, striping, read = value
     lines = [f"highest={_or_none(read.highest)}"]
     spans: list[tuple[int, int, str]] = []  # first, end, text: equal neighbours are shown once
     for position, slot in zip(positions, read.slots, strict=False):
-        shown, end = _show_slot(slot), following(spacing, position)
+        shown, end = _show_slot(slot), following(striping, position)
         if spans and spans[-1][1:] == (position, shown):
             spans[-1] = (spans[-1][0], end, shown)
         else:
             spans.append((position, end, shown))
     for first, end, shown in spans:
-        alone = end == following(spacing, first)
+        alone = end == following(striping, first)
         lines.append(f"{first} {shown}" if alone else f"{first}..{end} {shown}")
     if len(read.slots) < len(positions):
         lines.append(f"({len(positions) - len(read.slots)} more)")
@@ -163,11 +163,11 @@ def _more(listed: Any) -> list[str]:
 
 
 def _show_stripe(s: Any) -> str:
-    unit = "" if s.unit == 1 else f"*{s.unit}"
-    return f"{s.id}:{s.start}-{'' if s.end == OPEN_END else s.end}/{s.width}{unit}"
+    stripe_unit = "" if s.stripe_unit == 1 else f"*{s.stripe_unit}"
+    return f"{s.id}:{s.start}-{'' if s.end == OPEN_END else s.end}/{s.width}{stripe_unit}"
 
 
-def _show_loose(value: Any) -> list[str]:
+def _show_pending(value: Any) -> list[str]:
     shown = [f"{id_}/{width}" for id_, width in value.stripes]
     return [" ".join([f"newest={value.newest}", *shown, *_more(value)])]
 
@@ -190,7 +190,7 @@ _SHOW: dict[str, Callable[..., list[str]]] = {
     "stat": _show_stat,
     "view_read": _show_views,
     "stripes_read": lambda read: [" ".join([*map(_show_stripe, read.stripes), *_more(read)])],
-    "stripes_loose": _show_loose,
+    "stripes_loose": _show_pending,
     "directory_list": lambda listed: [" ".join([*listed.names, *_more(listed)])],
     "cursor_list": _show_named,
     "retention_read": _show_retention,

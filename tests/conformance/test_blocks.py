@@ -70,7 +70,7 @@ def test_what_may_be_the_same_is_for_the_writer_to_compare(
     """Otherwise compressed, or not: nothing is changed, and no data is taken for another's."""
     stripe.write(1, SMALL[1:5], in_block=first)
     for epoch in (1, 0):
-        assert stripe.write(epoch, SMALL, in_block=again) == Answer(Code.ALIKE, 1)
+        assert stripe.write(epoch, SMALL, in_block=again) == Answer(Code.SAME_ID, 1)
     assert states(stripe) == [1, 0, 0, 0, 0, 1]
     stripe.trim(1, range(1, 5))  # whose data can't be compared any more
     assert stripe.write(1, SMALL, in_block=again) == WRITTEN
@@ -138,7 +138,7 @@ def test_a_damaged_block_is_lost_with_all_its_entries(
 
 @with_door
 @sizes
-def test_a_block_is_healed_as_a_whole(stripe: Stripe, door: Door, entries: list[Entry]) -> None:
+def test_a_block_is_repaired_as_a_whole(stripe: Stripe, door: Door, entries: list[Entry]) -> None:
     stripe.write(1, entries, in_block=6)
     stripe.trim(1, [1])
     sound = door.load(stripe.name)

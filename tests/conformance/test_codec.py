@@ -35,16 +35,17 @@ ERRORS = (zlog.CorruptEntry, zlog.UnsupportedVersion)
 
 @st.composite
 def geometry_and_positions(draw: st.DrawFn) -> tuple[int, list[int]]:
-    """A spacing as requests have it, and positions of one object."""
-    stride, unit = draw(STRIDE), draw(st.sampled_from(UNITS))
+    """A striping as requests have it, and positions of one object."""
+    stride, stripe_unit = draw(STRIDE), draw(st.sampled_from(UNITS))
     residue = draw(st.integers(0, stride - 1))
-    last = (POSITION_MAX + 1) // (stride * unit) * unit - 400
+    last = (POSITION_MAX + 1) // (stride * stripe_unit) * stripe_unit - 400
     base = draw(st.sampled_from([0, 10**6, last]))
     places = [base + place for place in draw(st.sets(st.integers(0, 300), min_size=1, max_size=50))]
     positions = [
-        (place // unit * stride + residue) * unit + place % unit for place in sorted(places)
+        (place // stripe_unit * stride + residue) * stripe_unit + place % stripe_unit
+        for place in sorted(places)
     ]
-    return wire.spacing_of(stride, unit), positions
+    return wire.striping_of(stride, stripe_unit), positions
 
 
 ENCODED = [method for method in METHODS if method != "write"]
@@ -103,7 +104,7 @@ def test_requests_are_encoded_alike(method: str, data: st.DataObject) -> None:
 
 
 def arguments(values: Sequence[Any]) -> list[Any]:
-    """As the native codec takes them: a spacing, then positions."""
+    """As the native codec takes them: a striping, then positions."""
     return [each for value in values for each in (value if type(value) is tuple else [value])]
 
 
@@ -131,7 +132,10 @@ LEAST: dict[str, Any] = {
 OUT_OF_BOUNDS = [
     *out_of_bounds(),
     ("seal", (1, 4, 4, True, None, 1)),
-    *(("seal", (1, 4, 0, True, None, unit)) for unit in (3, 65535, 2**16 - 2**15 + 1, 2**31)),
+    *(
+        ("seal", (1, 4, 0, True, None, stripe_unit))
+        for stripe_unit in (3, 65535, 2**16 - 2**15 + 1, 2**31)
+    ),
     ("head_create", ("", 1)),
     ("cursor_read", (1, "a/b")),
     ("sequencer_announce", ("two words",)),
@@ -164,7 +168,7 @@ def test_writes(
     base: int,
     data: st.DataObject,
 ) -> None:
-    spacing, positions = where
+    striping, positions = where
     base = min(base, requests.NUMBER_BASE_MAX)
     size = len(positions)
     numbers = data.draw(st.lists(U32, min_size=size, max_size=size))
@@ -176,8 +180,10 @@ def test_writes(
         for p, n, d, own in zip(positions, numbers, contents, tags, strict=True)
     ]
     sent = [Tagged(d, own) if own else d for d, own in zip(contents, tags, strict=True)]
-    found = encode_write(epoch, time, writer, spacing, positions, [e.number for e in entries], sent)
-    assert found == requests.write(epoch, time, writer, spacing, entries)
+    found = encode_write(
+        epoch, time, writer, striping, positions, [e.number for e in entries], sent
+    )
+    assert found == requests.write(epoch, time, writer, striping, entries)
 
 
 @pytest.mark.parametrize("length", [(32 << 10) - 1, 32 << 10, 40_000, 1 << 20])
@@ -195,17 +201,17 @@ def test_the_data_of_a_large_write_begins_with_a_page(length: int) -> None:
     "positions", [[3, 2], [2, 2], [-1], [2**64], [2**63], [0, 4, 5], []], ids=str
 )
 def test_unsound_positions_are_refused(positions: list[int]) -> None:
-    for unit in (1, 2):
+    for stripe_unit in (1, 2):
         with pytest.raises((ValueError, OverflowError)):
-            native.trim(1, wire.spacing_of(4, unit), positions)
+            native.trim(1, wire.striping_of(4, stripe_unit), positions)
 
 
-@pytest.mark.parametrize("spacing", hostile.NO_SPACINGS, ids=hex)
-def test_unsound_spacings_are_refused(spacing: int) -> None:
-    with pytest.raises(ValueError, match="not a valid spacing"):
-        native.trim(1, spacing, [0])
-    with pytest.raises(ValueError, match="not a valid spacing"):
-        encode_write(1, 1, b"w" * 16, spacing, [0], [0], [b""])
+@pytest.mark.parametrize("striping", hostile.NO_STRIPINGS, ids=hex)
+def test_unsound_stripings_are_refused(striping: int) -> None:
+    with pytest.raises(ValueError, match="not a valid striping"):
+        native.trim(1, striping, [0])
+    with pytest.raises(ValueError, match="not a valid striping"):
+        encode_write(1, 1, b"w" * 16, striping, [0], [0], [b""])
 
 
 @pytest.mark.parametrize(
@@ -244,7 +250,9 @@ VIEWS = st.builds(
     log_id=U64,
     removed=st.booleans(),
     sequencer=st.sampled_from(["", "store:", "tcp://host:1"]),
-    stripes=st.sampled_from(UNITS).map(lambda unit: (StripeView(1, 0, OPEN_END, 4, unit),)),
+    stripes=st.sampled_from(UNITS).map(
+        lambda stripe_unit: (StripeView(1, 0, OPEN_END, 4, stripe_unit),)
+    ),
     options=st.dictionaries(
         st.text("abc.", min_size=1, max_size=5), st.text("xyzü", max_size=5), max_size=4
     ),
@@ -263,7 +271,7 @@ def test_views(view: View) -> None:
     data = requests.view(view)
     fields = native.decode_view(data)
     assert native.encode_view(*fields) == data
-    stripes = [(s.id, s.start, s.end, s.width, s.unit, b"") for s in view.stripes]
+    stripes = [(s.id, s.start, s.end, s.width, s.stripe_unit, b"") for s in view.stripes]
     head = (view.epoch, view.log_id, int(view.removed), view.sequencer)
     writer = [(*each, b"") for each in view.writer]
     mac = [(*each, b"") for each in view.mac]

@@ -72,7 +72,7 @@ def test_what_is_damaged_is_not_stored_anew(damageable: tuple[Stripe, MemoryDoor
 
 
 def test_damage_of_a_sparse_record(damageable: tuple[Stripe, MemoryDoor]) -> None:
-    """Its positions are lost, none is unwritten; it is healed as any record, and trimmed."""
+    """Its positions are lost, none is unwritten; it is repaired as any record, and trimmed."""
     stripe, door = damageable
     gone = [p for p in range(400) if p % 8]
     assert stripe.compact(1, 0, EVERYTHING, gone).value.trimmed == 350

@@ -1,4 +1,4 @@
-"""A damaged file of the embedded store, as a failing disk leaves it: what is lost, and healed."""
+"""A damaged file of the embedded store, as a failing disk leaves it: what is lost, and repaired."""
 
 from __future__ import annotations
 

@@ -158,9 +158,9 @@ def test_a_damaged_stripe_of_the_index_is_never_shown(
 def test_a_damaged_delivery_is_an_error_until_its_batch_is_done(
     store: Store, prefix: str, host: str, door: Door
 ) -> None:
-    """A source that is damaged can only be forgotten: which batches are done is not known."""
+    """A producer that is damaged can only be forgotten: which batches are done is not known."""
     head = make_head(store, prefix)
-    part, source = b"p.a/0000000000000003.00000001", b"s.a"
+    part, producer = b"p.a/0000000000000003.00000001", b"s.a"
     assert head.delivery_begin(Part("a", 3, 1)) == Answer(Code.OK, (1, 0, 1))
     assert head.delivery_grant(Grant(Part("a", 3, 1), 1, 2, 5, 4)) == Answer(Code.OK, 5)
     sound = door.load(prefix)
@@ -171,9 +171,9 @@ def test_a_damaged_delivery_is_an_error_until_its_batch_is_done(
         assert head.delivery_read(Part("a", 3, 1)) == EIO, what
         assert head.delivery_begin(Part("a", 3, 2)) == Answer(Code.OK, (1, 0, 1)), what
         assert head.delivery_done("a", 4) == Answer(Code.OK, False), what
-        assert head.delivery_begin(Part("a", 3, 1)) == Answer(Code.BATCH_DONE, 4), what
-    for what, damaged in damages(sound.omap[source], host):
-        door.save(prefix, sound.with_value(source, damaged))
+        assert head.delivery_begin(Part("a", 3, 1)) == Answer(Code.SEQUENCE_DONE, 4), what
+    for what, damaged in damages(sound.omap[producer], host):
+        door.save(prefix, sound.with_value(producer, damaged))
         assert head.delivery_begin(Part("a", 3, 1)) == EIO, what
         assert head.delivery_done("a", 4) == EIO, what
         assert head.delivery_done("a", 4, 0) == EIO, what

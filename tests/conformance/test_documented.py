@@ -85,8 +85,8 @@ def stripe(store: Taped, door: Door) -> Iterator[Example]:
 
 
 def units(store: Taped, _: Door) -> Iterator[Example]:
-    """In an object of a stripe with units of 4."""
-    made = Stripe(store, "stripe", 4, 0, unit=4)
+    """In an object of a stripe with stripe units of 4."""
+    made = Stripe(store, "stripe", 4, 0, stripe_unit=4)
     made.seal(3, start=0)
     yield "seal-units-request", store.passed.request
     assert made.trim(3, [2, 3, 16, 17]).code == Code.OK
@@ -185,7 +185,7 @@ def stripe_index(store: Taped, door: Door) -> Iterator[Example]:
     made.view_propose(0, View(1, LOG_ID, stripes=(StripeView(1, 0, OPEN_END, 4),)))
     made.view_propose(1, View(3, LOG_ID, stripes=(StripeView(3, 100, OPEN_END, 2),)))
     yield "stored-archived-stripe", door.load("head").omap[b"t.0000000000000063"]
-    yield "stored-loose-stripe", door.load("head").omap[b"l.0000000000000002"]
+    yield "stored-pending-stripe", door.load("head").omap[b"l.0000000000000002"]
 
 
 def cursor_and_delivery(store: Taped, door: Door) -> Iterator[Example]:
@@ -196,7 +196,7 @@ def cursor_and_delivery(store: Taped, door: Door) -> Iterator[Example]:
     made.delivery_grant(Grant(part, 1, 0, 100, 10))
     values = door.load("head").omap
     yield "stored-cursor", values[b"c.app"]
-    yield "stored-source", values[b"s.query"]
+    yield "stored-producer", values[b"s.query"]
     made.retention_write(0, b"seen", LOG_ID)
     yield "stored-retention", door.load("head").omap[b"r."]
     yield "stored-delivery", values[b"p.query/0000000000000003.00000001"]

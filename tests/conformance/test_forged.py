@@ -62,7 +62,7 @@ def test_data_of_the_same_checksum_is_another_entry(store: Store, prefix: str, s
 def test_a_damaged_entry_is_still_its_writers_own(
     store: Store, prefix: str, door: Door, size: int
 ) -> None:
-    """No write makes one; were it taken for another's, it might be mended and stand twice."""
+    """No write makes one; were it taken for another's, it might be fixed and stand twice."""
     stripe = Stripe(store, prefix)
     stripe.seal(1)
     entry = Entry(0, 0, b"0" * size)

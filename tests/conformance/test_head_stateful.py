@@ -22,11 +22,11 @@ STEPS = {"mem": (100, 50), "file": (20, 30), "ceph": (8, 30)}
 LOG_ID = 7
 NAME = st.sampled_from(["a", "b", "b.b", "b-b", "c", "_", "Z", "9", "z" * 128])
 CURSOR = st.sampled_from(["a", "b", "b.b", "_", "Z", "z" * 128, ".bad", ""])
-SOURCE = st.sampled_from(["a", "a", "a", "a.b", "z" * 128, ".bad"])
-BATCH = st.sampled_from([0, 1, 1, 2, 2**64 - 2, 2**64 - 1])
+PRODUCER = st.sampled_from(["a", "a", "a", "a.b", "z" * 128, ".bad"])
+SEQUENCE = st.sampled_from([0, 1, 1, 2, 2**64 - 2, 2**64 - 1])
 PART = st.sampled_from([0, 1, 2**32 - 1])
 LOG_ID_SENT = st.sampled_from([LOG_ID] * 9 + [LOG_ID + 1])
-DELIVERED = st.builds(Part, SOURCE, BATCH, PART, LOG_ID_SENT)
+DELIVERED = st.builds(Part, PRODUCER, SEQUENCE, PART, LOG_ID_SENT)
 LOG_IDS = st.integers(1, 2)
 FLAWS = ["base", "epoch", "log_id", "stripes", "width", "unannounced"]
 ADDRESS = st.sampled_from(["tcp://a:1", "tcp://b:2", "store:"])
@@ -164,7 +164,7 @@ class HeadMachine(_Machine):
         self, part: Part, attempt: int, back: int, other: int, first: int, count: int, reserve: bool
     ) -> None:
         epoch = max(self.model.counter - back, 0)
-        incarnation = max(self.model.incarnations.get(part.source, 1) + other, 0)
+        incarnation = max(self.model.incarnations.get(part.producer, 1) + other, 0)
         grant = Grant(part, attempt, epoch, first, count, reserve, incarnation)
         self.both("delivery_grant", grant)
 
@@ -173,24 +173,24 @@ class HeadMachine(_Machine):
         self.both("delivery_read", part)
 
     @rule(
-        source=SOURCE,
-        batch=BATCH,
+        producer=PRODUCER,
+        sequence=SEQUENCE,
         happens=st.integers(0, 2),
         named=st.sampled_from(["seen", "seen", "seen", "next", "next", "none", "before"]),
         time=st.integers(0, 3),
         log_id=LOG_ID_SENT,
     )
     def delivery_done(
-        self, source: str, batch: int, happens: int, named: str, time: int, log_id: int
+        self, producer: str, sequence: int, happens: int, named: str, time: int, log_id: int
     ) -> None:
         if happens != 0:
             return
-        seen = self.model.incarnations.get(source, 0)
+        seen = self.model.incarnations.get(producer, 0)
         numbers = {"next": self.model.incarnation + 1, "none": 0, "before": max(seen - 1, 0)}
-        self.both("delivery_done", source, batch, numbers.get(named, seen), time, log_id)
+        self.both("delivery_done", producer, sequence, numbers.get(named, seen), time, log_id)
 
     @rule(
-        after=st.one_of(st.just(""), SOURCE),
+        after=st.one_of(st.just(""), PRODUCER),
         count_max=st.sampled_from([0, 1, 2, 1024, 1025]),
         log_id=LOG_ID_SENT,
     )

@@ -17,7 +17,7 @@ from zlog._native.replies import ReadReply, crc32c, decode_read
 from zlog._native.writes import encode_write
 
 from . import hostile, wire
-from .head_model import CURSORS_MAX, GRANTS_MAX, PARTS_MAX, PARTS_REMOVED_MAX, SOURCES_MAX
+from .head_model import CURSORS_MAX, GRANTS_MAX, PARTS_MAX, PARTS_REMOVED_MAX, PRODUCERS_MAX
 from .messages import request
 from .objects import Head, Store, Stripe
 from .replies import WRITTEN, Answer, Code, Slot, State, parse
@@ -231,15 +231,15 @@ def test_nothing_is_stored_below_the_trim_point(stripe: Stripe, door: Door) -> N
 
 
 def test_a_log_has_so_many_sources_and_no_more(head: Head) -> None:
-    """One that is done altogether makes room."""
-    done = [("delivery_done", 7, f"query-{n}", 5, n + 1, TIME) for n in range(SOURCES_MAX)]
-    assert together(head, done) == [Answer(Code.OK, False)] * SOURCES_MAX
+    """One that is done altogether makes space."""
+    done = [("delivery_done", 7, f"query-{n}", 5, n + 1, TIME) for n in range(PRODUCERS_MAX)]
+    assert together(head, done) == [Answer(Code.OK, False)] * PRODUCERS_MAX
     full = Answer(Code.LIMIT_REACHED, 1024)
     assert head.delivery_begin(Part("more")) == full
-    assert head.delivery_done("more", 1, SOURCES_MAX + 1) == full
+    assert head.delivery_done("more", 1, PRODUCERS_MAX + 1) == full
     assert head.delivery_done("more", 2**64 - 1) == Answer(Code.OK, False)
-    more, sources = head.delivery_list(count_max=SOURCES_MAX).value
-    assert (more, len(sources)) == (False, SOURCES_MAX)
+    more, producers = head.delivery_list(count_max=PRODUCERS_MAX).value
+    assert (more, len(producers)) == (False, PRODUCERS_MAX)
     assert head.delivery_begin(Part("query-0", 5)).code == Code.OK
     assert head.delivery_done("query-7", 2**64 - 1, 8).code == Code.OK
     assert head.delivery_begin(Part("more")).code == Code.OK
@@ -248,7 +248,7 @@ def test_a_log_has_so_many_sources_and_no_more(head: Head) -> None:
 
 @pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
 def test_a_source_has_so_many_parts_and_no_more(head: Head, prefix: str, door: Door) -> None:
-    """That is another error than too many sources, for other things help."""
+    """That is another error than too many producers, for other things help."""
     assert head.delivery_begin(Part("query", 3, 1)).code == Code.OK
     full = wire.u64(1) + wire.u64(0) + wire.u32(PARTS_MAX) + 2 * wire.u64(TIME)
     sound = door.load(prefix)
@@ -262,7 +262,9 @@ def test_a_source_has_so_many_parts_and_no_more(head: Head, prefix: str, door: D
 
 def test_what_is_done_goes_so_many_parts_at_a_time(head: Head) -> None:
     parts = [Part("query", n // 100, n) for n in range(2 * PARTS_REMOVED_MAX + 1)]
-    begun = together(head, (("delivery_begin", 7, "query", p.batch, p.part, TIME) for p in parts))
+    begun = together(
+        head, (("delivery_begin", 7, "query", p.sequence, p.part, TIME) for p in parts)
+    )
     assert begun == [Answer(Code.OK, (1, 0, 1))] * len(parts)
     assert head.delivery_begin(Part("query.more")).code == Code.OK
     assert head.delivery_done("query", 5) == Answer(Code.OK, True)

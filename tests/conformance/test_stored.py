@@ -15,16 +15,16 @@ from .stored import HEADER, STORES_WITH_DOORS, Door
 from .wire import OPEN_END
 
 
-@pytest.mark.parametrize(("unit", "header", "stripe"), [(1, 1, 1), (4, 4, 2)])
+@pytest.mark.parametrize(("stripe_unit", "header", "stripe"), [(1, 1, 1), (4, 4, 2)])
 @pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
 def test_only_stripes_with_units_need_a_class_that_knows_units(
-    store: Store, prefix: str, door: Door, unit: int, header: int, stripe: int
+    store: Store, prefix: str, door: Door, stripe_unit: int, header: int, stripe: int
 ) -> None:
-    made, head = Stripe(store, f"{prefix}.stripe", 2, 1, unit), Head(store, f"{prefix}.head")
-    first = StripeView(1, 0, OPEN_END, 2, unit)
+    made, head = Stripe(store, f"{prefix}.stripe", 2, 1, stripe_unit), Head(store, f"{prefix}.head")
+    first = StripeView(1, 0, OPEN_END, 2, stripe_unit)
     answers = [
         made.seal(5, start=0),
-        made.write(5, [Entry(unit, 0, b"first")]),
+        made.write(5, [Entry(stripe_unit, 0, b"first")]),
         head.create("units", 8),
         head.epoch_next(2),
         head.view_propose(0, View(1, 8, stripes=(first,))),

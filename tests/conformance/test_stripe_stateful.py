@@ -107,13 +107,18 @@ class StripeMachine(RuleBasedStateMachine):
 
     def _place(self, position: int) -> int:
         """About how many of the object's positions lie below one."""
-        turn, unit = self.stripe.stride * self.stripe.unit, self.stripe.unit
-        return position // turn * unit + position % unit
+        turn, stripe_unit = self.stripe.stride * self.stripe.stripe_unit, self.stripe.stripe_unit
+        return position // turn * stripe_unit + position % stripe_unit
 
     def _absolute(self, places: Sequence[int]) -> list[int]:
-        unit = self.stripe.unit
-        turns = [place // unit * self.stripe.stride + self.stripe.residue for place in places]
-        return [turn * unit + place % unit for turn, place in zip(turns, places, strict=True)]
+        stripe_unit = self.stripe.stripe_unit
+        turns = [
+            place // stripe_unit * self.stripe.stride + self.stripe.residue for place in places
+        ]
+        return [
+            turn * stripe_unit + place % stripe_unit
+            for turn, place in zip(turns, places, strict=True)
+        ]
 
     def _entries(self, positions: Sequence[int], size: int) -> list[Entry]:
         entries = []
@@ -176,7 +181,7 @@ class StripeMachine(RuleBasedStateMachine):
         elif change == "more":
             had = {entry.position for entry in entries}
             above = max(had) if behind else 0  # among those it had, or all behind them
-            turn = self.stripe.stride * self.stripe.unit
+            turn = self.stripe.stride * self.stripe.stripe_unit
             new = [p + above - above % turn for p in self._positions(extra)]
             new = [p for p in new if p not in had]
             added = self._entries(new, 3) if new else []
@@ -315,8 +320,8 @@ class StripeMachine(RuleBasedStateMachine):
         assert sorted(gaps) == [*expected.value.gaps]
 
     def _has(self, position: int) -> bool:
-        stride, unit = self.stripe.stride, self.stripe.unit
-        return position // unit % stride == self.stripe.residue
+        stride, stripe_unit = self.stripe.stride, self.stripe.stripe_unit
+        return position // stripe_unit % stride == self.stripe.residue
 
     @rule(offset=EPOCH_OFFSET, rebuild=st.booleans())
     def check_the_index(self, offset: int, rebuild: bool) -> None:
@@ -358,7 +363,9 @@ class StripeMachine(RuleBasedStateMachine):
     ) -> None:
         """Some places on from the last point, at any position between; not always to the end."""
         stride = self.stripe.stride
-        point = self.model.trim_point + places * stride + beside % (stride * self.stripe.unit)
+        point = (
+            self.model.trim_point + places * stride + beside % (stride * self.stripe.stripe_unit)
+        )
         self._trim_to(self._epoch(offset), max(point, 0), records_max, finish)
 
     def _trim_to(self, epoch: int, point: int, records_max: int, finish: bool) -> None:

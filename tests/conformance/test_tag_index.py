@@ -101,7 +101,7 @@ def test_positions_far_up_are_found(stripe: Stripe, first: int) -> None:
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_tags_of_entries_read_by_their_places_and_by_records(stripe: Stripe, reverse: bool) -> None:
-    """In turns, in one reply; with little room, in many."""
+    """In turns, in one reply; with little space, in many."""
     tags = [(A,), (A, b"c"), (A,), (B,), (A, b"d")]
     entries = [Entry(p, p, b"%d" % (p % 10) * 8_000, tags[p % 5]) for p in range(40)]
     stripe.write(1, entries)

@@ -65,10 +65,10 @@ cursor_list [AFTER] [count=N] [log_id=ID]
 cursor_remove NAME [log_id=ID]
 retention_read [log_id=ID]
 retention_write VERSION STATE [log_id=ID]
-delivery_begin SOURCE BATCH PART [time=µs] [log_id=ID]
-delivery_grant SOURCE BATCH PART ATTEMPT EPOCH FIRST COUNT [reserve] [incarnation=N] [log_id=ID]
-delivery_read SOURCE BATCH PART [log_id=ID]
-delivery_done SOURCE BATCH [incarnation=N] [time=µs] [log_id=ID]
+delivery_begin PRODUCER SEQUENCE PART [time=µs] [log_id=ID]
+delivery_grant PRODUCER SEQUENCE PART ATTEMPT EPOCH FIRST COUNT [reserve] [incarnation=N]
+[log_id=ID] delivery_read PRODUCER SEQUENCE PART [log_id=ID]
+delivery_done PRODUCER SEQUENCE [incarnation=N] [time=µs] [log_id=ID]
 delivery_list [AFTER] [count=N] [log_id=ID]
 directory_add NAME [LOG_ID]
 directory_remove NAME [LOG_ID]
@@ -207,7 +207,7 @@ class Interpreter:
         if name == "geometry":
             numbers = [int(word) for word in words]
             stripe = self._stripe
-            stripe.stride, stripe.residue, stripe.unit = (*numbers, 1)[:3]
+            stripe.stride, stripe.residue, stripe.stripe_unit = (*numbers, 1)[:3]
             return []
         if name == "raw":
             payload = bytes.fromhex("".join(words[1:]))
@@ -225,7 +225,7 @@ class Interpreter:
     def _answer(self, name: str, words: Words) -> Answer:
         if name == "view_propose":
             return self._view_propose(words)
-        arguments = words.arguments(_GRAMMAR[name], self._stripe.spacing, _OPTIONS)
+        arguments = words.arguments(_GRAMMAR[name], self._stripe.striping, _OPTIONS)
         own = getattr(self, f"_{name}", None)
         return own(**arguments) if own else self._call(name, arguments)
 
@@ -260,7 +260,7 @@ class Interpreter:
         answer = self._stripe.read(positions=positions, **arguments)
         if not isinstance(answer.value, Read):
             return answer
-        return Answer(answer.code, (positions, self._stripe.spacing, answer.value))
+        return Answer(answer.code, (positions, self._stripe.striping, answer.value))
 
     def _damaged(self) -> Answer:
         return self._host().damaged()
@@ -268,7 +268,7 @@ class Interpreter:
     def _salvage(self, position: int) -> Answer:
         return self._host().salvage(position=position)
 
-    def _heal(self, position: int) -> Answer:
+    def _repair(self, position: int) -> Answer:
         """Put back what is there."""
         name, _, value, data = self._host().salvage(position=position).value
         return self._host().heal(name, value, data)
@@ -287,9 +287,9 @@ class Interpreter:
         return self._head.delivery_read(Part(**part))
 
     def _delivery_grant(
-        self, source: str, batch: int, part: int, log_id: int = 7, **grant: Any
+        self, producer: str, sequence: int, part: int, log_id: int = 7, **grant: Any
     ) -> Answer:
-        return self._head.delivery_grant(Grant(Part(source, batch, part, log_id), **grant))
+        return self._head.delivery_grant(Grant(Part(producer, sequence, part, log_id), **grant))
 
     def _view_propose(self, words: Words) -> Answer:
         base = words.number()

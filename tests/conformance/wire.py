@@ -76,24 +76,26 @@ def column_u32(values: Iterable[int]) -> bytes:
     return b"".join(map(u32, values))
 
 
-def following(spacing: int, position: int) -> int:
+def following(striping: int, position: int) -> int:
     """The next position of the object that has one: the least one further up."""
-    width, unit = spacing & 0xFFFF, 1 << (spacing >> 16)
-    own, position = position // unit % width, position + 1
-    return position if position // unit % width == own else position + (width - 1) * unit
+    width, stripe_unit = striping & 0xFFFF, 1 << (striping >> 16)
+    own, position = position // stripe_unit % width, position + 1
+    return (
+        position if position // stripe_unit % width == own else position + (width - 1) * stripe_unit
+    )
 
 
-def spacing_of(stride: int, unit: int) -> int:
+def striping_of(stride: int, stripe_unit: int) -> int:
     """The objects of a stripe, and the positions in a row of one of them, as one number."""
-    return stride | (unit.bit_length() - 1) << 16
+    return stride | (stripe_unit.bit_length() - 1) << 16
 
 
-def raw_runs(spacing: int, runs: Sequence[tuple[int, int]]) -> bytes:
+def raw_runs(striping: int, runs: Sequence[tuple[int, int]]) -> bytes:
     """Runs as given, sound or not: `(first position, length)` each."""
-    return u32(spacing) + u32(len(runs)) + b"".join(u64(f) + u32(n) for f, n in runs)
+    return u32(striping) + u32(len(runs)) + b"".join(u64(f) + u32(n) for f, n in runs)
 
 
-def runs_of(spacing: int, positions: Sequence[int]) -> list[tuple[int, int]]:
+def runs_of(striping: int, positions: Sequence[int]) -> list[tuple[int, int]]:
     """Ascending positions of one object as the fewest runs `(first, length)`."""
     runs: list[tuple[int, int]] = []
     expected = None
@@ -102,7 +104,7 @@ def runs_of(spacing: int, positions: Sequence[int]) -> list[tuple[int, int]]:
             runs[-1] = (runs[-1][0], runs[-1][1] + 1)
         else:
             runs.append((position, 1))
-        expected = following(spacing, position)
+        expected = following(striping, position)
     return runs
 
 
@@ -111,9 +113,9 @@ def frame(fields: bytes, version: int = VERSION, compat: int = COMPAT) -> bytes:
     return u8(version) + u8(compat) + blob(fields)
 
 
-def positions_in(spacing: int, positions: Sequence[int]) -> bytes:
+def positions_in(striping: int, positions: Sequence[int]) -> bytes:
     """Ascending positions, encoded as runs."""
-    return raw_runs(spacing, runs_of(spacing, positions))
+    return raw_runs(striping, runs_of(striping, positions))
 
 
 class Malformed(AssertionError):

@@ -59,7 +59,7 @@ class Words:
         return left
 
     def arguments(
-        self, grammar: list[str], spacing: int, names: Mapping[str, str]
+        self, grammar: list[str], striping: int, names: Mapping[str, str]
     ) -> dict[str, Any]:
         """All words of a command, by the names that its grammar or `names` gives them."""
         found: dict[str, Any] = {}
@@ -73,19 +73,19 @@ class Words:
         for word in grammar:
             name = word.strip("[]")
             if name.isupper() and (self._words or not word.startswith("[")):
-                found[name.lower()] = self._argument(name, spacing)
+                found[name.lower()] = self._argument(name, striping)
         if "[log_id=ID]" in grammar:
             found.setdefault("log_id", 7)
         return found
 
-    def _argument(self, name: str, spacing: int) -> Any:
+    def _argument(self, name: str, striping: int) -> Any:
         if name == "ENTRIES":
-            return [entry for word in self.rest() for entry in entries_of(word, spacing)]
+            return [entry for word in self.rest() for entry in entries_of(word, striping)]
         word = self.next()
-        if name in ("NAME", "AFTER", "SOURCE", "ADDRESS"):
+        if name in ("NAME", "AFTER", "PRODUCER", "ADDRESS"):
             return word
         if name == "POSITIONS":
-            return _positions(word, spacing)
+            return _positions(word, striping)
         if name == "TAGS":
             return _tags(word)
         if name == "STATE":
@@ -103,7 +103,7 @@ def _tags(word: str) -> tuple[bytes, ...]:
     return tuple(tag.encode() for tag in word.split(","))
 
 
-def _positions(word: str, spacing: int) -> list[int]:
+def _positions(word: str, striping: int) -> list[int]:
     positions: list[int] = []
     for part in word.split(",") if word != "none" else []:
         start, dots, end = part.partition("..")
@@ -111,17 +111,17 @@ def _positions(word: str, spacing: int) -> list[int]:
         position = _number(start)
         while position < stop:
             positions.append(position)
-            position = following(spacing, position)
+            position = following(striping, position)
     return positions
 
 
-def entries_of(word: str, spacing: int) -> list[Entry]:
+def entries_of(word: str, striping: int) -> list[Entry]:
     """The entries of `POSITIONS[#NUMBER]=DATA`, numbered on from the first position's number."""
     where, _, data = word.partition("=")
     if where == "none":
         return []
     where, _, number = where.partition("#")
-    positions = _positions(where, spacing)
+    positions = _positions(where, striping)
     base = int(number) if number else positions[0]
     content = _data(data)
     return [Entry(p, base + p - positions[0], content) for p in positions]
@@ -130,15 +130,15 @@ def entries_of(word: str, spacing: int) -> list[Entry]:
 def _data(word: str) -> bytes:
     if word.startswith("0x"):
         return bytes.fromhex(word[2:])
-    unit, star, count = word.rpartition("*")
-    return unit.encode() * int(count) if star else word.encode()
+    stripe_unit, star, count = word.rpartition("*")
+    return stripe_unit.encode() * int(count) if star else word.encode()
 
 
 def stripe_view_of(word: str) -> Any:
     """The stripe of `ID:START-[END]/WIDTH[*UNIT]`."""
     id_, _, rest = word.partition(":")
     span, _, spread = rest.partition("/")
-    width, _, unit = spread.partition("*")
+    width, _, stripe_unit = spread.partition("*")
     start, _, end = span.partition("-")
     last = int(end) if end else OPEN_END
-    return StripeView(int(id_), int(start), last, int(width), int(unit or 1))
+    return StripeView(int(id_), int(start), last, int(width), int(stripe_unit or 1))

@@ -34,7 +34,7 @@ def order(number: int) -> bytes:
 
 def make_shop(store: zlog.Store) -> None:
     """Make its logs: `orders` has positions in many states, cursors, and layouts that changed."""
-    with zlog.Log.create(store, "orders", width=4, unit=64) as log:
+    with zlog.Log.create(store, "orders", width=4, stripe_unit=64) as log:
         for batch in range(5):
             _append_orders(log, 1000 * batch, 1000)
             if batch == 2:
@@ -51,13 +51,13 @@ def make_shop(store: zlog.Store) -> None:
         log.set_retention(zlog.Retention(age=30 * 86400))
         assert log.tail() == 6039
     for name, count in OTHERS.items():
-        with zlog.Log.create(store, name, width=2, unit=64) as log:
+        with zlog.Log.create(store, name, width=2, stripe_unit=64) as log:
             log.append_many(
                 [b'{"log": "%s", "number": %d}' % (name.encode(), n) for n in range(count)]
             )
             if name == "payments":
                 log.cursor("ledger", create=count - 12)
-                log.deliver([b"late"] * 3, source="nightly-batch", batch=4)
+                log.append_once([b"late"] * 3, producer="nightly-batch", sequence=4)
 
 
 def _append_orders(log: zlog.Log, first: int, count: int) -> None:

@@ -26,7 +26,7 @@ CHANGES: dict[str, dict[str, object]] = {
 @pytest.fixture
 def log(store: zlog.Store) -> Iterator[zlog.Log]:
     """Ten entries, a hole at position 10 and an entry behind it, and a cursor at 5."""
-    with zlog.Log.create(store, "orders", width=2, unit=1) as made:
+    with zlog.Log.create(store, "orders", width=2, stripe_unit=1) as made:
         made.append_many([b"entry %d" % n for n in range(10)])
         assert leave_hole(made) == 10
         made.append(b"behind")

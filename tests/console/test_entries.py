@@ -22,7 +22,7 @@ BINARY = bytes(range(256))
 @pytest.fixture
 def page(store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor) -> Page:
     """Shows a log with entries that are hard to show."""
-    with zlog.Log.create(store, "odd", width=2, unit=1) as log:
+    with zlog.Log.create(store, "odd", width=2, stripe_unit=1) as log:
         log.append_many(
             [
                 BINARY,
@@ -90,7 +90,7 @@ def test_of_a_huge_one_all_can_be_had(page: Page, tmp_path: Path) -> None:
 def test_gaps_of_each_kind(
     store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
 ) -> None:
-    with zlog.Log.create(store, "gaps", width=2, unit=1) as log:
+    with zlog.Log.create(store, "gaps", width=2, stripe_unit=1) as log:
         log.append_many([b"entry %02d" % n for n in range(10)])
         leave_hole(log, 2)
         log.fill(10)

@@ -65,7 +65,7 @@ def test_every_number_is_that_of_the_overview(
             "lag": f"{log.lag:,}" if log.cursors else "",
             "trimmed": f"{log.trim_point:,}",
             "fullness": "<1%" if 0 < full < 0.005 else f"{round(full * 100)}%",
-            "layout": f"{log.width}×{log.unit}",
+            "layout": f"{log.width}×{log.stripe_unit}",
             "epoch": f"{log.epoch} ",
         }
 

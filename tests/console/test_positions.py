@@ -298,7 +298,7 @@ def test_the_tip_tells_the_numbers_of_a_column(page: Page, orders: zlog.Log) -> 
     assert cell.unwritten == 1
     expect(page.locator(".tip")).to_have_text(
         "position 2,009\nunwritten (hole): 1\n"
-        f"stripe of epoch {stripe.id}, {stripe.width} × {stripe.unit}"
+        f"stripe of epoch {stripe.id}, {stripe.width} × {stripe.stripe_unit}"
     )
 
 
@@ -328,7 +328,7 @@ def test_find_by_position_and_by_time(page: Page, orders: zlog.Log) -> None:
 def test_all_positions_follow_the_tail_and_a_part_stays(
     store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
 ) -> None:
-    with zlog.Log.create(store, "busy", width=2, unit=1) as log:
+    with zlog.Log.create(store, "busy", width=2, stripe_unit=1) as log:
         page = visit(serve(), "/#/log/busy")
         expect(page.locator("#range")).to_have_text("no positions yet")
         log.append_many([b"entry"] * 100)

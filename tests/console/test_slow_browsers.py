@@ -50,7 +50,7 @@ def listen(store: zlog.Store, path: str, heard: Callable[[Event], bool]) -> None
 
 
 def test_an_audit(store: zlog.Store) -> None:
-    with zlog.Log.create(store, "orders", width=2, unit=1) as log:
+    with zlog.Log.create(store, "orders", width=2, stripe_unit=1) as log:
         log.append_many([b"entry %02d" % n for n in range(10)])
         leave_hole(log)
         log.append(b"behind")

@@ -41,13 +41,13 @@ def test_cursors_retention_and_sources(
     expect(page.get_by_text("nightly-batch")).to_be_visible()
     expect(page.get_by_text("Kept: everything.")).to_have_text("Kept: everything. ")
     with zlog.Log.open(shop, "payments") as log:
-        (source,) = log.sources()
+        (producer,) = log.producers()
     assert table(page, 1) == [
         [
             "nightly-batch",
-            str(source.batch),
-            str(source.parts),
-            f"{source.updated:%Y-%m-%d %H:%M:%S}",
+            str(producer.sequence),
+            str(producer.parts),
+            f"{producer.updated:%Y-%m-%d %H:%M:%S}",
         ]
     ]
 
@@ -73,7 +73,7 @@ def test_the_facts_of_a_log(shop: zlog.Store, shop_console: ConsoleProcess, visi
 def test_layouts_say_what_changed(
     store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
 ) -> None:
-    with zlog.Log.create(store, "orders", width=2, unit=1) as log:
+    with zlog.Log.create(store, "orders", width=2, stripe_unit=1) as log:
         log.append_many([b"x"] * 10)
         log.reconfigure(width=3)
         log.append(b"x")
@@ -106,7 +106,7 @@ def test_an_audit_of_a_sound_log(
 def test_an_audit_finds_a_hole_and_damage(
     store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
 ) -> None:
-    with zlog.Log.create(store, "orders", width=2, unit=1) as log:
+    with zlog.Log.create(store, "orders", width=2, stripe_unit=1) as log:
         log.append_many([b"entry %02d" % n for n in range(10)])
         hole = leave_hole(log)
         log.append(b"behind")
@@ -118,7 +118,7 @@ def test_an_audit_finds_a_hole_and_damage(
     lost = page.locator("tr", has_text="lost")
     expect(lost.first).to_contain_text("serious")
     expect(lost.first).to_contain_text("4 zlog.orders.")
-    expect(lost.first).to_contain_text("mend: zlog store restore BACKUP")
+    expect(lost.first).to_contain_text("fix: zlog store restore BACKUP")
     expect(page.locator("tr", has_text=str(hole)).first).to_be_visible()
     assert len(table(page)) == len(findings)
     serious = sum(finding.serious for finding in findings)

@@ -196,7 +196,7 @@ def test_settings_have_the_documented_defaults(face: Any) -> None:
     for call in (face.open, face.create):
         parameters = inspect.signature(call).parameters
         assert documented == {name: parameters[name].default for name in documented}
-        of_the_log = {"create", "width", "unit", "stripe_bytes", "stripe_records"}
+        of_the_log = {"create", "width", "stripe_unit", "stripe_bytes", "stripe_records"}
         of_the_log |= {"compression", "options", "mac_key"}
         assert {*parameters} - {*documented} <= {"store", "name", *of_the_log}
 

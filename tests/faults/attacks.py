@@ -116,17 +116,17 @@ class _Attacker:
         view = self._log.view
         ref = self._chance.choice([*view.objects(self._chance.choice(view.stripes))])
         ahead = self._chance.choice((1, EPOCHS_AHEAD_MAX // 2, 2**40))
-        width, unit = ref.spacing
-        request = messages.seal(view.epoch + ahead, width, ref.number, False, None, unit)
+        width, stripe_unit = ref.striping
+        request = messages.seal(view.epoch + ahead, width, ref.number, False, None, stripe_unit)
         return [self._call(ref.name, "seal", request)]
 
     def _guess(self) -> list[int]:
         """Make objects of the stripes that come next."""
         view = self._log.view
         epoch, start = self._chance.choice(((EPOCH_MAX, 0), (1, POSITION_MAX)))
-        width, unit = view.live_stripe.spacing
-        unit = self._chance.choice((unit, 1, 65536))
-        request = messages.seal(epoch, width, 0, True, start, unit)
+        width, stripe_unit = view.live_stripe.striping
+        stripe_unit = self._chance.choice((stripe_unit, 1, 65536))
+        request = messages.seal(epoch, width, 0, True, start, stripe_unit)
         return [
             self._call(stripe_object(view.log, view.log_id, id_, 0), "seal", request)
             for id_ in range(view.epoch + 1, view.epoch + 4)

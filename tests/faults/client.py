@@ -25,9 +25,9 @@ from tests.history import RecordedWriter
 from zlog._read.select import Match
 
 from ..support.logs import TAGS, tags_of
+from .actors import Actor
 from .blocking import Blocking, InTurns
 from .journal import Journal
-from .players import Player
 from .role import PATIENCE, SEQUENCER_TIMEOUT, Client, Told
 
 SCAN_SECONDS = 1.0
@@ -258,14 +258,16 @@ class Deliverer(Client):
             ]
             await self._deliver(part, entries)
         if self.chance.random() < _FORGETS:
-            await self.log.log.deliveries_done(_SOURCE, before=max(0, self._batch - _BATCHES_KEPT))
+            await self.log.log.complete_sequences(
+                _SOURCE, before=max(0, self._batch - _BATCHES_KEPT)
+            )
         self._batch += 1
 
     async def _deliver(self, part: int, entries: list[bytes]) -> None:
         """Try once. Of two clients that try at the same time the class tells one to end."""
-        with contextlib.suppress(zlog.DeliverySuperseded):
-            await self.log.deliver(
-                entries, source=_SOURCE, batch=self._batch, part=part, timeout=self.timeout()
+        with contextlib.suppress(zlog.SequenceSuperseded):
+            await self.log.append_once(
+                entries, producer=_SOURCE, sequence=self._batch, part=part, timeout=self.timeout()
             )
 
 
@@ -292,7 +294,7 @@ class Remover(Client):
 
 ROLES = {
     role.__name__.lower(): role
-    for role in (Writer, Contender, Follower, Ranger, Selector, Trimmer, Deliverer, Remover, Player)
+    for role in (Writer, Contender, Follower, Ranger, Selector, Trimmer, Deliverer, Remover, Actor)
 }
 
 

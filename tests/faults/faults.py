@@ -18,9 +18,9 @@ import zlog
 from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT
 
 from ..support.ceph import CephCluster
-from ..support.copies import LOOKS, Disk, opened_disk
 from ..support.logs import UNITS
 from ..support.programs import ZLOG
+from ..support.replicas import LOOKS, Disk, opened_disk
 from .clients import Clients
 from .partitions import cut_off
 from .power import fail
@@ -59,7 +59,7 @@ class Site(NamedTuple):
 
 
 Fault = Callable[[Site, random.Random], AbstractContextManager[None]]
-"""Begins when it is entered, and is healed when it is left."""
+"""Begins when it is entered, and is repaired when it is left."""
 
 
 def killed(*, osds: int = 0, monitors: bool = False, power: bool = False) -> Fault:
@@ -136,7 +136,7 @@ def osd_clock_wrong(site: Site, chance: random.Random) -> Iterator[None]:
 
 @contextmanager
 def bit_flipped(site: Site, chance: random.Random) -> Iterator[None]:
-    """A bit of something that an OSD stores of a stripe object; an audit heals it later."""
+    """A bit of something that an OSD stores of a stripe object; an audit repairs it later."""
     url = site.cluster.url()
     with zlog.connect(url) as store, zlog.Log.open(store, site.log) as log:
         names = [ref.name for stripe in log.view.stripes[-2:] for ref in log.view.objects(stripe)]
@@ -144,7 +144,7 @@ def bit_flipped(site: Site, chance: random.Random) -> Iterator[None]:
     with opened_disk(site.cluster, osd, "") as disk, suppress(LookupError):  # removed meanwhile
         _flip_bit(disk, chance.choice(names), chance)
     yield
-    command = [ZLOG, "--store", url, "check", site.log, "--heal", "--copies", str(LOOKS)]
+    command = [ZLOG, "--store", url, "check", site.log, "--repair", "--replicas", str(LOOKS)]
     subprocess.run(command, capture_output=True, check=False)  # the run's own audit judges
 
 
@@ -238,9 +238,9 @@ def client_frozen(site: Site, chance: random.Random) -> Iterator[None]:
 @contextmanager
 def width_changed(site: Site, chance: random.Random) -> Iterator[None]:
     """`zlog reconfigure`, which is killed where it has not ended when the fault is over."""
-    width, unit = chance.randint(1, _WIDTH_MAX), chance.choice(UNITS)
+    width, stripe_unit = chance.randint(1, _WIDTH_MAX), chance.choice(UNITS)
     command = [ZLOG, "--store", site.cluster.url(), "reconfigure", site.log]
-    command += ["--width", str(width), "--unit", str(unit)]
+    command += ["--width", str(width), "--stripe-unit", str(stripe_unit)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         yield
         process.kill()
@@ -329,7 +329,7 @@ def plan(
 
     Args:
         chance: decides.
-        seconds: for all of it, healing included.
+        seconds: for all of it, repairing included.
         kinds: of faults.
         hurry: what to divide all times by.
     """

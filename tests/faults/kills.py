@@ -77,8 +77,10 @@ def users(folder: Path, chance: random.Random, think: float = _THINK) -> Iterato
     """Have processes use a new store in ``folder`` for the length of a ``with`` block."""
     url = url_of(folder)
     with zlog.connect(url) as store:
-        unit = chance.choice(UNITS)
-        zlog.Log.create(store, LOG, width=3, unit=unit, stripe_records=_STRIPE_RECORDS)
+        stripe_unit = chance.choice(UNITS)
+        zlog.Log.create(
+            store, LOG, width=3, stripe_unit=stripe_unit, stripe_records=_STRIPE_RECORDS
+        )
     clients = Clients([Load(url, LOG, think, _HOLE_TIMEOUT)], _ROLES, chance, folder)
     try:
         clients.wait_until_they_work()

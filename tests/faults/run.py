@@ -1,4 +1,4 @@
-"""One run: clients on a log, faults as a seed plans them, healing, an audit, and the judgement."""
+"""One run: clients on a log, faults planned by a seed, repairs, an audit, and the checkers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.history import History, Result, TransactionHistory, check, check_tran
 
 from ..support.ceph import CephCluster
 from ..support.logs import TAGS, UNITS
-from . import players
+from . import actors
 from .clients import PATIENCE_SECONDS, Clients, Load
 from .faults import EVERYWHERE, KINDS, Planned, Site, plan
 from .journal import Journal, merge
@@ -128,7 +128,7 @@ EXCLUSIVE = Crowd(
 
 OBJECTS = Crowd(
     {
-        **dict.fromkeys(("p0", "p1", "p2", "p3"), "player"),
+        **dict.fromkeys(("p0", "p1", "p2", "p3"), "actor"),
         "w0": "writer",
         "r0": "follower",
         "t0": "trimmer",
@@ -167,9 +167,11 @@ def run_on_ceph(
     urls = [cluster.url(plain=plain) for plain in WAYS[way]]
     with ExitStack() as stack:
         with zlog.connect(url) as store:
-            unit, records = chance.choice(UNITS), crowd.stripe_records
-            for log in (LOG, players.LOG):
-                zlog.Log.create(store, log, width=4, unit=unit, stripe_records=records)
+            stripe_unit, records = chance.choice(UNITS), crowd.stripe_records
+            for log in (LOG, actors.LOG):
+                zlog.Log.create(
+                    store, log, width=4, stripe_unit=stripe_unit, stripe_records=records
+                )
         sequencers = Sequencers(urls, crowd.sequencers)
         stack.callback(sequencers.end)
         loads = [Load(each, LOG, crowd.think, 1.0) for each in urls]
@@ -179,7 +181,7 @@ def run_on_ceph(
         site = Site(cluster, sequencers, clients, LOG)
         windows = have(plan(chance, seconds, kinds, hurry), site)
         history = come_to_rest(clients, url, folder)
-        played = what_was_played(clients, url, folder, history.healed)
+        played = what_was_played(clients, url, folder, history.repaired)
         outcome.stripes = stripes_of(url)
         outcome.wrong += [*clients.complaints, *sequencers.complaints()]
     outcome.judge(history)
@@ -221,25 +223,27 @@ def come_to_rest(clients: Clients, url: str, folder: Path) -> History:
     First the clients go on, and nothing may fail any more. Then writers end, then readers, which
     read all that is left. Last, a new reader reads everything twice and audits it.
     """
-    healed = clients.become_patient()
-    clients.finish("writer", "contender", "trimmer", "deliverer", "remover", "player")
+    repaired = clients.become_patient()
+    clients.finish("writer", "contender", "trimmer", "deliverer", "remover", "actor")
     clients.finish("follower", "ranger", "selector")
     journal = folder / "auditor.journal"
     clients.complaints += asyncio.run(audit(url, journal))
     history = merge([*clients.journals, journal])
-    history.healed = healed
+    history.repaired = repaired
     return history
 
 
-def what_was_played(clients: Clients, url: str, folder: Path, healed: float) -> TransactionHistory:
-    """Return the transactions of all players, and of an auditor who looks at all their lists."""
-    journals = [players.journal_of(path) for path in clients.journals]
-    keys = {step.key for each in players.merge(journals).transactions for step in each.steps}
+def what_was_played(
+    clients: Clients, url: str, folder: Path, repaired: float
+) -> TransactionHistory:
+    """Return the transactions of all actors, and of an auditor who looks at all their lists."""
+    journals = [actors.journal_of(path) for path in clients.journals]
+    keys = {step.key for each in actors.merge(journals).transactions for step in each.steps}
     auditor = folder / "auditor.journal"
     if keys:
-        asyncio.run(players.audit(url, auditor, keys))
-    history = players.merge([*journals, players.journal_of(auditor)])
-    history.healed = healed
+        asyncio.run(actors.audit(url, auditor, keys))
+    history = actors.merge([*journals, actors.journal_of(auditor)])
+    history.repaired = repaired
     return history
 
 

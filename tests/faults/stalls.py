@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tests.history import Action, History, Result
 
 AFTER_SECONDS = 3.0
-"""So long after a fault was healed it may still be the reason of a stall."""
+"""So long after a fault was repaired it may still be the reason of a stall."""
 
 
 class Window(NamedTuple):

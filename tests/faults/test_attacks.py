@@ -27,7 +27,7 @@ def memory() -> Iterator[zlog.Store]:
 
 
 def test_the_user_of_an_attacked_log_notices_nothing(memory: zlog.Store) -> None:
-    log = zlog.Log.create(memory, "attacked", width=2, unit=2)
+    log = zlog.Log.create(memory, "attacked", width=2, stripe_unit=2)
     hostile = zlog.Log.open(memory, "attacked")
     assert attack(log, hostile, 2, time.monotonic() + 1) == []
 
@@ -51,10 +51,10 @@ def test_a_writer_gets_past_a_reader_that_fills_ahead_of_it(user: Callable[..., 
         zlog.connect(user(*allowed(READING), name="attacker")) as hostile,
         zlog.connect(user(*allowed(CHANGING), name="writer")) as own,
     ):
-        zlog.Log.create(store, "attacked", width=2, unit=2).append_many([b"entry"] * 3)
+        zlog.Log.create(store, "attacked", width=2, stripe_unit=2).append_many([b"entry"] * 3)
         attacker = zlog.Log.open(hostile, "attacked")
         for ref in attacker.view.objects():
-            assert fill_at(attacker, ref.places(3, POSITION_MAX)[:65536]) == Code.OK
+            assert fill_at(attacker, ref.positions(3, POSITION_MAX)[:65536]) == Code.OK
         victim = zlog.Log.open(own, "attacked", timeout=10)
         assert victim.read(victim.append(b"fourth")).data == b"fourth"
 

@@ -60,7 +60,7 @@ def test_everything_holds_where_clients_contend_for_a_log_and_share_objects(
     new_ceph_cluster: Callable[[ClusterSpec], CephCluster], tmp_path: Path
 ) -> None:
     """P17 to P19; P22 and P23."""
-    crowd = replace(EXCLUSIVE, roles={**EXCLUSIVE.roles, "p0": "player", "p1": "player"})
+    crowd = replace(EXCLUSIVE, roles={**EXCLUSIVE.roles, "p0": "actor", "p1": "actor"})
     cluster = new_ceph_cluster(ClusterSpec("bluestore", 3, MONITORS, options=CLUSTER_OPTIONS))
     outcome = run_on_ceph(cluster, tmp_path, 1, CONTENDED_SECONDS, crowd, CONTENDED_KINDS, HURRY)
     assert outcome.wrong == []

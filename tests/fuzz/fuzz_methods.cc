@@ -17,9 +17,9 @@
 #include "cls_zlog/method_table.h"
 #include "cls_zlog/stripe/header.h"
 #include "cls_zlog/wire/cursor_messages.h"
-#include "cls_zlog/wire/delivery_messages.h"
 #include "cls_zlog/wire/envelope.h"
 #include "cls_zlog/wire/head_messages.h"
+#include "cls_zlog/wire/producer_messages.h"
 #include "cls_zlog/wire/repair_messages.h"
 
 namespace {
@@ -362,7 +362,7 @@ void run(const uint8_t* data, size_t size) {
     }
     std::string reply;
     const int code = host.execute("object", method.name, request, &reply);
-    expect(code <= zlog::kAlike && code > -4096, "no such code", method.name, code);
+    expect(code <= zlog::kSameId && code > -4096, "no such code", method.name, code);
     expect(code >= 0 || reply.empty(), "an error with a reply", method.name, code);
     expect(
         (method.flags & zlog::kWrite) == 0 || reply.size() <= zlog::limits::write_reply_bytes_max,

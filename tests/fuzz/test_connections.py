@@ -92,7 +92,7 @@ def _slow_readers(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("broken", "seed", "words"),
     [
-        (_proofs, 1, "to a stranger"),
+        (_proofs, 1, "to a untrusted"),
         (_decoder, 0, "no such letter"),
         (_epochs, 0, "granted before"),
         (_timers, 0, "should have ended"),

@@ -201,7 +201,7 @@ class Transport:
                 assert self._number is not None
                 self._proof = TOKEN.client_proof(self._number, Pair(a, b))
             return
-        expect(self._may_be_served or code == Code.BAD_REQUEST, f"{shown} to a stranger")
+        expect(self._may_be_served or code == Code.BAD_REQUEST, f"{shown} to a untrusted")
         if code != Code.OK:
             return
         if kind == Kind.STATUS:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from operator import attrgetter
 
-from tests.history.delivered import delivered_once, delivered_truly, in_order
+from tests.history.appended_once import delivered_once, delivered_truly, in_order
 from tests.history.exclusive import (
     fenced_for_good,
     handed_in_order,
@@ -265,7 +265,7 @@ def _progress(facts: Facts) -> Iterator[Violation]:
     """P13: once all faults are over, everything succeeds."""
     for operation in facts.history.operations:
         stuck = operation.result in (Result.PENDING, Result.FAILED)
-        if operation.invoked > facts.history.healed and stuck:
+        if operation.invoked > facts.history.repaired and stuck:
             yield Violation("P13", "failed though all faults were over", None, (operation,))
 
 

@@ -141,11 +141,11 @@ class Events:
         clock: tells the seconds that messages show; None shows 0.
 
     Attributes:
-        healed: what began later than this event must succeed: all faults were over.
+        repaired: what began later than this event must succeed: all faults were over.
     """
 
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
-        self.healed = math.inf
+        self.repaired = math.inf
         self._clock = clock
         self._events = 0
 
@@ -161,7 +161,7 @@ class Events:
 
     def heal(self) -> None:
         """Note that no fault comes any more: every operation from now on must succeed."""
-        self.healed = self.event()
+        self.repaired = self.event()
 
 
 class Recording(Events):

@@ -29,11 +29,11 @@ from zlog.errors import (
     AlreadyWritten,
     AppendRefused,
     BeyondTail,
-    DeliverySuperseded,
     EntryTooLarge,
     Fenced,
     Invalidated,
     NotWritten,
+    SequenceSuperseded,
 )
 from zlog.testing._process import PROCESS
 from zlog.view import View
@@ -134,17 +134,17 @@ class RecordedLog:
                 raise
             operation.position, operation.epochs = position, epochs
 
-    async def deliver(
+    async def append_once(
         self,
         entries: Iterable[bytes],
         *,
-        source: str,
-        batch: int,
+        producer: str,
+        sequence: int,
         part: int = 0,
         tags: Tags = (),
         timeout: Timeout = ...,
     ) -> int:
-        """See :meth:`zlog.Log.deliver`. Each entry is an operation of its own.
+        """See :meth:`zlog.Log.append_once`. Each entry is an operation of its own.
 
         The entries are taken all at once, in the beginning.
         """
@@ -156,16 +156,16 @@ class RecordedLog:
                 Action.DELIVER,
                 entry=entry,
                 tags=tags,
-                delivery=(source, batch, part),
+                delivery=(producer, sequence, part),
                 invoked=began,
             )
             for entry in entries
         ]
         try:
-            appended = await self.log.deliver(
-                entries, source=source, batch=batch, part=part, tags=tags, timeout=timeout
+            appended = await self.log.append_once(
+                entries, producer=producer, sequence=sequence, part=part, tags=tags, timeout=timeout
             )
-        except DeliverySuperseded as error:
+        except SequenceSuperseded as error:
             self._history.returns(operations, Result.SUPERSEDED, str(error))
             raise
         except Exception as error:  # any error: some may be in the log

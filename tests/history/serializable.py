@@ -355,7 +355,7 @@ def _progress(facts: _Facts) -> Iterator[Violation]:
     """P13: once all faults are over, everything succeeds."""
     for transaction in facts.history.transactions:
         stuck = transaction.result in (Result.PENDING, Result.FAILED)
-        if transaction.invoked > facts.history.healed and stuck:
+        if transaction.invoked > facts.history.repaired and stuck:
             yield Violation("P13", "failed though all faults were over", None, (transaction,))
 
 

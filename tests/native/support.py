@@ -38,7 +38,7 @@ def write_request(positions: Sequence[int], data: bytes = b"data", epoch: int = 
 def reply_to(log: zlog.Log, index: int, positions: Sequence[int]) -> bytes:
     """What one object of a log in its first epoch answers to a read."""
     ref = list(log.view.objects())[index]
-    request = messages.read(1, False, 1 << 20, ref.spacing.packed, positions)
+    request = messages.read(1, False, 1 << 20, ref.striping.packed, positions)
     code, reply = log.store.execute(ref.name, "read", request)
     assert code == 0
     return reply

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zlog
-from zlog._base.striping import Spacing
+from zlog._base.striping import Striping
 from zlog._native.audit import AppendId, Audit
 
 from ..conformance import wire
@@ -18,7 +18,7 @@ from ..conformance.replies import State
 Cell = tuple[State, int, int, int]  # state, writer, number, bytes
 
 POSITIONS_MAX = 60
-SPACINGS = st.builds(Spacing, st.integers(1, 9), st.sampled_from([1, 2, 8, 65536]))
+STRIPINGS = st.builds(Striping, st.integers(1, 9), st.sampled_from([1, 2, 8, 65536]))
 CELL = st.one_of(
     st.tuples(st.just(State.WRITTEN), st.integers(1, 3), st.integers(0, 30), st.integers(0, 9)),
     st.tuples(st.just(State.TRIMMED), st.integers(0, 3), st.integers(0, 30), st.just(0)),
@@ -45,15 +45,15 @@ def reply_about(cells: Sequence[Cell]) -> bytes:
 
 
 def feed(
-    audit: Audit, purpose: str, cells: Sequence[Cell], spacing: Spacing, window: int, part: int
+    audit: Audit, purpose: str, cells: Sequence[Cell], striping: Striping, window: int, part: int
 ) -> list[tuple[AppendId, int]]:
     """Walk over a log as a checker does, some positions of an object at a time."""
     found: list[tuple[AppendId, int]] = []
     for start in range(0, len(cells), window):
         end = min(start + window, len(cells))
-        audit.begin(purpose, start, end, spacing.packed)
-        for index in range(spacing.width):
-            mine = [p for p in range(start, end) if spacing.number(p) == index]
+        audit.begin(purpose, start, end, striping.packed)
+        for index in range(striping.width):
+            mine = [p for p in range(start, end) if striping.number(p) == index]
             for at in range(0, len(mine), part):
                 some = [cells[p] for p in mine[at : at + part]]
                 assert audit.add(reply_about(some), mine[at]) == len(some)
@@ -77,18 +77,18 @@ def doubled(cells: Sequence[Cell]) -> list[tuple[AppendId, int]]:
 @settings(max_examples=300, deadline=None)
 @given(
     cells=st.lists(CELL, min_size=1, max_size=POSITIONS_MAX),
-    spacing=SPACINGS,
+    striping=STRIPINGS,
     window=st.integers(1, POSITIONS_MAX),
     part=st.integers(1, 5),
     intervals_max=st.sampled_from([1, 2, 5, 1000]),
 )
-def test_appends_that_stand_twice_are_found_whatever_there_is_room_for(
-    cells: list[Cell], spacing: Spacing, window: int, part: int, intervals_max: int
+def test_appends_that_stand_twice_are_found_whatever_there_is_space_for(
+    cells: list[Cell], striping: Striping, window: int, part: int, intervals_max: int
 ) -> None:
     audit = Audit(intervals_max)
-    found = feed(audit, "all", cells, spacing, window, part)
+    found = feed(audit, "all", cells, striping, window, part)
     while audit.next_part():
-        found += feed(audit, "appends", cells, spacing, window, part)
+        found += feed(audit, "appends", cells, striping, window, part)
     assert set(found) == set(doubled(cells))  # some may be told in two passes
     audit.search_for({append for append, _ in found})
     wanted = {append for append, _ in doubled(cells)}
@@ -97,20 +97,20 @@ def test_appends_that_stand_twice_are_found_whatever_there_is_room_for(
         for position, (state, writer, number, _) in enumerate(cells)
         if (0, writer, number) in wanted and state in (State.WRITTEN, State.TRIMMED)
     ]
-    assert feed(audit, "search", cells, spacing, window, part) == everywhere
+    assert feed(audit, "search", cells, striping, window, part) == everywhere
 
 
 @settings(max_examples=100, deadline=None)
 @given(
     cells=st.lists(CELL, min_size=1, max_size=POSITIONS_MAX),
-    spacing=SPACINGS,
+    striping=STRIPINGS,
     part=st.integers(1, 5),
 )
 def test_positions_are_counted_and_put_into_rows(
-    cells: list[Cell], spacing: Spacing, part: int
+    cells: list[Cell], striping: Striping, part: int
 ) -> None:
     audit = Audit()
-    feed(audit, "all", cells, spacing, len(cells), part)
+    feed(audit, "all", cells, striping, len(cells), part)
     states = [state for state, *_ in cells]
     counts = audit.counts
     assert counts.bytes == sum(size for state, *_, size in cells if state == State.WRITTEN)
@@ -122,9 +122,9 @@ def test_positions_are_counted_and_put_into_rows(
     )
     lost = [position for row in audit.lost for position in row]
     assert sorted(lost) == [p for p, state in enumerate(states) if state == State.LOST]
-    assert all(row.step == spacing.step for row in audit.lost)
-    starts = {(row.start, spacing.number(row.start)) for row in audit.lost}
-    ends = {(row.stop, spacing.number(row.start)) for row in audit.lost}
+    assert all(row.step == striping.step for row in audit.lost)
+    starts = {(row.start, striping.number(row.start)) for row in audit.lost}
+    ends = {(row.stop, striping.number(row.start)) for row in audit.lost}
     assert not starts & ends  # they are as long as can be
     holes = [position for row in audit.holes for position in row]
     assert holes == [p for p, state in enumerate(states) if state == State.UNWRITTEN]
@@ -160,5 +160,5 @@ def test_a_writer_takes_an_interval_for_all_its_appends() -> None:
     """One that reads a log in order never needs a second pass for it."""
     audit = Audit(intervals_max=2)
     cells = [(State.WRITTEN, 1, number, 0) for number in range(100)]
-    assert feed(audit, "all", cells, Spacing(8), 32, 4) == []
+    assert feed(audit, "all", cells, Striping(8), 32, 4) == []
     assert not audit.next_part()

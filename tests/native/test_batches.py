@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import zlog
 from zlog._base.codes import State
-from zlog._base.striping import Spacing
+from zlog._base.striping import Striping
 from zlog._native.completions import CompletionQueue
 from zlog._native.entry import from_timestamp
 from zlog._native.new_entries import EntryColumn, entries_check, entries_cut, entries_owned
@@ -25,27 +25,29 @@ from .support import OBJECT, read, reply_to, requests, seal, write_request
 
 WRITER = bytes(range(16))
 ENTRIES = st.lists(st.binary(max_size=40), max_size=40)
-SPACINGS = st.builds(Spacing, st.integers(1, 9), st.sampled_from([1, 2, 4, 16, 65536]))
+STRIPINGS = st.builds(Striping, st.integers(1, 9), st.sampled_from([1, 2, 4, 16, 65536]))
 
 
-@given(ENTRIES, SPACINGS, st.integers(0, 100), st.integers(0, 5))
+@given(ENTRIES, STRIPINGS, st.integers(0, 100), st.integers(0, 5))
 def test_writes_are_those_of_each_object_alone(
-    entries: list[bytes], spacing: Spacing, position: int, start: int
+    entries: list[bytes], striping: Striping, position: int, start: int
 ) -> None:
     start = min(start, len(entries))
     number, count = 7, len(entries) - start
     found = dict(
-        encode_writes(3, 99, WRITER, spacing.packed, position, number, entries, start, len(entries))
+        encode_writes(
+            3, 99, WRITER, striping.packed, position, number, entries, start, len(entries)
+        )
     )
     expected = {}
-    for index in range(spacing.width):
-        mine = [i for i in range(count) if spacing.number(position + i) == index]
+    for index in range(striping.width):
+        mine = [i for i in range(count) if striping.number(position + i) == index]
         if mine:
             expected[index] = encode_write(
                 3,
                 99,
                 WRITER,
-                spacing.packed,
+                striping.packed,
                 [position + i for i in mine],
                 [number + i for i in mine],
                 [entries[start + i] for i in mine],
@@ -146,7 +148,10 @@ def test_a_column_is_as_good_as_a_list(
     assert len(part) == len(same)
     assert entries_check(part, limit) == entries_check(same, limit)
     assert entries_cut(part, 0, limit, limit) == entries_cut(same, 0, limit, limit)
-    with zlog.connect("mem://") as store, zlog.Log.create(store, "orders", width=2, unit=2) as log:
+    with (
+        zlog.connect("mem://") as store,
+        zlog.Log.create(store, "orders", width=2, stripe_unit=2) as log,
+    ):
         assert log.append_many(part) == [*range(len(same))]
         assert data_of(log.read_range()) == same
 
@@ -159,22 +164,22 @@ def test_a_column_lies_in_its_data(offsets: list[int]) -> None:
         column_of([b"a"])[1]
 
 
-def written(data: bytes, spacing: Spacing) -> zlog.Log:
-    width, unit = spacing
-    log = zlog.Log.create(zlog.connect("mem://"), "orders", width=width, unit=unit)
+def written(data: bytes, striping: Striping) -> zlog.Log:
+    width, stripe_unit = striping
+    log = zlog.Log.create(zlog.connect("mem://"), "orders", width=width, stripe_unit=stripe_unit)
     log.append_many([data] * 10)
     return log
 
 
-@pytest.mark.parametrize("unit", [1, 2, 8])
-def test_a_window_is_put_together_from_replies(unit: int) -> None:
-    spacing = Spacing(3, unit)
-    log = written(b"data", spacing)
+@pytest.mark.parametrize("stripe_unit", [1, 2, 8])
+def test_a_window_is_put_together_from_replies(stripe_unit: int) -> None:
+    striping = Striping(3, stripe_unit)
+    log = written(b"data", striping)
     log.trim(4)
     window = Window(2, 12, None)
-    for part in spacing.parts(2, 12):
-        reply = reply_to(log, spacing.number(part.start), part)
-        assert window.add(reply, part.start, spacing.packed) == len(part)
+    for part in striping.by_object(2, 12):
+        reply = reply_to(log, striping.number(part.start), part)
+        assert window.add(reply, part.start, striping.packed) == len(part)
     assert window.unanswered == 0
     assert window.entries == 7
     assert window.data_bytes == 28
@@ -184,7 +189,7 @@ def test_a_window_is_put_together_from_replies(unit: int) -> None:
 
 
 def test_a_window_knows_what_nobody_answered() -> None:
-    log = written(b"data", Spacing(2))
+    log = written(b"data", Striping(2))
     window = Window(0, 4, None)
     window.add(reply_to(log, 1, range(1, 4, 2)), 1, 2)
     assert window.unanswered == 2
@@ -193,13 +198,13 @@ def test_a_window_knows_what_nobody_answered() -> None:
 
 def test_a_reply_to_other_positions_is_lost_and_never_wrong() -> None:
     """The checksum covers the position: an answer about others can't be taken for this one's."""
-    log = written(b"data", Spacing(2))
+    log = written(b"data", Striping(2))
     window = Window(0, 4, None)
     window.add(reply_to(log, 0, range(4, 8, 2)), 0, 2)
     assert [*window] == [State.LOST, None, State.LOST, None]
-    log = written(b"data", Spacing(2, 2))
+    log = written(b"data", Striping(2, 2))
     window = Window(0, 8, None)
-    window.add(reply_to(log, 1, [3, 6, 7]), 2, Spacing(2, 2).packed)
+    window.add(reply_to(log, 1, [3, 6, 7]), 2, Striping(2, 2).packed)
     assert [*window] == [None, None, State.LOST, State.LOST, None, None, State.LOST, None]
 
 

@@ -318,7 +318,7 @@ def test_questions_to_copies_take_few_threads(store: zlog.Store, ceph_cluster: C
     threads = len(list(Path("/proc/self/task").iterdir()))
     ceph_cluster.osd("freeze", 0)
     for token in range(50):
-        store.ask_copy(queue, token, OBJECT, "max_position", request)
+        store.ask_replica(queue, token, OBJECT, "max_position", request)
     more = len(list(Path("/proc/self/task").iterdir())) - threads
     ceph_cluster.osd("thaw", 0)
     codes: list[int] = []
@@ -329,7 +329,7 @@ def test_questions_to_copies_take_few_threads(store: zlog.Store, ceph_cluster: C
     assert sorted(codes) == [-errno.EBUSY] * 46 + [0] * 4
 
     def is_answered() -> bool:
-        store.ask_copy(queue, 50, OBJECT, "max_position", request)
+        store.ask_replica(queue, 50, OBJECT, "max_position", request)
         assert queue.wait(SECONDS)
         return queue.drain()[0][1] == 0
 

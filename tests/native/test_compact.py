@@ -195,7 +195,7 @@ def test_who_waits_for_it_opens_the_new_file(folder: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small file system")
-def test_a_disk_without_room_for_the_copy(tmp_path: Path) -> None:
+def test_a_disk_without_space_for_the_copy(tmp_path: Path) -> None:
     folder = tmp_path / "small"
     folder.mkdir()
     if os.system(f"mount -t tmpfs -o size=4m tmpfs '{folder}'") != 0:
@@ -205,7 +205,7 @@ def test_a_disk_without_room_for_the_copy(tmp_path: Path) -> None:
             seal(store)
             for position in range(40):
                 assert write(store, [position], bytes(60_000)) == 0
-            with pytest.raises(StoreUnavailable, match="no room for the copy") as refused:
+            with pytest.raises(StoreUnavailable, match="no space for the copy") as refused:
                 store.compact()
             assert "Trim" not in refused.value.hint  # it frees no space of the disk
             assert not (folder / "data.mdb.new").exists()

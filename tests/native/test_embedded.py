@@ -1,4 +1,4 @@
-"""The embedded store: durable, shared by processes, killed at any moment, out of room."""
+"""The embedded store: durable, shared by processes, killed at any moment, out of space."""
 
 from __future__ import annotations
 
@@ -169,9 +169,9 @@ def test_a_full_map_is_a_full_store(tmp_path: Path) -> None:
         assert set(codes[written:]) == {-errno.ENOSPC}
         assert read(store, range(written)) == [bytes(50_000)] * written
         assert trim_to(store, written) == 0
-        assert write(store, [100], bytes(50_000)) == 0, "trimming made room"
+        assert write(store, [100], bytes(50_000)) == 0, "trimming made space"
     with EmbeddedStore(tmp_path) as store:
-        assert write(store, [101], bytes(1 << 20)) == 0, "a larger map has room"
+        assert write(store, [101], bytes(1 << 20)) == 0, "a larger map has space"
 
 
 def test_an_operation_that_does_not_fit_does_not_fail_those_beside_it(tmp_path: Path) -> None:

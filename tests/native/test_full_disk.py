@@ -1,4 +1,4 @@
-"""An embedded store on a disk without a free byte: what makes room works, again and again."""
+"""An embedded store on a disk without a free byte: what makes space works, again and again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 import zlog
 from zlog import StoreUnavailable
-from zlog.admin import room_inside
+from zlog.admin import space_inside
 from zlog.cli.commands.doctor.diagnosis import Level
 from zlog.cli.commands.doctor.directory import examine_disk
 
@@ -66,7 +66,7 @@ REMOVE = """
 """
 
 
-def test_trimming_makes_room_on_a_disk_that_is_full(disk: Path) -> None:
+def test_trimming_makes_space_on_a_disk_that_is_full(disk: Path) -> None:
     with zlog.connect(disk / "store") as store, zlog.Log.create(store, "orders") as log:
         for turn in range(30):
             if turn == 0:
@@ -74,7 +74,7 @@ def test_trimming_makes_room_on_a_disk_that_is_full(disk: Path) -> None:
                 fill_up(disk)
             last = append_until_full(log)
             log.trim_to(last - 10)
-            assert log.append(b"there is room") > last
+            assert log.append(b"there is space") > last
             assert log.append_many([bytes(1000)] * 100)
         assert {finding.kind for finding in log.check()} <= {zlog.FindingKind.HOLE}
 
@@ -84,15 +84,15 @@ def test_what_fits_into_the_file_on_a_full_disk_is_known(disk: Path) -> None:
         log.append_many([bytes(1000)] * 4000)
         fill_up(disk)
         last = append_until_full(log)
-        found = examine_disk(disk / "store", room_inside(store))
+        found = examine_disk(disk / "store", space_inside(store))
         assert (found.level, found.text.partition(":")[0]) == (Level.FAILURE, "full")
         log.trim_to(last - 10)
-        found = examine_disk(disk / "store", room_inside(store))
+        found = examine_disk(disk / "store", space_inside(store))
         assert (found.level, "free in the store" in found.text) == (Level.WARNING, True)
-        log.append_many([bytes(1000)] * (room_inside(store) // 2000))
+        log.append_many([bytes(1000)] * (space_inside(store) // 2000))
 
 
-def test_removing_a_log_makes_room_on_a_disk_that_is_full(disk: Path) -> None:
+def test_removing_a_log_makes_space_on_a_disk_that_is_full(disk: Path) -> None:
     with zlog.connect(disk / "store") as store:
         with zlog.Log.create(store, "orders", width=4) as log:
             log.append_many([bytes(1000)] * 4000)

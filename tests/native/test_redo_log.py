@@ -71,7 +71,7 @@ def test_what_was_acknowledged_survives_the_loss_of_the_meta_page(
         assert read(store, [0, 1, 2]) == [b"first", data, b"third"]
 
 
-def test_what_takes_more_room_than_the_log_is_synced_twice(tmp_path: Path) -> None:
+def test_what_takes_more_space_than_the_log_is_synced_twice(tmp_path: Path) -> None:
     """So its meta page is on the disk already, and nothing is noted of it."""
     large = b"large" * 20_000
     folder = write_and_fail_power(tmp_path, large)

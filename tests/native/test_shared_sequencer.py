@@ -40,7 +40,7 @@ def test_only_a_higher_epoch_takes_over() -> None:
     assert shared.next(LOG, EPOCH + 1, 1) == 50
 
 
-def test_a_released_log_makes_room_for_another() -> None:
+def test_a_released_log_makes_space_for_another() -> None:
     shared = SharedSequencer()
     for log in range(1024):
         assert shared.activate(log, EPOCH, log)

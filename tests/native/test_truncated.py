@@ -70,7 +70,7 @@ def test_a_file_that_lacks_only_free_pages_is_whole(tmp_path: Path) -> None:
         assert write(store, [1], bytes(1 << 20)) == 0
         trim = messages.trim(1, 1, [1])
         assert store.execute(OBJECT, "trim", trim, SECONDS)[0] == 0
-        for position in range(2, 6):  # their pages move to the room that became free
+        for position in range(2, 6):  # their pages move to the space that became free
             assert write(store, [position], b"kept") == 0
     file = tmp_path / "data.mdb"
     os.truncate(file, file.stat().st_size - 4096)

@@ -133,7 +133,7 @@ def test_a_whole_checkpoint_that_can_not_be_read_is_no_older_one(
 
 
 def test_large_values_make_no_large_chunks(space: Space) -> None:
-    """A player holds one chunk at a time, whatever a state's size."""
+    """A actor holds one chunk at a time, whatever a state's size."""
     value = "v" * 100_000
     for i in range(20):
         space.map("map").put(f"{i}", value)

@@ -68,5 +68,5 @@ def authority(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def stranger(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("certificates"), "stranger")
+def untrusted(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("certificates"), "untrusted")

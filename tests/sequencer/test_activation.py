@@ -130,7 +130,7 @@ async def test_an_epoch_that_an_object_refuses_is_dead(log, store, stores, seque
 
 @pytest.mark.parametrize("limits", [{"stripe_records": 1}, {"stripe_bytes": 1 << 20}])
 async def test_the_epoch_of_a_full_stripe_is_over(store, sequencer, limits):
-    log = zlog.Log.create(store, "orders", width=2, unit=2, **limits)
+    log = zlog.Log.create(store, "orders", width=2, stripe_unit=2, **limits)
     here = await sequencer(HERE)
     epoch = (await here.activate(address(log))).epoch
     assert await here.lives(address(log), epoch)

@@ -1,4 +1,4 @@
-"""How many connections there may be, how long an idle one lasts, and what is said of strangers."""
+"""The limits of connections: their number, their idle time, and untrusted clients."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ def test_a_crowd_of_strangers_leaves_few_lines_in_the_log(serve, caplog, token):
     server = serve(Security(token_file=token(SECRET)))
     with caplog.at_level(logging.DEBUG):
         for _ in range(30):
-            with socket.create_connection(server.where) as stranger:
-                stranger.sendall(HELLO + request(Kind.PROVE, 1, a=5, b=6))
-                assert [frame[1] for frame in read_frames(stranger, 2)] == [
+            with socket.create_connection(server.where) as untrusted:
+                untrusted.sendall(HELLO + request(Kind.PROVE, 1, a=5, b=6))
+                assert [frame[1] for frame in read_frames(untrusted, 2)] == [
                     Code.TOKEN_WANTED,
                     Code.TOKEN_WRONG,
                 ]

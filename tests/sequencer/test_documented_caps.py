@@ -14,7 +14,7 @@ from zlog.seqr.election.maintenance import Duties
 from zlog.seqr.election.scrubbing import Scrubbing, ScrubStatus
 from zlog.store import RequestPayload
 
-from ..client.copies.replicated import Replicated, damaged_value
+from ..client.replicas.replicated import Replicated, damaged_value
 from ..support.logs import leave_hole
 from ..system.test_caps import SETS
 from .fakes import until
@@ -31,7 +31,7 @@ class Recording(Replicated):
 
 
 def filled(store: zlog.Store) -> zlog.Log:
-    log = zlog.Log.create(store, "orders", width=2, unit=2, hole_timeout=0.01)
+    log = zlog.Log.create(store, "orders", width=2, stripe_unit=2, hole_timeout=0.01)
     log.append_many([b"entry %d" % number for number in range(20)])
     log.reconfigure(width=3)
     leave_hole(log)
@@ -55,7 +55,7 @@ async def test_for_retention_and_the_space_of_the_dead() -> None:
 async def test_for_compaction() -> None:
     """Which the leader begins where much is new, and which waits for cursors."""
     store = Recording()
-    log = zlog.Log.create(store, "carts", width=2, unit=2)
+    log = zlog.Log.create(store, "carts", width=2, stripe_unit=2)
     log.append_many([b"x"] * 40, tags_each=[[f"cart.{n % 7}"] for n in range(40)])
     log.set_retention(Retention(compact_after=0.0))
     log.cursor("reader", create=20)

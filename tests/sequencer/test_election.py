@@ -354,7 +354,7 @@ async def test_a_leader_gives_back_what_the_dead_have_left(memory, monkeypatch):
     assert memory.peek(first.name) is not None
 
     def loose():
-        return drive(head.loose_stripes(log.view.log_id, Deadline(5)))[1]
+        return drive(head.pending_stripes(log.view.log_id, Deadline(5)))[1]
 
     assert loose()
     async with Sequencer(memory):
@@ -398,7 +398,7 @@ async def test_what_status_says_of_a_namespace(memory):
                     "leader": HERE,
                     "lease_left_s": pytest.approx(LEASE_SECONDS_DEFAULT, abs=1),
                     "others": [],
-                    "scrub": {"rounds": 0, "log": "", "bytes": 0, "healed": 0, "damaged": 0},
+                    "scrub": {"rounds": 0, "log": "", "bytes": 0, "repaired": 0, "damaged": 0},
                     "duties": {
                         **dict.fromkeys(("rounds", "failures", "trimmed", "reclaimed"), 0),
                         "age_s": pytest.approx(0, abs=LEASE_SECONDS_DEFAULT),

@@ -18,28 +18,28 @@ from .fakes import AUDIT, HELLO, ORDERS, Desk, open_request, request
 
 def test_another_version_is_told_ours_and_sent_away():
     desk = Desk()
-    stranger = desk.connect(greet=False)
-    desk.send(stranger, request(Kind.HELLO, a=2), open_request())
-    (reply,) = desk.take(stranger)
+    untrusted = desk.connect(greet=False)
+    desk.send(untrusted, request(Kind.HELLO, a=2), open_request())
+    (reply,) = desk.take(untrusted)
     assert (reply.kind, reply.code, reply.a) == (Kind.HELLO, Code.BAD_VERSION, 1)
-    assert desk.closed() == [stranger]
+    assert desk.closed() == [untrusted]
     assert not desk.wanted()
 
 
 @pytest.mark.parametrize("greeting", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", open_request()])
 def test_who_does_not_say_hello_gets_nothing(greeting):
     desk = Desk()
-    stranger = desk.connect(greet=False)
-    desk.send(stranger, greeting, HELLO, open_request())
-    assert desk.take(stranger) == []
-    assert desk.closed() == [stranger]
+    untrusted = desk.connect(greet=False)
+    desk.send(untrusted, greeting, HELLO, open_request())
+    assert desk.take(untrusted) == []
+    assert desk.closed() == [untrusted]
     assert not desk.wanted()
 
 
 # OPEN and CLOSE
 
 
-def test_a_log_that_a_client_closes_makes_room_on_its_connection_and_among_the_logs():
+def test_a_log_that_a_client_closes_makes_space_on_its_connection_and_among_the_logs():
     desk = Desk(Limits(logs_max=1, logs_per_connection_max=1))
     client = desk.client()
     desk.send(client, request(Kind.WAIT, 1, a=5, b=1000), request(Kind.CLOSE, 2, handle=0))
@@ -111,7 +111,7 @@ def test_one_connection_is_enough_for_all_handles_of_a_process():
     assert desk.machine.status(desk.now)["outstanding"] == 5000
 
 
-def test_a_log_that_nobody_has_open_makes_room_for_another():
+def test_a_log_that_nobody_has_open_makes_space_for_another():
     desk = Desk(Limits(logs_max=1))
     client = desk.client()
     desk.send(client, request(Kind.NEXT, a=3, b=1))
@@ -149,7 +149,7 @@ def test_a_connection_that_is_sent_away_takes_its_place_until_it_has_ended():
         desk.machine.disconnect(client)
 
 
-def test_what_waits_on_a_connection_that_is_sent_away_makes_room_at_once():
+def test_what_waits_on_a_connection_that_is_sent_away_makes_space_at_once():
     desk = Desk(Limits(outstanding_max=1))
     client, other = desk.client(), desk.client()
     desk.send(client, request(Kind.WAIT, 1, a=0, b=9), request(77))
@@ -230,7 +230,7 @@ def test_a_log_is_adopted_once():
     assert not desk.wanted()
 
 
-def test_no_log_is_adopted_without_room_or_after_the_stop():
+def test_no_log_is_adopted_without_space_or_after_the_stop():
     desk = Desk(Limits(logs_max=1))
     desk.client(AUDIT)
     desk.apply(desk.machine.adopt(ORDERS))

@@ -17,7 +17,7 @@ from zlog.seqr.election import scrubbing
 from zlog.seqr.election.scrubbing import Scrubbing, ScrubStatus
 from zlog.view import ObjectRef
 
-from ..client.copies.replicated import Replicated, damaged_value
+from ..client.replicas.replicated import Replicated, damaged_value
 from .fakes import until
 
 SMALL = [b"small %d" % i for i in range(3)]
@@ -33,7 +33,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def store() -> Replicated:
     made = Replicated()
     for name in ("audit", "orders"):
-        with zlog.Log.create(made, name, width=2, unit=2) as log:
+        with zlog.Log.create(made, name, width=2, stripe_unit=2) as log:
             log.append_many(SMALL)
     return made
 
@@ -47,7 +47,7 @@ def objects(store: Replicated) -> list[str]:
     return found
 
 
-async def test_it_heals_every_log_and_every_copy_in_the_end(
+async def test_it_repair_every_log_and_every_copy_in_the_end(
     store: Replicated, caplog: pytest.LogCaptureFixture
 ) -> None:
     names = objects(store)
@@ -57,11 +57,11 @@ async def test_it_heals_every_log_and_every_copy_in_the_end(
             store.damage(rank, log.view.object_of(1).name, SMALL[1], b"smell 1")
     damaged_value(store, 2, "zlog.audit.head", "zlog.head")
     work = asyncio.ensure_future(Scrubbing(AsyncioIo(store), 1e9, lambda: True, status).run())
-    await until(lambda: all(store.alike(name) for name in names) and status.healed >= 3, 60)
+    await until(lambda: all(store.alike(name) for name in names) and status.repaired >= 3, 60)
     work.cancel()
     assert status.damaged == 0
     assert status.bytes
-    assert "healed log=orders" in caplog.text
+    assert "repaired log=orders" in caplog.text
     assert [f for name in ("audit", "orders") for f in zlog.Log.open(store, name).check()] == []
 
 
@@ -79,7 +79,7 @@ async def test_it_tells_of_what_no_copy_has(
     await until(lambda: status.rounds >= 2, 60)
     work.cancel()
     assert status.damaged
-    assert status.healed == 0
+    assert status.repaired == 0
     assert f"lost log=audit object={name}" in caplog.text
     assert "could not scrub log=orders" in caplog.text
 

@@ -35,7 +35,7 @@ def test_over_tls_everything_works_as_without(call, serve, authority, token):
     assert call(client.next, ORDERS, 1, 1) == Grant(1, 100)
 
 
-def test_who_finds_no_room_hears_so_over_tls_too(call, serve, authority):
+def test_who_finds_no_space_hears_so_over_tls_too(call, serve, authority):
     server = serve(
         Security(certificate=authority.sign("seqr")), Limits(connections_per_address_max=1)
     )
@@ -62,8 +62,8 @@ def test_a_stop_ends_connections_that_do_not_answer(serve, authority):
             pass
 
 
-def test_a_certificate_of_a_stranger_is_refused(call, serve, authority, stranger):
-    server = serve(Security(certificate=stranger.sign("seqr")))
+def test_a_certificate_of_a_stranger_is_refused(call, serve, authority, untrusted):
+    server = serve(Security(certificate=untrusted.sign("seqr")))
     client = call.connect(server.address, Credentials(ca=authority.certificate))
     with pytest.raises(SequencerRefused, match="not trusted here") as caught:
         call(client.status)
@@ -78,13 +78,13 @@ def test_a_certificate_of_another_host_is_refused(call, serve, authority):
 
 
 def test_a_client_needs_the_right_certificate_where_one_is_wanted(
-    call, serve, store, authority, stranger
+    call, serve, store, authority, untrusted
 ):
     server = serve(Security(certificate=authority.sign("seqr"), client_ca=authority.certificate))
     trusted = Credentials(ca=authority.certificate)
     with pytest.raises(SequencerRefused, match="wants a client's certificate"):
         call(call.connect(server.address, trusted).status)
-    wrong = Credentials(ca=authority.certificate, certificate=stranger.sign("client"))
+    wrong = Credentials(ca=authority.certificate, certificate=untrusted.sign("client"))
     with pytest.raises(SequencerUnavailable):
         call(call.connect(server.address, wrong).next, ORDERS, 1, 0)
     assert store.takeovers == 0

@@ -236,8 +236,8 @@ class Client:
         return await log.trim_to(self._some_position() // 2)
 
     async def _reconfigure(self, log: RecordedLog) -> object:
-        width, unit = self._chance.randint(1, 5), self._chance.choice(UNITS)
-        return (await log.log.reconfigure(width=width, unit=unit)).epoch
+        width, stripe_unit = self._chance.randint(1, 5), self._chance.choice(UNITS)
+        return (await log.log.reconfigure(width=width, stripe_unit=stripe_unit)).epoch
 
     async def _stat(self, log: RecordedLog) -> object:
         return await log.log.stat()

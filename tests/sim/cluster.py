@@ -247,7 +247,7 @@ class Cluster:
         self.faults.again = self.faults.refused = 0.0
         network = self.loop.network
         network.faults.slow = network.faults.broken = 0.0
-        network.mend()
+        network.restore()
         self.objects.stalled.clear()
         self.objects.cut_off.clear()
         for process in self.processes.values():

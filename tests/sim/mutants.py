@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import errno
 
-from zlog._append import deliveries, exclusive, place
-from zlog._append.deliveries import _Attempt
+from zlog._append import exactly_once, exclusive, ownership
+from zlog._append.exactly_once import _Attempt
 from zlog._append.exclusive import Exclusive
 from zlog._append.rounds import Round
 from zlog._base.codes import Code
@@ -21,7 +21,7 @@ from zlog._positions.positions import Positions
 from zlog._read import select
 from zlog._trim import compact
 from zlog.entry import Entry
-from zlog.errors import DeliverySuperseded
+from zlog.errors import SequenceSuperseded
 
 from ..conformance.stored import HEADER, fields_of
 from .broken_spaces import SPACES
@@ -133,7 +133,7 @@ async def _grant_to_all(self, count, deadline):  # type: ignore[no-untyped-def]
     while True:
         try:
             return await _deliver_grant(self, count, deadline)
-        except DeliverySuperseded:
+        except SequenceSuperseded:
             layout = self._reader.layout
             request = messages.delivery_read(layout.address.log_id, *self._key)
             call = Call(layout.head._object, "delivery_read", request)
@@ -153,7 +153,7 @@ async def _read_unsettled(self, positions, deadline):  # type: ignore[no-untyped
     found = await self._reader.read_some(positions, deadline, bytes_max=1 << 20, writers=writers)
     for position, slot in found.items():
         if isinstance(slot, Entry) and writers[position] == self._writer:
-            self._written[deliveries.digest_of(slot.data, slot.tags)] += 1
+            self._written[exactly_once.digest_of(slot.data, slot.tags)] += 1
 
 
 def _confirm_all_written(self):  # type: ignore[no-untyped-def]
@@ -211,7 +211,7 @@ def _late_not_indexed(objects, object, method, payload):  # type: ignore[no-unty
     return answer
 
 
-def _loose_not_selected(objects, object, method, payload):  # type: ignore[no-untyped-def]
+def _pending_not_selected(objects, object, method, payload):  # type: ignore[no-untyped-def]
     found = objects.memory.peek(object) if method == "select" else None
     if found is None:
         return objects.execute(object, method, payload)
@@ -234,7 +234,7 @@ async def _compact_one_more(layout, pages, deadline):  # type: ignore[no-untyped
     """Trim what stands behind the last entry of each object that is superseded, too."""
     more = {}
     for ref, (first, end, superseded) in pages.items():
-        behind = ref.spacing.after(superseded[-1])
+        behind = ref.striping.after(superseded[-1])
         more[ref] = first, end, [*superseded, *[behind] * (behind < end)]
     await _compact(layout, more, deadline)
 
@@ -303,7 +303,7 @@ MUTANTS = {
         "a client that takes a log takes what lies above a hole for confirmed",
         patches=(
             (views, "confirmed_end", _highest_end),
-            (place, "prefix_end", _prefix_past_holes),
+            (ownership, "prefix_end", _prefix_past_holes),
         ),
         kinds=(Kind.EXCLUSIVE,),
         tried_first=8,
@@ -330,7 +330,7 @@ MUTANTS = {
     ),
     "loose-not-selected": Mutant(
         "a select finds nothing above the last chunk of the index",
-        execute=_loose_not_selected,
+        execute=_pending_not_selected,
         shows="P20",
     ),
     "newest-compacted": Mutant(

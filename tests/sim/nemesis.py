@@ -94,10 +94,10 @@ class Nemesis:
             one, other = self._chance.sample(names, 2)
             self._say(f"cuts {one} off from {other}")
             self._cluster.loop.network.cut(one, other)
-            self._after(self._chance.uniform(0.1, 2.0), self._cluster.loop.network.mend)
+            self._after(self._chance.uniform(0.1, 2.0), self._cluster.loop.network.restore)
 
     def _mend(self) -> None:
-        self._cluster.loop.network.mend()
+        self._cluster.loop.network.restore()
 
     def _break(self) -> None:
         count = self._cluster.loop.network.break_some(self._chance.uniform(0, 1))

@@ -1,4 +1,4 @@
-"""One run: a cluster, clients, faults, healing, and the judgement."""
+"""One run: a cluster, clients, faults, repairing, and the judgement."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from zlog.testing import VirtualLoop
 from zlog.testing._process import PROCESS
 
 from ..support.logs import UNITS
+from .actors import SPACE, Actor, Work, audit, small_pieces
 from .clients import KINDS, LOG, TIMEOUT, Client, Compactor, compact
 from .cluster import Cluster, Execute, Objects
-from .deliveries import Deliverer, Part, Source, deliver, small_rounds
 from .exclusive import Contender, small_writer_rounds
 from .nemesis import Nemesis
-from .players import SPACE, Player, Work, audit, small_pieces
+from .producers import Deliverer, Part, Producer, deliver, small_rounds
 from .trace import Trace
 
 TOKEN_SHARE = 0.3
@@ -142,13 +142,13 @@ def run(
 _THINK = {Kind.COMPACTION: 0.1, Kind.OBJECTS: 0.01}
 """Seconds between two operations of a client."""
 
-_CLIENTS = ("client", "follower", "selector", "deliverer", "contender", "compactor", "player")
+_CLIENTS = ("client", "follower", "selector", "deliverer", "contender", "compactor", "actor")
 
 _ROLES: dict[str, type[Client]] = {
     "deliverer": Deliverer,
     "contender": Contender,
     "compactor": Compactor,
-    "player": Player,
+    "actor": Actor,
 }
 """Of processes, by what their names begin with; all others are clients of no special kind."""
 
@@ -182,15 +182,15 @@ class _Simulation:
         self._kind = kind
         self._compacts = kind is Kind.COMPACTION
         self._exclusive = kind is Kind.EXCLUSIVE
-        self._source = Source(more) if kind is Kind.DELIVERIES else None
-        self._trims = self._source is None or more.random() < 0.3
+        self._producer = Producer(more) if kind is Kind.DELIVERIES else None
+        self._trims = self._producer is None or more.random() < 0.3
         self._forgets = kind is Kind.OBJECTS and more.random() < 0.3
         self._work: Work | None = None
         if kind is Kind.OBJECTS:
             self._work = Work(TransactionHistory(loop.time), ids=not self._forgets)
             self._trims = False  # a space's cursor holds back only those who ask for it
         # Hasty readers would always fill what a frozen attempt at a delivery was granted.
-        self._hole_timeout = more.choice((0.1, 1.5)) if self._source else 0.1
+        self._hole_timeout = more.choice((0.1, 1.5)) if self._producer else 0.1
         self._cluster = Cluster(loop, seed, trace, execute, token=self._token)
         self._history = History(loop.time)
         self._clients: dict[str, Client] = {}
@@ -215,13 +215,13 @@ class _Simulation:
         for number in range(chance.randint(2, 4) - self._exclusive - 2 * bool(self._work)):
             self._restart(f"client-{number}")
         for number in range(chance.randint(2, 4) if self._work else 0):
-            self._restart(f"player-{number}")
+            self._restart(f"actor-{number}")
         for number in range(chance.randint(2, 3) if self._exclusive else 0):
             self._restart(f"contender-{number}")
         if self._work is None:
             self._restart("follower-0")
             self._restart("selector-0")
-        for number in range(chance.randint(2, 3) if self._source else 0):
+        for number in range(chance.randint(2, 3) if self._producer else 0):
             self._restart(f"deliverer-{number}")
         for number in range(2 if self._compacts else 0):
             self._restart(f"compactor-{number}")
@@ -231,7 +231,7 @@ class _Simulation:
         more = self._compacts * COMPACT_AFTER_SECONDS + bool(self._work) * SPACE_SECONDS
         await asyncio.sleep(chance.uniform(2.0, 6.0) + more)
         trouble.cancel()
-        self._trace("nemesis", "heals everything")
+        self._trace("nemesis", "repairs everything")
         cluster.heal()
         await self._finish()
         if self._work is None:
@@ -244,9 +244,9 @@ class _Simulation:
     async def _create(self) -> None:
         process = self._cluster.processes["creator"]
         options = self._chance.choice(({}, {}, {"stripe_records": "8"}))
-        width, unit = self._chance.randint(1, 4), self._chance.choice(UNITS)
+        width, stripe_unit = self._chance.randint(1, 4), self._chance.choice(UNITS)
         log = await Log.create(
-            self._cluster.store(process), LOG, width=width, unit=unit, options=options
+            self._cluster.store(process), LOG, width=width, stripe_unit=stripe_unit, options=options
         )
         if self._compacts:
             retention = Retention(compact_after=COMPACT_AFTER_SECONDS)
@@ -272,8 +272,8 @@ class _Simulation:
         store = self._cluster.store(process)
         opened = await Log.open(store, LOG, timeout=10.0, sequencer_timeout=1.0)
         log = self._history.watch(opened, "auditor")
-        if self._source:
-            for part in self._source.parts:
+        if self._producer:
+            for part in self._producer.parts:
                 await deliver(log, part, self._chance)
         writer = await log.writer("auditor") if self._exclusive else None
         appender: RecordedLog | RecordedWriter = writer or log
@@ -293,8 +293,8 @@ class _Simulation:
                 self._trace("auditor", await compact(log))
                 await asyncio.sleep(COMPACT_AFTER_SECONDS)
             await asyncio.sleep(LATE_SECONDS)
-        if self._source:
-            await self._deliver_in_vain(log, self._source.parts)
+        if self._producer:
+            await self._deliver_in_vain(log, self._producer.parts)
         async for finding in opened.check():
             if finding.serious:
                 self.complain(f"the audit: {finding}")
@@ -343,9 +343,9 @@ class _Simulation:
             hole_timeout=self._hole_timeout,
         )
         if isinstance(client, Deliverer):
-            assert self._source is not None  # it is for this
-            client.source = self._source
-        if isinstance(client, Player):
+            assert self._producer is not None  # it is for this
+            client.producer = self._producer
+        if isinstance(client, Actor):
             assert self._work is not None  # it is for this
             client.work = self._work
         follows = {"follower": None, "selector": ("even", KINDS[0])}

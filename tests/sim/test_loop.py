@@ -141,7 +141,7 @@ def test_nothing_passes_a_cut_until_it_is_mended() -> None:
         writer.write(b"b")
         with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(reader.read(1), 100)
-        network().mend()
+        network().restore()
         late = await reader.read(1)
         writer.close()
         return late

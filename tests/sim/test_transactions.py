@@ -114,7 +114,7 @@ def test_a_violation_says_what_shows_it() -> None:
     ]
 
 
-def test_what_fails_after_healing() -> None:
+def test_what_fails_after_repairing() -> None:
     history = play("? x+1")
     history.heal()
     history.begin("client", id="a").append("x", 2)

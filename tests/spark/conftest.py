@@ -84,7 +84,7 @@ def store(tmp_path: Path) -> Iterator[zlog.Store]:
 @pytest.fixture
 def log(store: zlog.Store) -> Iterator[zlog.Log]:
     """A log of width 4."""
-    with zlog.Log.create(store, "orders", width=4, unit=2, hole_timeout=0.05) as opened:
+    with zlog.Log.create(store, "orders", width=4, stripe_unit=2, hole_timeout=0.05) as opened:
         yield opened
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def log(ceph_url: str) -> Iterator[zlog.Log]:
     with (
         zlog.connect(ceph_url) as store,
-        zlog.Log.create(store, "orders", width=4, unit=2) as opened,
+        zlog.Log.create(store, "orders", width=4, stripe_unit=2) as opened,
     ):
         yield opened
 

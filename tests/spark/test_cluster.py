@@ -159,7 +159,10 @@ def test_two_workers_copy_a_log(cluster: Cluster, ceph_url: str, tmp_path: Path)
     subprocess.run(["tar", "xzf", archive, "-C", tmp_path / "environment"], check=True)
     copying = Copying(cluster.url, ceph_url, tmp_path, PYSPARK_PYTHON=python)
     settings = (f"spark.archives={archive}#environment", "spark.log.level=INFO")
-    with zlog.connect(ceph_url) as store, zlog.Log.create(store, "orders", width=4, unit=2) as log:
+    with (
+        zlog.connect(ceph_url) as store,
+        zlog.Log.create(store, "orders", width=4, stripe_unit=2) as log,
+    ):
         log.append_many([b"%d" % i for i in range(1000)])
         words = [word for setting in settings for word in ("--spark-conf", setting)]
         assert copying.run("orders", *words) == 1000

@@ -53,7 +53,7 @@ def test_a_batch_reads_all_there_is_or_what_it_is_told(log: zlog.Log) -> None:
 
 def rolled(store: zlog.Store, width: int, entry: bytes = b"x") -> zlog.Log:
     """Make a log of 50 stripes, more than a view names, of 24 entries each."""
-    log = zlog.Log.create(store, "rolls", width=width, unit=1)
+    log = zlog.Log.create(store, "rolls", width=width, stripe_unit=1)
     for number in range(50):
         log.append_many([entry] * 24)
         log.reconfigure(width=width + number % 2)

@@ -28,7 +28,7 @@ def test_the_key_is_read_where_it_is_used(
     key = os.urandom(16).hex().encode()
     path = tmp_path / "the-key"
     path.write_bytes(key)
-    with zlog.Log.create(store, "signed", width=2, unit=1, mac_key=path) as log:
+    with zlog.Log.create(store, "signed", width=2, stripe_unit=1, mac_key=path) as log:
         options = {**log_options(log), "macKeyFile": str(path)}
         lines = spark.range(40).selectExpr("cast(id as string) as line")
         lines.write.format("zlog").options(**options).mode("append").save()
@@ -48,7 +48,7 @@ def test_the_key_is_read_where_it_is_used(
             spark.read.format("zlog").options(**options_of(log)).load().collect()
         ref = log.view.object_of(0)
         planted.remake(log, ref, epoch=log.view.epoch)
-        for position in ref.places(0, 40):
+        for position in ref.positions(0, 40):
             planted.write(log, position, b"the store's own.", position, b"forged")
         with pytest.raises(Exception, match=r"(?s)forged.*\nHint: .*`zlog check signed`"):
             table.collect()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zlog import Spacing
+from zlog import Striping
 from zlog.spark._plan import IncompletePlan, Share, Shares, Sizes, split
 from zlog.view import OPEN_END, Stripe
 
@@ -28,30 +28,30 @@ def sizes_of(tasks: list[Shares]) -> list[int]:
 
 def test_each_stripe_object_is_a_task() -> None:
     assert tasks_of(NARROW_THEN_WIDE, 4, 16) == [
-        (Share(4, 10, Spacing(2), (0,)),),
-        (Share(4, 10, Spacing(2), (1,)),),
-        (Share(10, 16, Spacing(4), (0,)),),
-        (Share(10, 16, Spacing(4), (1,)),),
-        (Share(10, 16, Spacing(4), (2,)),),
-        (Share(10, 16, Spacing(4), (3,)),),
+        (Share(4, 10, Striping(2), (0,)),),
+        (Share(4, 10, Striping(2), (1,)),),
+        (Share(10, 16, Striping(4), (0,)),),
+        (Share(10, 16, Striping(4), (1,)),),
+        (Share(10, 16, Striping(4), (2,)),),
+        (Share(10, 16, Striping(4), (3,)),),
     ]
 
 
 def test_objects_without_a_position_in_the_range_get_no_task() -> None:
     assert tasks_of(NARROW_THEN_WIDE, 9, 12) == [
-        (Share(9, 10, Spacing(2), (1,)),),
-        (Share(10, 12, Spacing(4), (2,)),),
-        (Share(10, 12, Spacing(4), (3,)),),
+        (Share(9, 10, Striping(2), (1,)),),
+        (Share(10, 12, Striping(4), (2,)),),
+        (Share(10, 12, Striping(4), (3,)),),
     ]
     assert tasks_of(NARROW_THEN_WIDE, 12, 12) == []
 
 
 def test_small_neighbours_are_joined_object_by_object() -> None:
     assert tasks_of(NARROW_THEN_WIDE, 4, 16, Sizes()) == [
-        (Share(4, 10, Spacing(2), (0,)), Share(10, 16, Spacing(4), (0,))),
-        (Share(4, 10, Spacing(2), (1,)), Share(10, 16, Spacing(4), (1,))),
-        (Share(10, 16, Spacing(4), (2,)),),
-        (Share(10, 16, Spacing(4), (3,)),),
+        (Share(4, 10, Striping(2), (0,)), Share(10, 16, Striping(4), (0,))),
+        (Share(4, 10, Striping(2), (1,)), Share(10, 16, Striping(4), (1,))),
+        (Share(10, 16, Striping(4), (2,)),),
+        (Share(10, 16, Striping(4), (3,)),),
     ]
 
 
@@ -66,31 +66,31 @@ def test_joined_tasks_have_a_limit_and_full_stripes_stay_apart() -> None:
 def test_a_task_takes_several_objects_when_there_are_too_many() -> None:
     for joined in (0, 100):
         assert tasks_of(NARROW_THEN_WIDE, 0, 20, Sizes(joined, at_most=2)) == [
-            (Share(0, 10, Spacing(2), (0, 1)),),
-            (Share(10, 20, Spacing(4), (0, 1, 2, 3)),),
+            (Share(0, 10, Striping(2), (0, 1)),),
+            (Share(10, 20, Striping(4), (0, 1, 2, 3)),),
         ]
         assert tasks_of(NARROW_THEN_WIDE, 0, 20, Sizes(joined, at_most=1)) == [
-            (Share(0, 10, Spacing(2), (0, 1)), Share(10, 20, Spacing(4), (0, 1, 2, 3))),
+            (Share(0, 10, Striping(2), (0, 1)), Share(10, 20, Striping(4), (0, 1, 2, 3))),
         ]
 
 
 def test_objects_are_cut_when_there_are_too_few() -> None:
     assert tasks_of([Stripe(1, 0, OPEN_END, 2)], 3, 15, Sizes(at_least=4)) == [
-        (Share(4, 9, Spacing(2), (0,)),),
-        (Share(10, 15, Spacing(2), (0,)),),
-        (Share(3, 8, Spacing(2), (1,)),),
-        (Share(9, 14, Spacing(2), (1,)),),
+        (Share(4, 9, Striping(2), (0,)),),
+        (Share(10, 15, Striping(2), (0,)),),
+        (Share(3, 8, Striping(2), (1,)),),
+        (Share(9, 14, Striping(2), (1,)),),
     ]
     assert len(tasks_of(NARROW_THEN_WIDE, 0, 5, Sizes(at_least=9))) == 5
 
 
 def test_positions_trimmed_already_are_told_of_by_a_task_of_their_own() -> None:
     assert tasks_of(NARROW_THEN_WIDE[1:], 4, 12, trimmed=10) == [
-        (Share(4, 10, Spacing(1), (0,), trimmed=True),),
-        (Share(10, 12, Spacing(4), (2,)),),
-        (Share(10, 12, Spacing(4), (3,)),),
+        (Share(4, 10, Striping(1), (0,), trimmed=True),),
+        (Share(10, 12, Striping(4), (2,)),),
+        (Share(10, 12, Striping(4), (3,)),),
     ]
-    assert tasks_of([], 4, 8, trimmed=10) == [(Share(4, 8, Spacing(1), (0,), trimmed=True),)]
+    assert tasks_of([], 4, 8, trimmed=10) == [(Share(4, 8, Striping(1), (0,), trimmed=True),)]
 
 
 @pytest.mark.parametrize("missing", [0, 1, 2])
@@ -144,7 +144,7 @@ def test_all_tasks_together_read_every_position_once(
         for stripe in stripes:
             if not share.trimmed and stripe.start <= share.start < stripe.end:
                 assert share.end <= stripe.end
-                assert share.spacing == stripe.spacing
+                assert share.striping == stripe.striping
 
 
 @pytest.mark.parametrize("tasks", [1, 3, 7, 64])

@@ -74,7 +74,7 @@ def test_a_plan_follows_from_its_offset(
 ) -> None:
     """Whatever is appended or trimmed since, however the layout and the number of tasks change."""
     name = f"log-{next(_numbers)}"
-    with zlog.Log.create(shared_store, name, width=2, unit=2, stripe_records=40) as log:
+    with zlog.Log.create(shared_store, name, width=2, stripe_unit=2, stripe_records=40) as log:
         log.append_many([bytes(100)] * 50)
         for each in before:
             change(log, *each)

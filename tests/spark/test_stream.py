@@ -63,7 +63,7 @@ def test_a_batch_over_a_change_has_tasks_for_the_objects_of_both(
         other.append_many([b"x"] * 10)
     plan = planner.plan(planner.latest(start, None))
     assert span(plan) == (0, 20)
-    objects = [(share.spacing.width, share.indexes) for task in plan for share in task]
+    objects = [(share.striping.width, share.indexes) for task in plan for share in task]
     assert sorted(objects) == [(width, (index,)) for width in (3, 4) for index in range(width)]
 
 

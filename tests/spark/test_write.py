@@ -31,7 +31,7 @@ class Copy:
     """A query that copies `orders` to `copy`, each time it is run."""
 
     def __init__(self, spark: SparkSession, log: zlog.Log, folder: Path, **options: str) -> None:
-        self.log = zlog.Log.create(log.store, "copy", width=2, unit=2)
+        self.log = zlog.Log.create(log.store, "copy", width=2, stripe_unit=2)
         self.checkpoint = folder / "checkpoint"
         self._spark = spark
         self._source = log
@@ -107,7 +107,7 @@ def test_a_column_of_tags_is_that_of_the_entries(log: zlog.Log) -> None:
     assert appender(log, schema).append(iter([batch])).entries == 3
     task = ExactTask("query", 3, 1)
     for appended in (3, 0):
-        assert appender(log, schema).deliver(iter([batch]), task).entries == appended
+        assert appender(log, schema).append_once(iter([batch]), task).entries == appended
     found = [(entry.data, set(entry.tags)) for entry in log.read_range()]
     assert found == [(b"1", {"a", "é"}), (b"2", set()), (b"3", set())] * 2
     with pytest.raises(ValueError, match="an array of strings"):
@@ -142,10 +142,10 @@ def test_a_task_that_is_run_again_appends_what_is_missing(log: zlog.Log) -> None
     task = ExactTask("query", 3, 1)
     sent = iter([column(rows[:18_000], pa.binary()), column([None], pa.binary())])
     with pytest.raises(ValueError, match="a null is no entry"):
-        appender(log).deliver(sent, task)
+        appender(log).append_once(sent, task)
     assert len(data_of(log.read_range())) == 18_000
     again = iter([column(rows[::-1], pa.binary())])
-    assert appender(log).deliver(again, task) == Appended(2_000, "query")
+    assert appender(log).append_once(again, task) == Appended(2_000, "query")
     assert sorted(data_of(log.read_range())) == sorted(rows)
 
 
@@ -161,8 +161,8 @@ def test_a_stream_becomes_a_log(spark: SparkSession, log: zlog.Log, tmp_path: Pa
         query = copy.run()
     assert sorted(data_of(copy.log.read_range())) == sorted(data_of(log.read_range()))
     # What Spark has a record of is done; the last batch may be run again.
-    with pytest.raises(zlog.DeliverySuperseded, match="its batch is done"):
-        copy.log.deliver([], source=query.id, batch=0)
+    with pytest.raises(zlog.SequenceSuperseded, match="its batch is done"):
+        copy.log.append_once([], producer=query.id, sequence=0)
 
 
 @pytest.mark.parametrize(("exactly_once", "copies"), [("true", 1), ("false", 2)])
@@ -194,16 +194,16 @@ def test_a_batch_write_with_a_sequence_appends_once(spark: SparkSession, log: zl
     assert Counter(data_of(log.read_range())) == Counter(b"%d" % (i % 40) for i in range(80))
     with pytest.raises(Exception, match="batch 7 of 'counts' is delivered: its batch is done"):
         write(7, partitions=4)
-    with pytest.raises(Exception, match="DeliveryDiffers"):
+    with pytest.raises(Exception, match="SequenceDiffers"):
         write(8, partitions=1)
 
 
 def test_a_batch_that_was_written_by_more_tasks_before_is_an_error(log: zlog.Log) -> None:
     """The tasks that are missing have no chance to see that their rows are not the same."""
     rows = iter([column([b"x"], pa.binary())])
-    appender(log).deliver(rows, ExactTask("counts", 3, 1))
-    done = appender(log).deliver(iter([]), ExactTask("counts", 3, 0))
-    with pytest.raises(zlog.DeliveryDiffers, match="written by 1 tasks, and before by 2"):
+    appender(log).append_once(rows, ExactTask("counts", 3, 1))
+    done = appender(log).append_once(iter([]), ExactTask("counts", 3, 0))
+    with pytest.raises(zlog.SequenceDiffers, match="written by 1 tasks, and before by 2"):
         appender(log).done([done], 3)
 
 

@@ -18,7 +18,7 @@ UNITS = (1, 2, 8)
 
 TAGS = ("even", *(f"kind-{number}" for number in range(4)))
 
-_STRANGER = b"a stranger's id."
+_UNTRUSTED = b"a untrusted's id."
 
 
 def data_of(items: Iterable[zlog.Entry | zlog.Gap]) -> list[bytes]:
@@ -53,7 +53,7 @@ def raise_tail(log: zlog.Log, tail: int) -> int:
 def fill_at(log: zlog.Log, positions: Sequence[int]) -> int:
     """Fill positions of one object, whether they were handed out or not; returns the code."""
     ref = log.view.object_of(positions[0])
-    request = messages.fill(log.view.epoch, 1, _STRANGER, 0, ref.spacing.packed, positions)
+    request = messages.fill(log.view.epoch, 1, _UNTRUSTED, 0, ref.striping.packed, positions)
     return log.store.execute(ref.name, "fill", request)[0]
 
 
@@ -61,7 +61,7 @@ def write_at(log: zlog.Log, position: int) -> int:
     """Write to a position, whether it was handed out or not; returns the code."""
     ref = log.view.object_of(position)
     request = encode_write(
-        log.view.epoch, 0, _STRANGER, ref.spacing.packed, [position], [0], [b"far"]
+        log.view.epoch, 0, _UNTRUSTED, ref.striping.packed, [position], [0], [b"far"]
     )
     return log.store.execute(ref.name, "write", request)[0]
 

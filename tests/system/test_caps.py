@@ -54,7 +54,7 @@ def allowed(methods: str) -> tuple[str, ...]:
 def log(user: Callable[..., str]) -> Iterator[zlog.Log]:
     """A log with entries, of a user who may do everything."""
     with zlog.connect(user(CLASS, LOCK, name="owner")) as store:
-        log = zlog.Log.create(store, "orders", width=2, unit=2)
+        log = zlog.Log.create(store, "orders", width=2, stripe_unit=2)
         log.append_many(ENTRIES)
         yield log
 
@@ -200,12 +200,12 @@ def ends_the_log(mine: zlog.Log) -> None:
 
 def delivers(mine: zlog.Log) -> None:
     """And has the deliveries of others forgotten."""
-    assert mine.deliver([b"fourth"], source="mine", batch=0) == 1
-    mine.deliveries_done("mine", before=1)
-    assert {each.name for each in mine.sources()} == {"mine", "theirs"}
+    assert mine.append_once([b"fourth"], producer="mine", sequence=0) == 1
+    mine.complete_sequences("mine", before=1)
+    assert {each.name for each in mine.producers()} == {"mine", "theirs"}
     for each in ("mine", "theirs"):
-        mine.forget_source(each)
-    assert mine.sources() == []
+        mine.forget_producer(each)
+    assert mine.producers() == []
 
 
 def trims_what_need_not_be_kept(mine: zlog.Log) -> None:
@@ -216,8 +216,8 @@ def audits(mine: zlog.Log) -> None:
     assert list(mine.check()) == []
 
 
-def heals(mine: zlog.Log) -> None:
-    assert list(mine.check(heal=True, copies=2)) == []
+def repairs(mine: zlog.Log) -> None:
+    assert list(mine.check(repair=True, replicas=2)) == []
 
 
 @pytest.mark.parametrize(
@@ -230,14 +230,14 @@ def heals(mine: zlog.Log) -> None:
         ("deliver", delivers),
         ("enforce retention", trims_what_need_not_be_kept),
         ("audit", audits),
-        ("heal", heals),
+        ("heal", repairs),
     ],
 )
 def test_a_set_of_caps_suffices_for_what_it_is_for(
     user: Callable[..., str], log: zlog.Log, role: str, does: Callable[[zlog.Log], None]
 ) -> None:
     log.cursor("theirs", create=1)
-    log.deliver([], source="theirs", batch=0)
+    log.append_once([], producer="theirs", sequence=0)
     log.set_retention(zlog.Retention(entries=1))
     with zlog.connect(user(*allowed(" ".join(SETS[role])), "allow r", name="app")) as store:
         does(zlog.Log.open(store, "orders", timeout=10))

@@ -116,7 +116,7 @@ def test_the_documented_methods_are_enough_to_be_the_sequencer(user: Callable[..
         SequencerProcess(url) as standby,
         zlog.connect(user(CLASS, name="owner")) as own,
     ):
-        log = zlog.Log.create(own, "orders", width=2, unit=2, stripe_records=2)
+        log = zlog.Log.create(own, "orders", width=2, stripe_unit=2, stripe_records=2)
         for number in range(10):  # each a record: a stripe is full again and again
             assert log.append(b"x") == number
         assert log.view.sequencer == leader.address
@@ -135,7 +135,7 @@ def test_a_sequencer_without_the_methods_of_retention_leaves_a_lost_stripe_to_ot
     """A take-over that was overtaken has made a stripe for nothing, and may not remove it."""
     alone, retention = user(*sequencer_caps()), user(*caps("enforce retention"), name="keep")
     with zlog.connect(user(CLASS, name="owner")) as own, zlog.connect(alone) as store:
-        log = zlog.Log.create(own, "orders", width=2, unit=2, stripe_records=1)
+        log = zlog.Log.create(own, "orders", width=2, stripe_unit=2, stripe_records=1)
         log.append_many([b"a", b"b"])
         owner = BlockingIo(own, "the owner")
 
@@ -148,10 +148,10 @@ def test_a_sequencer_without_the_methods_of_retention_leaves_a_lost_stripe_to_ot
         io = BlockingIo(FaultyStore(store, overtake), "a sequencer")
         assert drive(take_over(io, "orders", "tcp://127.0.0.1:1", Deadline(30))).tail == 2
         head, log_id = Head(owner, "orders"), log.view.log_id
-        assert [width for _, width in drive(head.loose_stripes(log_id, Deadline(30)))[1]] == [2]
+        assert [width for _, width in drive(head.pending_stripes(log_id, Deadline(30)))[1]] == [2]
         with zlog.connect(retention) as keeping:
             drive(Duties(BlockingIo(keeping, "the duties")).round())
-        assert drive(head.loose_stripes(log_id, Deadline(30)))[1] == []
+        assert drive(head.pending_stripes(log_id, Deadline(30)))[1] == []
 
 
 @pytest.mark.parametrize("sequenced", [True, False], ids=["behind-a-sequencer", "without-one"])
@@ -168,17 +168,17 @@ def test_the_documented_methods_are_enough_to_deliver(
         zlog.connect(owner) as own,
         zlog.connect(app) as store,
     ):
-        log = zlog.Log.create(own, "orders", width=2, unit=2)
+        log = zlog.Log.create(own, "orders", width=2, stripe_unit=2)
         log.append(b"first")
         mine = zlog.Log.open(store, "orders")
-        assert mine.deliver([b"a", b"b"], source="crm", batch=1) == 2
+        assert mine.append_once([b"a", b"b"], producer="crm", sequence=1) == 2
         log.reconfigure(width=3)
         log.append(b"other")
-        assert mine.deliver([b"b", b"c", b"a"], source="crm", batch=1) == 1
-        mine.deliveries_done("crm", before=2)
-        assert [each.name for each in mine.sources()] == ["crm"]
-        with pytest.raises(zlog.DeliverySuperseded):
-            mine.deliver([b"a"], source="crm", batch=1)
+        assert mine.append_once([b"b", b"c", b"a"], producer="crm", sequence=1) == 1
+        mine.complete_sequences("crm", before=2)
+        assert [each.name for each in mine.producers()] == ["crm"]
+        with pytest.raises(zlog.SequenceSuperseded):
+            mine.append_once([b"a"], producer="crm", sequence=1)
         found = [item.data for item in log.read_range(0)]  # type: ignore[union-attr]
         assert found == [b"first", b"a", b"b", b"other", b"c"]
 
@@ -187,9 +187,9 @@ def test_who_may_append_may_not_deliver(user: Callable[..., str]) -> None:
     rows = "read", "append with a sequencer", "append, with or without one"
     app, owner = user(*caps(*rows), name="app"), user(CLASS, name="owner")
     with zlog.connect(owner) as own, zlog.connect(app) as store:
-        zlog.Log.create(own, "orders", width=2, unit=2)
+        zlog.Log.create(own, "orders", width=2, stripe_unit=2)
         mine = zlog.Log.open(store, "orders")
         assert mine.append(b"x") == 0
         with pytest.raises(zlog.ClassNotLoaded, match="cannot deliver to log 'orders'") as refused:
-            mine.deliver([b"a"], source="crm", batch=1)
+            mine.append_once([b"a"], producer="crm", sequence=1)
         assert "delivery_begin" in refused.value.call

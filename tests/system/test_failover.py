@@ -47,7 +47,7 @@ class Load:
 
     def __init__(self, url: str, folder: Path) -> None:
         self._store = zlog.connect(url)
-        self.log = zlog.Log.create(self._store, "orders", width=4, unit=2)
+        self.log = zlog.Log.create(self._store, "orders", width=4, stripe_unit=2)
         self._appenders = [Appender(url, "orders", f"w{n}", folder) for n in range(WRITERS)]
         self.wait_for_all()
 

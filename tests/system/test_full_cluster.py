@@ -1,4 +1,4 @@
-"""A BlueStore OSD that fills up for real: writers are told, readers go on, and trims make room."""
+"""A BlueStore OSD that fills up for real: writers are told, readers go on, and trims make space."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..support.programs import ZLOG
 from ..support.waiting import wait_until
 
 SECONDS = 90.0
-ROOM = 150 << 20  # bytes that are left when the OSD's full ratio is set
+SPACE = 150 << 20  # bytes that are left when the OSD's full ratio is set
 BATCH = [bytes([n]) * 100_000 for n in range(10)]
 OPTIONS = (
     "osd:osd heartbeat interval=1",  # how often the OSD looks how full it is
@@ -29,7 +29,7 @@ OPTIONS = (
 
 
 class FullCluster:
-    """A cluster of one OSD that counts as full when ROOM is used up."""
+    """A cluster of one OSD that counts as full when SPACE is used up."""
 
     def __init__(self, ceph: CephCluster, rados: Any) -> None:
         self.ceph = ceph
@@ -37,7 +37,7 @@ class FullCluster:
         usage = self.perf("osd")
         used, size = usage["stat_bytes_used"], usage["stat_bytes"]
         for kind, part in (("nearfull", 0.90), ("backfillfull", 0.95), ("full", 1.0)):
-            self._ask_monitor(f"osd set-{kind}-ratio", ratio=(used + ROOM * part) / size)
+            self._ask_monitor(f"osd set-{kind}-ratio", ratio=(used + SPACE * part) / size)
 
     def perf(self, section: str) -> dict[str, int]:
         """The OSD's own counters."""
@@ -87,22 +87,25 @@ def fill_up(cluster: FullCluster, log: zlog.Log) -> zlog.StoreTimeout:
     raise AssertionError("the cluster did not get full")
 
 
-def test_a_full_cluster_tells_writers_and_lets_trims_make_room(cluster: FullCluster) -> None:
+def test_a_full_cluster_tells_writers_and_lets_trims_make_space(cluster: FullCluster) -> None:
     url = cluster.ceph.url()
-    with zlog.connect(url) as store, zlog.Log.create(store, "orders", width=2, unit=2) as log:
+    with (
+        zlog.connect(url) as store,
+        zlog.Log.create(store, "orders", width=2, stripe_unit=2) as log,
+    ):
         planted.write(log, 2, b"another writers.", 0)  # behind two holes
         reader = log.cursor("reader", create="earliest")
         error = fill_up(cluster, log)
         assert "pool 'zlog' is full" in str(error)
         assert "zlog trim" in error.hint
         full = cluster.allocated
-        assert full > ROOM // 2
+        assert full > SPACE // 2
 
         # Deliveries wait before they are granted positions: trying it again takes none.
         tail = log.tail()
         for _ in range(2):
             with pytest.raises(zlog.StoreTimeout, match="pool 'zlog' is full"):
-                log.deliver([b"delivered"], source="job", batch=1, timeout=2.0)
+                log.append_once([b"delivered"], producer="job", sequence=1, timeout=2.0)
         assert log.tail() == tail
 
         # A writer that is ready to wait: its append is held back, not lost.
@@ -134,14 +137,14 @@ def test_a_full_cluster_tells_writers_and_lets_trims_make_room(cluster: FullClus
         assert log.read(waited[0]).data == b"waited"
         assert log.append_many(BATCH, timeout=SECONDS)
         assert not cluster.is_full
-        assert log.deliver([b"delivered"], source="job", batch=1, timeout=SECONDS) == 1
-        assert log.deliver([b"delivered"], source="job", batch=1, timeout=SECONDS) == 0
+        assert log.append_once([b"delivered"], producer="job", sequence=1, timeout=SECONDS) == 1
+        assert log.append_once([b"delivered"], producer="job", sequence=1, timeout=SECONDS) == 0
         zlog.Log.remove(store, "orders", timeout=SECONDS)
 
 
 def test_a_log_can_be_removed_from_a_full_cluster(cluster: FullCluster) -> None:
     with zlog.connect(cluster.ceph.url()) as store:
-        with zlog.Log.create(store, "orders", width=2, unit=2) as log:
+        with zlog.Log.create(store, "orders", width=2, stripe_unit=2) as log:
             fill_up(cluster, log)
         full = cluster.allocated
         with pytest.raises(zlog.StoreTimeout, match="pool 'zlog' is full"):

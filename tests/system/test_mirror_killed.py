@@ -23,7 +23,10 @@ def test_killed_at_any_moment_it_ends_up_the_same(tmp_path: Path, store_url: str
     source = (tmp_path / "source").as_uri()
     cli, target = Cli(source), Cli(store_url)
     stop = threading.Event()
-    with zlog.connect(source) as store, zlog.Log.create(store, "orders", width=3, unit=2) as log:
+    with (
+        zlog.connect(source) as store,
+        zlog.Log.create(store, "orders", width=3, stripe_unit=2) as log,
+    ):
 
         def write() -> None:
             while not stop.is_set():

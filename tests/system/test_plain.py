@@ -38,7 +38,7 @@ def plain(store: zlog.Store) -> bool:
 
 def use(store: zlog.Store) -> None:
     """Do with a log what is done with logs."""
-    with zlog.Log.create(store, "orders", width=2, unit=2) as log:
+    with zlog.Log.create(store, "orders", width=2, stripe_unit=2) as log:
         assert log.append_many([b"%d" % i for i in range(100)]) == list(range(100))
         large = b"x" * 300_000
         assert log.append(large) == 100
@@ -53,7 +53,7 @@ def use(store: zlog.Store) -> None:
         assert zlog.Log.open(store, "orders").cursor("billing").position == 50
         assert log.tail() == 102
         for appended in (2, 0):
-            assert log.deliver([b"one", b"two"], source="s", batch=1) == appended
+            assert log.append_once([b"one", b"two"], producer="s", sequence=1) == appended
         assert not list(log.check())
         assert zlog.Log.list(store) == ["orders"]
 
@@ -69,7 +69,7 @@ def test_a_pool_and_a_key_are_enough(user: Callable[..., str]) -> None:
 def test_logs_are_copied_kept_small_and_removed(user: Callable[..., str], tmp_path: Path) -> None:
     lines = (REPOSITORY / "docs" / "design.md").read_bytes().splitlines()
     with zlog.connect(user(READ_WRITE)) as store, zlog.connect(tmp_path / "here") as here:
-        with zlog.Log.create(store, "orders", width=2, unit=2) as log:
+        with zlog.Log.create(store, "orders", width=2, stripe_unit=2) as log:
             log.append_many(lines)
             export = exported(log)
             assert mirrored(log, here, "orders") == len(lines)
@@ -98,7 +98,7 @@ def test_leave_to_read_the_pool_is_enough_for_readers(
     with (
         zlog.connect(writer) as store,
         zlog.connect(user("allow r pool=zlog", name="reader")) as only_reads,
-        zlog.Log.create(store, "orders", width=2, unit=2) as log,
+        zlog.Log.create(store, "orders", width=2, stripe_unit=2) as log,
         zlog.Log.open(only_reads, "orders", hole_timeout=0.1) as read,
     ):
         log.append_many([b"a", b"b"])
@@ -155,7 +155,7 @@ def test_sequencers_that_may_not_use_classes_follow_each_other(user: Callable[..
         SequencerProcess(url) as second,
     ):
         assert (first.role(), second.role()) == ("leader", "standby")
-        with zlog.Log.create(store, "orders", width=2, unit=2) as log:
+        with zlog.Log.create(store, "orders", width=2, stripe_unit=2) as log:
             log.append_many([b"a"] * 10)
             assert log.view.sequencer == first.address
             first.kill()
@@ -173,7 +173,7 @@ def test_clients_with_and_without_the_class_share_a_log(
     urls = [ceph_cluster.url(place), ceph_cluster.url(place, plain=True)]
     started = [SequencerProcess(urls[1]) for _ in range(sequencers)]
     with zlog.connect(urls[0]) as store, zlog.connect(urls[1]) as without:
-        zlog.Log.create(store, "orders", width=2, unit=2)
+        zlog.Log.create(store, "orders", width=2, stripe_unit=2)
         appenders = [
             Appender(urls[number % 2], "orders", f"w{number}", tmp_path, APPENDS)
             for number in range(4)

@@ -36,7 +36,7 @@ with zlog.connect(sys.argv[1]) as store:
 def disturb(url: str, folder: Path) -> None:
     """Look at a log in every way while a process writes to it; its epoch must stay."""
     with zlog.connect(url) as store:
-        log = zlog.Log.create(store, "orders", width=2, unit=2)
+        log = zlog.Log.create(store, "orders", width=2, stripe_unit=2)
         log.append_many([b"before"] * 20)
         epoch = log.view.epoch
         appender = Appender(url, "orders", "w", folder)
@@ -77,7 +77,7 @@ def test_one_sequencer_serves_several_namespaces(ceph_cluster: CephCluster) -> N
     )
     for url in urls:
         with zlog.connect(url) as store:
-            log = zlog.Log.create(store, "orders", width=2, unit=2)
+            log = zlog.Log.create(store, "orders", width=2, stripe_unit=2)
             assert log.append_many([b"a", b"b"]) == [0, 1]
             assert log.view.sequencer == sequencer.address
     assert sequencer.stop() == 0
@@ -94,7 +94,7 @@ def test_a_sequencer_serves_clients_of_a_place_that_it_was_not_told_of(
     sequencer = SequencerProcess(home)
     with zlog.connect(elsewhere) as store:
         sequencer.announce(store)
-        with zlog.Log.create(store, "orders", width=2, unit=2) as log:
+        with zlog.Log.create(store, "orders", width=2, stripe_unit=2) as log:
             assert log.append_many([b"a", b"b"]) == [0, 1]
             assert log.view.sequencer == sequencer.address
             assert places(sequencer) == {"home", "elsewhere"}
@@ -115,7 +115,7 @@ def test_appends_that_time_out_on_a_frozen_osd_are_in_the_log_once_or_not_at_all
 ) -> None:
     """The OSD carries them out when it goes on, long after their callers gave up."""
     with zlog.connect(ceph_cluster.url("frozen-osd")) as store:
-        log = zlog.Log.create(store, "orders", width=2, unit=2)
+        log = zlog.Log.create(store, "orders", width=2, stripe_unit=2)
         acknowledged = {log.append(b"before"): b"before"}
         ceph_cluster.osd("freeze", 0)
         unknown = set()

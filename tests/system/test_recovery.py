@@ -23,7 +23,7 @@ def test_no_call_changes_attributes_without_keys(
     """Else recovery may leave a copy with attributes that speak of keys which it lacks."""
     cluster = new_ceph_cluster(ClusterSpec(options=("osd:debug osd=20/20",)))
     with zlog.connect(cluster.url()) as store:
-        with zlog.Log.create(store, "orders", width=2, unit=2) as log:
+        with zlog.Log.create(store, "orders", width=2, stripe_unit=2) as log:
             log.append_many([b"x", b"y" * 40_000])
             log.tail()
             log.trim(0)

@@ -48,7 +48,7 @@ def cost_of(ceph_cluster: CephCluster) -> Callable[[Callable[[], object]], Cost]
 
 def log_of(cluster: CephCluster, *, plain: bool) -> zlog.Log:
     store = zlog.connect(cluster.url(namespace=uuid4().hex, plain=plain))
-    return zlog.Log.create(store, "orders", width=2, unit=64)
+    return zlog.Log.create(store, "orders", width=2, stripe_unit=64)
 
 
 @pytest.mark.parametrize("plain", [False, True])
@@ -89,7 +89,9 @@ def test_records_without_the_tag_are_passed_by(
     ceph_cluster: CephCluster, cost_of: Callable[[Callable[[], object]], Cost]
 ) -> None:
     log = log_of(ceph_cluster, plain=True)
-    for i in range(2 * CHUNK_RECORDS + 128):  # each record lies in one object: batches fit the unit
+    for i in range(
+        2 * CHUNK_RECORDS + 128
+    ):  # each record lies in one object: batches fit the stripe unit
         tag = "rare" if i % 64 == 0 else "usual"
         log.append_many([b"%0400d" % i] * 4, tags_each=[[tag]] * 4)
     everything = cost_of(lambda: [*log.read_range(0, 8 * CHUNK_RECORDS)])

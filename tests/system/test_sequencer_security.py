@@ -1,4 +1,4 @@
-"""Sequencers with TLS and a token as processes: fail-over, strangers, and no secret in sight."""
+"""Sequencer processes with TLS and a token: fail-over, untrusted clients, and no leaked secret."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Place:
         token.chmod(0o600)
         self.authority = authority
         self.token = str(token)
-        self.stranger = cluster.url(folder.name)
+        self.untrusted = cluster.url(folder.name)
         self.url = (
-            f"{self.stranger}&sequencer_ca={authority.certificate}&sequencer_token_file={token}"
+            f"{self.untrusted}&sequencer_ca={authority.certificate}&sequencer_token_file={token}"
         )
         self._certificate = authority.sign("seqr")
 
@@ -61,7 +61,7 @@ def place(ceph_cluster: CephCluster, tmp_path: Path) -> Place:
 @pytest.fixture
 def log(place: Place) -> Iterator[zlog.Log]:
     with zlog.connect(place.url) as store:
-        yield zlog.Log.create(store, "orders", width=2, unit=2)
+        yield zlog.Log.create(store, "orders", width=2, stripe_unit=2)
 
 
 def test_a_standby_with_the_same_files_takes_over(place: Place, log: zlog.Log) -> None:
@@ -84,15 +84,15 @@ def test_a_stranger_gets_nowhere_and_changes_nothing(place: Place, log: zlog.Log
         asked = BlockingSequencer(sequencer.address)
         with pytest.raises(zlog.SequencerRefused, match="not trusted"):
             drive(asked.status(Deadline(10)))
-        with zlog.connect(f"{place.stranger}&sequencer_ca={place.authority.certificate}") as store:
+        with zlog.connect(f"{place.untrusted}&sequencer_ca={place.authority.certificate}") as store:
             mine = zlog.Log.open(store, "orders")
             with pytest.raises(zlog.SequencerRefused, match="wants a token"):
                 mine.append(b"x")
             assert mine.read(0).data == b"first"  # for that the store's own caps count
             assert mine.tail() == 1
         assert log.append(b"second") == 1
-        assert log.view.epoch == epoch  # no client was sent away for the stranger's sake
-        doctor = [ZLOG, "--store", place.stranger, "doctor"]
+        assert log.view.epoch == epoch  # no client was sent away for the untrusted's sake
+        doctor = [ZLOG, "--store", place.untrusted, "doctor"]
         done = subprocess.run(doctor, capture_output=True, text=True, check=False, timeout=_SECONDS)
         assert done.returncode == 6
         assert "not trusted here" in done.stdout

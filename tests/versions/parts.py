@@ -46,20 +46,22 @@ MANY = [
 
 
 class Orders(Part):
-    """Every kind of record, archived and loose stripes, options, cursors and deliveries."""
+    """Every kind of record, archived and pending stripes, options, cursors and deliveries."""
 
     name = "orders"
 
     def make(self, store: zlog.Store) -> None:
-        with zlog.Log.create(store, self.name, width=2, unit=1, options={"owner": "shop"}) as log:
+        with zlog.Log.create(
+            store, self.name, width=2, stripe_unit=1, options={"owner": "shop"}
+        ) as log:
             log.append_many([b"entry %d" % i for i in range(10)])
             log.append_many(LARGE)
             log.trim(3)
             log.fill(leave_hole(log))
             log.trim(leave_hole(log))
             log.cursor("reader", create=5)
-            log.deliver([b"delivered"], source="query", batch=1, part=0)
-            log.reconfigure(width=4, unit=4)
+            log.append_once([b"delivered"], producer="query", sequence=1, part=0)
+            log.reconfigure(width=4, stripe_unit=4)
             log.append(b"in the second stripe")
             log.append(b"not for long")
             log.append(b"tagged", tags=("eu", "paid"))
@@ -69,17 +71,19 @@ class Orders(Part):
     def reads(self, store: zlog.Store) -> None:
         with self.open(store) as log:
             assert log.view.options["owner"] == "shop"
-            assert [(each.width, each.unit) for each in log.stripes()] == [(2, 1), (4, 4)]
+            assert [(each.width, each.stripe_unit) for each in log.stripes()] == [(2, 1), (4, 4)]
             assert told(log.read_range(0)) == ORDERS
             assert log.read(19).tags == ("eu", "paid")
             assert [(c.name, c.position) for c in log.cursors()] == [("reader", 5)]
-            assert [(s.name, s.parts) for s in log.sources()] == [("query", 1)]
+            assert [(s.name, s.parts) for s in log.producers()] == [("query", 1)]
             sound(log)
 
     def goes_on(self, store: zlog.Store) -> None:
         with self.open(store) as log:
             assert log.append(b"now") == 20
-            assert log.deliver([b"delivered", b"more"], source="query", batch=1, part=0) == 1
+            assert (
+                log.append_once([b"delivered", b"more"], producer="query", sequence=1, part=0) == 1
+            )
             log.cursor("reader").commit(7)
             log.trim_to(5)
             log.reconfigure(width=1)
@@ -134,7 +138,7 @@ class Tags(Part):
         return [*(f"t{i:02}" for i in range(60)), f"rare{number % 100}"]
 
     def make(self, store: zlog.Store) -> None:
-        with zlog.Log.create(store, self.name, width=1, unit=1) as log:
+        with zlog.Log.create(store, self.name, width=1, stripe_unit=1) as log:
             for first in range(0, self.COUNT, 50):
                 numbers = range(first, first + 50)
                 tags = [self.tags_of(number) for number in numbers]
@@ -172,7 +176,7 @@ class Compacted(Part):
     name = "compacted"
 
     def make(self, store: zlog.Store) -> None:
-        with zlog.Log.create(store, self.name, width=1, unit=1) as log:
+        with zlog.Log.create(store, self.name, width=1, stripe_unit=1) as log:
             for first in range(0, 60, 10):
                 numbers = range(first, first + 10)
                 data = [b"%d" % number for number in numbers]

@@ -16,8 +16,8 @@ from ..support.programs import REPOSITORY
 
 _TAGS_FIELDS = """    v("tagged", tagged, wire::any().since(6).heed());
     v("indexed", indexed, wire::position_or_end().since(6));
-    v("loose_tags", loose_tags, wire::any().since(6));
-    v("loose_records", loose_records, wire::any().since(6));
+    v("unindexed_tags", unindexed_tags, wire::any().since(6));
+    v("unindexed_records", unindexed_records, wire::any().since(6));
 """
 _GAVE_UP_VERSIONS = """    if (kind == RecordKind::kGaveUp) return {kVersion, 5};
     if (sparse()) return {"""

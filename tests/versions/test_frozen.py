@@ -125,10 +125,10 @@ def test_a_store_of_format_1(tmp_path: Path) -> None:
             19: b"in the second stripe",
         }
         assert [(c.name, c.position) for c in log.cursors()] == [("reader", 5)]
-        assert [(s.name, s.parts) for s in log.sources()] == [("query", 1)]
+        assert [(s.name, s.parts) for s in log.producers()] == [("query", 1)]
         sound(log)
         assert log.append(b"now") == 20
-        assert log.deliver([b"delivered", b"more"], source="query", batch=1, part=0) == 1
+        assert log.append_once([b"delivered", b"more"], producer="query", sequence=1, part=0) == 1
         log.trim_to(5)
         log.reconfigure(width=1)
         assert log.read(log.append(b"on")).data == b"on"

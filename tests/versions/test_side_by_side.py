@@ -108,7 +108,7 @@ def test_classes_of_two_versions_serve_one_log(
     class_alone = user(CLASS, name="class")
     with (
         zlog.connect(url) as store,
-        zlog.Log.create(store, "orders", width=4, unit=2) as log,
+        zlog.Log.create(store, "orders", width=4, stripe_unit=2) as log,
         Crowd(tmp_path) as crowd,
     ):
         crowd.add(url, "writer", "olderb")
@@ -128,7 +128,7 @@ def test_classes_of_two_versions_serve_one_log(
         lacking, others = versions.examine_osds(url, 10)
         assert lacking.text.startswith("no object class in osd.0")
         assert others.text.endswith(" in osd.1, osd.2")
-        log.reconfigure(width=3, unit=1)
+        log.reconfigure(width=3, stripe_unit=1)
         crowd.each_appends(20)
 
         restart(ceph_cluster, 0, second_class)
@@ -155,7 +155,7 @@ def test_classes_of_two_versions_serve_one_log(
             }
         primaries(0, 1, 2)
         settled(stripes, {State.FILLED, State.TRIMMED})
-        log.reconfigure(width=4, unit=8)
+        log.reconfigure(width=4, stripe_unit=8)
         crowd.each_appends(20)
         crowd.finish(url)
         with zlog.connect(ceph_cluster.url(tmp_path.name)) as own, door_to(own) as door:
@@ -173,7 +173,7 @@ def test_sequencers_and_clients_of_two_versions(
             name = "newer" if package else "older"
             url = ceph_cluster.url(f"sequencer-{name}")
             store = stack.enter_context(zlog.connect(url))
-            zlog.Log.create(store, "orders", width=2, unit=2)
+            zlog.Log.create(store, "orders", width=2, stripe_unit=2)
             with packages_from(package):
                 stack.enter_context(SequencerProcess(url))
             (tmp_path / name).mkdir()

@@ -1,1 +1,1 @@
-"""How entries get into a log: positions, rounds of writes, retries, rolling, deliveries."""
+"""Appends: grants, rounds of writes, retries, new stripes, exclusive writers, exactly once."""

@@ -7,17 +7,17 @@ here already" before it compares epochs, so these answers to a write are definit
 - READ_ONLY: the position is taken. The entry is not there and never will be.
 - STALE_EPOCH: the entry is not there, and the seal keeps it out.
 - BEYOND_STRIPE: no entry can be there in this epoch.
-- ALIKE: nothing was done. The writer compares the stored entry (:mod:`zlog._append.same_id`).
+- SAME_ID: nothing was done. The writer compares the stored entry (:mod:`zlog._append.same_id`).
 - REQUEST_TOO_NEW: nothing was done. The class is too old for compressed entries, or for tags.
 
 Any other answer ends the call. Two of them are indefinite, since they may be about this entry or
 another one: UNREADABLE, if a newer class stored it; and LOST, if it is damaged or gone, and may be
 repaired from another replica.
 
-An entry moves to another position only after READ_ONLY, STALE_EPOCH or BEYOND_STRIPE, or ALIKE with
-other data. It is therefore at one position at most, even if the call times out. After STALE_EPOCH
-it keeps its position if a later entry of the batch was written, so that a change of the layout does
-not reorder the batch.
+An entry moves to another position only after READ_ONLY, STALE_EPOCH or BEYOND_STRIPE, or SAME_ID
+with other data. It is therefore at one position at most, even if the call times out. After
+STALE_EPOCH it keeps its position if a later entry of the batch was written, so that a change of the
+layout does not reorder the batch.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ class _Round:
             view.epoch,
             self._timestamp,
             self._appender.writer,
-            stripe.spacing.packed,
+            stripe.striping.packed,
             first,
             self._number,
             self._entries,
@@ -278,7 +278,7 @@ class _Round:
                     view.epoch,
                     self._timestamp,
                     self._appender.writer,
-                    ref.spacing.packed,
+                    ref.striping.packed,
                     [slot.position for slot in group],
                     [self._number + slot.entry for slot in group],
                     [self._entries[self._start + slot.entry] for slot in group],
@@ -299,7 +299,7 @@ class _Round:
             for (ref, group), reply in zip(groups.items(), replies, strict=True):
                 if self._appender.compression.refused(view, ref.name, reply.code, sent):
                     rest, failure = group, None
-                elif reply.code == Code.ALIKE:
+                elif reply.code == Code.SAME_ID:
                     rest, failure = await self._take_same_id(ref, group, reply, deadline)
                 else:
                     rest, failure = self._take_answer(ref, group, reply)
@@ -388,8 +388,8 @@ def _indefinite(what: str, reply: Reply) -> StoreTimeout:
 def _by_object(view: View, slots: Sequence[_Slot]) -> _Groups:
     """Group positions of the live stripe by object."""
     stripe = view.live_stripe
-    spacing = stripe.spacing
+    striping = stripe.striping
     groups: dict[int, list[_Slot]] = {}
     for slot in slots:
-        groups.setdefault(spacing.number(slot.position), []).append(slot)
+        groups.setdefault(striping.number(slot.position), []).append(slot)
     return {view.object_at(stripe, index): group for index, group in groups.items()}

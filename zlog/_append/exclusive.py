@@ -27,8 +27,8 @@ from collections.abc import Sequence
 
 from zlog._append.append import Appender
 from zlog._append.feedback import fullness_of
-from zlog._append.place import Taken, end_in, keep
-from zlog._append.room import Limits, Room
+from zlog._append.ownership import Ownership, end_in, keep
+from zlog._append.quota import Quota, WriterLimits
 from zlog._append.rounds import (
     ROUND_BYTES_MAX,
     ROUND_ENTRIES_MAX,
@@ -64,15 +64,15 @@ class Exclusive(ABC):
     Attributes:
         confirmed: positions below it are confirmed.
         fenced: why it is no longer the log's writer, once it has noticed.
-        room: what is left of the limits.
+        space: what is left of the limits.
     """
 
     def __init__(
-        self, appender: Appender, taken: Taken, limits: Limits, timeout: float | None
+        self, appender: Appender, taken: Ownership, limits: WriterLimits, timeout: float | None
     ) -> None:
         self.layout = layout = appender.layout
         self.writer, self._view, self.confirmed = taken
-        self.room = Room(layout, limits)
+        self.quota = Quota(layout, limits)
         self._appender = appender
         self._io = layout.io
         self._id = bytes.fromhex(self.writer.id)
@@ -102,7 +102,7 @@ class Exclusive(ABC):
 
     @abstractmethod
     def freed(self) -> None:
-        """Wake the calls that wait for room: fewer bytes are unconfirmed."""
+        """Wake the calls that wait for space: fewer bytes are unconfirmed."""
 
     @property
     def idle(self) -> bool:
@@ -121,7 +121,7 @@ class Exclusive(ABC):
             self._raise_failure()
             self._waiting.append(pending)
             self._waiting_entries += len(pending.entries)
-            self.room.unconfirmed_bytes += pending.size
+            self.quota.unconfirmed_bytes += pending.size
             alone = not (self._starting or self._under_way)
             self._starting += alone
         if not alone:
@@ -261,7 +261,7 @@ class Exclusive(ABC):
                 view.epoch,
                 now,
                 self._id,
-                stripe.spacing.packed,
+                stripe.striping.packed,
                 sent.first,
                 sent.first,  # unique: each entry of this writer has its own position
                 sent.entries,
@@ -374,8 +374,8 @@ class Exclusive(ABC):
                 self._resolving = True
                 ended, self._ended = self._ended, deque()
                 for pending, error in ended:
-                    self.room.unconfirmed_bytes -= pending.size
-                    self.room.appended_bytes += pending.size if error is None else 0
+                    self.quota.unconfirmed_bytes -= pending.size
+                    self.quota.appended_bytes += pending.size if error is None else 0
             try:
                 for pending, error in ended:
                     if pending.outcome.done():  # the caller has cancelled it

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from zlog._append.append import Appender
 from zlog._append.exclusive import Exclusive
-from zlog._append.place import Taken
-from zlog._append.room import RECOUNT_SECONDS, Limits
+from zlog._append.ownership import Ownership
+from zlog._append.quota import RECOUNT_SECONDS, WriterLimits
 from zlog._append.rounds import (
     ROUND_BYTES_MAX,
     ROUND_ENTRIES_MAX,
@@ -60,7 +60,7 @@ class AsyncioAppends(Exclusive):
     """
 
     def __init__(
-        self, appender: Appender, taken: Taken, limits: Limits, timeout: float | None
+        self, appender: Appender, taken: Ownership, limits: WriterLimits, timeout: float | None
     ) -> None:
         super().__init__(appender, taken, limits, timeout)
         self._loop = loop = asyncio.get_running_loop()
@@ -90,14 +90,16 @@ class AsyncioAppends(Exclusive):
     def enqueue_gathered(
         self, failed: ZlogError | None = None, *, all_of_it: bool = False
     ) -> ZlogError | None:
-        """Enqueue the gathered appends, all or as far as the window has room; return their error.
+        """Enqueue the gathered appends, all or as far as the window has space; return their error.
 
-        If an append fails, or its time is up before there is room, or the entries before have
+        If an append fails, or its time is up before there is space, or the entries before have
         ``failed``, all later ones get the same error, so that none follows a missing entry.
         """
         gathering = self._gathering
         while len(gathering) and (
-            all_of_it or failed is not None or self.room.unconfirmed_bytes < self.room.window_bytes
+            all_of_it
+            or failed is not None
+            or self.quota.unconfirmed_bytes < self.quota.window_bytes
         ):
             entries, appends, late = gathering.take(ROUND_ENTRIES_MAX, ROUND_BYTES_MAX)
             gathering.complete(late, [not_sent() for _ in late])
@@ -147,7 +149,7 @@ class AsyncioAppends(Exclusive):
     async def submit(
         self, entries: Sequence[NewEntry], deadline: Deadline, *, many: bool = False
     ) -> asyncio.Future[Any]:
-        """Submit entries, once there is room; returns the future of the position or positions."""
+        """Submit entries, once there is space; returns the future of the position or positions."""
         if not entries:
             none: asyncio.Future[range] = self._loop.create_future()
             none.set_result(range(0))
@@ -158,15 +160,15 @@ class AsyncioAppends(Exclusive):
         self, entries: Sequence[NewEntry], deadline: Deadline, *, awaited: bool, many: bool
     ) -> asyncio.Future[Any]:
         self._appender.check(entries)
-        room = self.room
+        quota = self.quota
         outcome: asyncio.Future[Any] = self._loop.create_future()
         pending = Pending(entries_owned(entries), outcome, awaited=awaited, many=many)
-        while not room.has(pending.size):
-            await room.recount(pending.size, deadline)
-            if not room.has(pending.size):
+        while not quota.has(pending.size):
+            await quota.recount(pending.size, deadline)
+            if not quota.has(pending.size):
                 await self._changed(deadline.sooner(RECOUNT_SECONDS))
-                if deadline.expired and not room.has(pending.size):
-                    raise room.not_sent(pending.size)
+                if deadline.expired and not quota.has(pending.size):
+                    raise quota.not_sent(pending.size)
         failed = self.enqueue_gathered(all_of_it=True)  # these appends came first
         if failed is not None:
             raise again(failed)
@@ -186,7 +188,7 @@ class AsyncioAppends(Exclusive):
         await self.flush(deadline)
 
     async def _changed(self, deadline: Deadline) -> bool:
-        """Wait until there may be more room; returns whether that was in time."""
+        """Wait until there may be more space; returns whether that was in time."""
         change = self._loop.create_future()
         self._waiting_for_change.append(change)
         try:
@@ -203,7 +205,7 @@ class BlockingAppends(Exclusive):
     """The appends of a blocking writer."""
 
     def __init__(
-        self, appender: Appender, taken: Taken, limits: Limits, timeout: float | None
+        self, appender: Appender, taken: Ownership, limits: WriterLimits, timeout: float | None
     ) -> None:
         super().__init__(appender, taken, limits, timeout)
         self._changed = threading.Condition(Mutex())  # type: ignore[arg-type]
@@ -282,7 +284,7 @@ class BlockingAppends(Exclusive):
     def submit(
         self, entries: Sequence[NewEntry], deadline: Deadline, *, many: bool = False
     ) -> concurrent.futures.Future[Any]:
-        """Submit entries, once there is room; returns the future of the position or positions."""
+        """Submit entries, once there is space; returns the future of the position or positions."""
         if not entries:
             none: concurrent.futures.Future[range] = concurrent.futures.Future()
             none.set_result(range(0))
@@ -296,20 +298,20 @@ class BlockingAppends(Exclusive):
     def _prepare(
         self, entries: Sequence[NewEntry], deadline: Deadline, *, awaited: bool, many: bool
     ) -> tuple[Pending, concurrent.futures.Future[Any]]:
-        """Check entries and wait until there is room for them."""
+        """Check entries and wait until there is space for them."""
         self._appender.check(entries)
         future: concurrent.futures.Future[Any] = concurrent.futures.Future()
         future.set_running_or_notify_cancel()
         pending = Pending(entries_owned(entries), future, awaited=awaited, many=many)
-        room = self.room
-        while not room.has(pending.size):
+        quota = self.quota
+        while not quota.has(pending.size):
             self.check_caller()
-            drive(room.recount(pending.size, deadline))
+            drive(quota.recount(pending.size, deadline))
             with self._changed:
-                if not room.has(pending.size):
+                if not quota.has(pending.size):
                     self._changed.wait(deadline.within(RECOUNT_SECONDS))
-                    if deadline.expired and not room.has(pending.size):
-                        raise room.not_sent(pending.size)
+                    if deadline.expired and not quota.has(pending.size):
+                        raise quota.not_sent(pending.size)
         return pending, future
 
     def flush(self, deadline: Deadline) -> None:

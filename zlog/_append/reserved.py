@@ -70,10 +70,10 @@ class Reserved:
             nonlocal sent_in, sent
             check_takes_appends(view)
             sent_in, sent = view, compression.of(view)
-            head = (view.epoch, now, writer, ref.spacing.packed)
+            head = (view.epoch, now, writer, ref.striping.packed)
             return encode_write(*head, group, [0], [entry], sent, layout.macs.key)
 
-        refusals = (Code.READ_ONLY, Code.ALIKE, Code.REQUEST_TOO_NEW)
+        refusals = (Code.READ_ONLY, Code.SAME_ID, Code.REQUEST_TOO_NEW)
         try:
             replies = await change_positions(
                 layout, "write", request, [position], deadline, *refusals
@@ -89,7 +89,7 @@ class Reserved:
                 return
         if not any(reply.code == Code.OK for _, reply in replies):
             # The writer's id is made from the content: an equal entry with this id is this write.
-            alike = any(reply.code == Code.ALIKE for _, reply in replies)
+            alike = any(reply.code == Code.SAME_ID for _, reply in replies)
             await self._refuse(position, deadline, entry if alike else None)
         view = layout.view
         if position >= view.live_stripe.start:

@@ -1,8 +1,8 @@
 """Compares entries by content, and stored entries with the appends that may have written them.
 
 The class does not decompress. If an entry of the same id, length and checksum is stored in a block,
-and was not sent in that same block, the class answers ALIKE and the writer compares: readers learn
-the ids of appends, and a hostile reader may have stored other data under this id.
+and was not sent in that same block, the class answers SAME_ID and the writer compares: readers
+learn the ids of appends, and a hostile reader may have stored other data under this id.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ async def compare(
         asked: Sequence[int] = rest
 
         def calls(view: View, asked: Sequence[int] = asked) -> list[Call]:
-            packed = ref.spacing.packed
+            packed = ref.striping.packed
             request = messages.read(
                 view.epoch, True, _BYTES_MAX, packed, asked, blocks=True, tags=True
             )

@@ -51,8 +51,8 @@ class Checker:
         budget: Budget,
         *,
         orphans: bool = True,
-        heal: bool = False,
-        copies: int = 0,
+        repair: bool = False,
+        replicas: int = 0,
         rebuild_index: bool = False,
         progress: Progress | None = None,
     ) -> None:
@@ -66,15 +66,17 @@ class Checker:
         self._inspector = Inspector(layout, deadline)
         self._strays = Strays(layout, deadline) if orphans else None
         self._scrubs = [
-            Scrub(layout, deadline, heal=heal, any_copy=any_copy)
-            for any_copy in (False, *[True] * copies)
+            Scrub(layout, deadline, repair=repair, any_replica=any_replica)
+            for any_replica in (False, *[True] * replicas)
         ]
-        self._heal = heal
+        self._repair = repair
         self._rebuild_index = rebuild_index
-        self._in_vain: dict[str, str] = {}  # why objects could not be healed, by name
+        self._not_repaired: dict[str, str] = {}  # why objects could not be repaired, by name
         self._lost_detail = "stored bytes are damaged or gone"
         if self._io.store.pool:
-            self._lost_detail = "damaged in the primary copy; `--heal` looks for it in the others"
+            self._lost_detail = (
+                "damaged in the primary replica; `--repair` looks for it in the others"
+            )
         self._audit = Audit()
         self._forged = 0
         self._end = 0
@@ -116,10 +118,10 @@ class Checker:
         }
         yield objects
         yield await self._check_tail()
-        for scrub in self._scrubs[0 if self._heal else 1 :]:
+        for scrub in self._scrubs[0 if self._repair else 1 :]:
             async for findings in scrub.positions(self._end):
                 lost = [each for each in findings if each.kind is FindingKind.LOST]
-                self._in_vain |= {each.object: each.detail for each in lost}
+                self._not_repaired |= {each.object: each.detail for each in lost}
                 yield [each for each in findings if each not in lost]
         async for findings in self._check_positions():
             yield findings
@@ -204,8 +206,10 @@ class Checker:
         return sorted(rows, key=lambda row: row.start)
 
     def _with_reason(self, lost: list[Finding]) -> list[Finding]:
-        """Add to objects that could not be healed why not."""
-        return [each._replace(detail=self._in_vain.get(each.object, each.detail)) for each in lost]
+        """Add to objects that could not be repaired why not."""
+        return [
+            each._replace(detail=self._not_repaired.get(each.object, each.detail)) for each in lost
+        ]
 
     async def _settle(self, holes: Holes) -> list[Finding]:
         """Look again at holes after their writers had time, and report the rest."""

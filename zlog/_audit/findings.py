@@ -16,10 +16,10 @@ class FindingKind(enum.Enum):
     DAMAGED_OBJECT = "damaged-object"
     """An attribute or a key fails its checksum. If it is a stripe object's header, none of the
     object's entries can be read."""
-    DAMAGED_COPY = "damaged-copy"
-    """A copy of an object is damaged, but another copy is sound: ``heal`` repairs it."""
-    HEALED = "healed"
-    """A copy of an object was damaged, and has been repaired from another one."""
+    DAMAGED_REPLICA = "damaged-replica"
+    """A replica of an object is damaged, but another replica is sound: ``repair`` repairs it."""
+    REPAIRED = "repaired"
+    """A replica of an object was damaged, and has been repaired from another one."""
     WRONG_OBJECT = "wrong-object"
     """A stripe object was made for other positions than it has in the view."""
     BEYOND_END = "beyond-end"
@@ -68,7 +68,7 @@ _HARMLESS = frozenset(
         FindingKind.TRIM_BEHIND,
         FindingKind.ORPHAN,
         FindingKind.LEFTOVER,
-        FindingKind.HEALED,
+        FindingKind.REPAIRED,
         FindingKind.REBUILT,
     }
 )

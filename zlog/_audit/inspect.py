@@ -194,12 +194,13 @@ def _check(
     elif isinstance(stat, int):
         raise refused_call(stat, "stat", ref.name)
     else:
-        width, unit = ref.spacing
+        width, stripe_unit = ref.striping
         epoch, trimmed = stat.object_epoch, stat.trim_point
-        if (stat.stride, stat.residue, stat.unit) != (width, ref.number, unit):
+        if (stat.stride, stat.residue, stat.stripe_unit) != (width, ref.number, stripe_unit):
             detail = (
-                f"made as object {stat.residue} of {stat.stride} with units of {stat.unit}, in the"
-                f" view it is {ref.number} of {width} with units of {unit}"
+                f"made as object {stat.residue} of {stat.stride} with stripe unit"
+                f" {stat.stripe_unit},"
+                f" in the view it is {ref.number} of {width} with stripe unit {stripe_unit}"
             )
             yield about(FindingKind.WRONG_OBJECT, ref.name, detail)
         if _exceeds(looked) and stripe.id not in may_exceed:

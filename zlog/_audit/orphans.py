@@ -84,9 +84,9 @@ class Strays:
     async def _compare(self, strays: list[_Stray]) -> list[Finding]:
         """Compare objects with the head, which is read after they were listed."""
         view = await self._layout.refresh(self._deadline())
-        newest, loose = await self._layout.head.loose_stripes(view.log_id, self._deadline())
-        left = {stripe_id: width for stripe_id, width in loose if stripe_id < newest}
-        needed = {stripe_id: width for stripe_id, width in loose if stripe_id >= newest}
+        newest, pending = await self._layout.head.pending_stripes(view.log_id, self._deadline())
+        left = {stripe_id: width for stripe_id, width in pending if stripe_id < newest}
+        needed = {stripe_id: width for stripe_id, width in pending if stripe_id >= newest}
         for stripe in view.stripes:
             to = left if stripe.end <= view.trim_point else needed
             to[stripe.id] = stripe.width

@@ -18,7 +18,7 @@ from zlog.view import Stripe
 CELLS_MAX = 4096
 
 _LOOKED_MAX = 256
-"""Positions of a cell that are checked: one unit, so that most cells cost one call."""
+"""Positions of a cell that are checked: one stripe unit, so that most cells cost one call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class PositionCell:
         filled: filled positions.
         trimmed: trimmed positions.
         unwritten: holes.
-        lost: damaged or gone; on Ceph, in the primary copy.
+        lost: damaged or gone; on Ceph, in the primary replica.
         unreadable: written by a newer version.
         unknown: in objects or stripes that are gone as a whole.
     """
@@ -113,7 +113,7 @@ async def map_of(
 
 
 def _looked(start: int, end: int) -> tuple[int, int]:
-    """Return the positions of a cell to check, aligned to a unit."""
+    """Return the positions of a cell to check, aligned to a stripe unit."""
     if end - start <= _LOOKED_MAX:
         return start, end
     middle = (start + end) // 2 // _LOOKED_MAX * _LOOKED_MAX

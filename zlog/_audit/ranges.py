@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from zlog._audit.findings import Finding, FindingKind, at
-from zlog._base.striping import Spacing
+from zlog._base.striping import Striping
 from zlog._native.audit import AppendId
 from zlog.view import ObjectRef
 
@@ -25,17 +25,17 @@ class Window(NamedTuple):
     end: int
 
     @property
-    def spacing(self) -> Spacing:
+    def striping(self) -> Striping:
         """The mapping of positions to objects."""
-        return self.refs[0].spacing
+        return self.refs[0].striping
 
     def ref(self, position: int) -> ObjectRef:
         """Return the object that holds a position."""
-        return self.refs[self.spacing.number(position)]
+        return self.refs[self.striping.number(position)]
 
     def parts(self) -> list[tuple[ObjectRef, int]]:
         """Return each object with its first position."""
-        parts = self.spacing.parts(self.start, self.end)
+        parts = self.striping.by_object(self.start, self.end)
         return [(self.refs[part.number], part.start) for part in parts]
 
 
@@ -121,7 +121,7 @@ class Holes:
         rows: list[tuple[ObjectRef, range]] = []
         singles: dict[ObjectRef, int] = {}  # the index of an object's last one in `rows`
         for hole in self._holes:
-            ref, step = hole.ref(hole.start), hole.spacing.step
+            ref, step = hole.ref(hole.start), hole.striping.step
             if hole.end - hole.start > 1:
                 rows.append((ref, range(hole.start, hole.end)))
                 continue

@@ -1,4 +1,4 @@
-"""Checks single copies of a log's objects, and repairs them from other copies."""
+"""Checks single replicas of a log's objects, and repairs them from other replicas."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.monitor import placement
 from zlog._base.names import head_object
-from zlog._base.striping import Places, Spacing
+from zlog._base.striping import ObjectPositions, Striping
 from zlog._layout.layout import Layout
 from zlog._native import messages
 from zlog._native.audit import Audit
-from zlog._replica.repair import damaged, heal_record, heal_values, look
-from zlog._replica.replicas import Copies
+from zlog._replica.repair import damaged, look, repair_record, repair_values
+from zlog._replica.replicas import Replicas
 from zlog.errors import ClassNotLoaded, StoreUnavailable
 from zlog.view import OPEN_END, ObjectRef, Stripe
 
@@ -39,9 +39,9 @@ class _Look(NamedTuple):
         bytes: the size of the checked data.
     """
 
-    seen: Places
-    lost: list[Places]
-    empty: list[Places]
+    seen: ObjectPositions
+    lost: list[ObjectPositions]
+    empty: list[ObjectPositions]
     bytes: int
 
     @property
@@ -50,18 +50,18 @@ class _Look(NamedTuple):
         return set(self.seen).difference(*self.lost, *self.empty)
 
 
-_NOTHING = _Look(Places(Spacing(1), 0, 0), [], [], 0)
+_NOTHING = _Look(ObjectPositions(Striping(1), 0, 0), [], [], 0)
 
 
 class Scrub:
-    """Goes through one copy of each of a log's objects, one operation at a time.
+    """Goes through one replica of each of a log's objects, one operation at a time.
 
-    This is the primary copy, which serves all other calls, or a copy chosen at random for each
-    operation. Clients do not notice damage in such a copy until it becomes the primary.
+    This is the primary replica, which serves all other calls, or a replica chosen at random for
+    each operation. Clients do not notice damage in such a replica until it becomes the primary.
 
     Args:
-        heal: repair damage; otherwise only report it.
-        any_copy: check copies chosen at random, which only stores on Ceph have.
+        repair: repair damage; otherwise only report it.
+        any_replica: check replicas chosen at random, which only stores on Ceph have.
         keys_only: skip data in the bytestream: an OSD that is not the primary aborts if its disk
             can't read it (Ceph up to 20).
         pace: called after each operation.
@@ -72,16 +72,16 @@ class Scrub:
         layout: Layout,
         deadline: Callable[[], Deadline],
         *,
-        heal: bool,
-        any_copy: bool,
+        repair: bool,
+        any_replica: bool,
         keys_only: bool = False,
         pace: Pace | None = None,
     ) -> None:
         self._layout = layout
         self._io = layout.io
         self._deadline = deadline
-        self._heal = heal
-        self._any_copy = any_copy
+        self._repair = repair
+        self._any_replica = any_replica
         self._keys_only = keys_only
         self._pace = pace
 
@@ -89,7 +89,7 @@ class Scrub:
         """Check the head and, unless the audit does so, the headers of stripe objects."""
         view = self._layout.view
         yield await self._values(head_object(view.log))
-        if not (self._heal or self._any_copy):
+        if not (self._repair or self._any_replica):
             return
         async for stripe in walk(self._layout, view.trim_point, OPEN_END, self._deadline):
             if isinstance(stripe, Stripe):
@@ -110,9 +110,9 @@ class Scrub:
                 continue  # a lost stripe, which the audit reports
             start = max(stripe.start, begin)
             for ref in self._layout.objects(view, stripe):
-                left = ref.places(start, min(stripe.end, end))
+                left = ref.positions(start, min(stripe.end, end))
                 while left:
-                    look = await self._look(ref, left, self._any_copy)
+                    look = await self._look(ref, left, self._any_replica)
                     if look is _NOTHING:
                         break  # a missing or damaged object, which the audit reports
                     for row in look.lost:
@@ -127,86 +127,86 @@ class Scrub:
     async def _values(self, object: str) -> list[Finding]:
         deadline = self._deadline()
         try:
-            names = await damaged(self._io, object, deadline, any_copy=self._any_copy)
+            names = await damaged(self._io, object, deadline, any_replica=self._any_replica)
         except ClassNotLoaded:  # the caps forbid it, or the class is older
-            if self._heal or self._any_copy:
+            if self._repair or self._any_replica:
                 raise
             return []
-        healed = await heal_values(self._io, object, names, deadline) if self._heal else []
-        where = "a copy" if self._any_copy else "the primary copy"
-        worse = FindingKind.DAMAGED_COPY if self._any_copy else FindingKind.DAMAGED_OBJECT
+        repaired = await repair_values(self._io, object, names, deadline) if self._repair else []
+        where = "a replica" if self._any_replica else "the primary replica"
+        worse = FindingKind.DAMAGED_REPLICA if self._any_replica else FindingKind.DAMAGED_OBJECT
         await self._paced(0)
         return [
             about(
-                FindingKind.HEALED if name in healed else worse,
+                FindingKind.REPAIRED if name in repaired else worse,
                 object,
                 f"the value of {name.decode(errors='replace')} fails its checksum in {where}",
             )
             for name in names
         ]
 
-    async def _settle(self, ref: ObjectRef, row: Places) -> list[Finding]:
-        """Repair or report positions that are damaged in the checked copy."""
-        sound, where = set[int](), "the primary copy"
-        if self._any_copy:
-            sound = (await self._look(ref, row, any_copy=False)).sound
-            where = "a copy other than the primary one" if sound else where
+    async def _settle(self, ref: ObjectRef, row: ObjectPositions) -> list[Finding]:
+        """Repair or report positions that are damaged in the checked replica."""
+        sound, where = set[int](), "the primary replica"
+        if self._any_replica:
+            sound = (await self._look(ref, row, any_replica=False)).sound
+            where = "a replica other than the primary one" if sound else where
         sound |= await self._elsewhere(ref, row, sound)
-        healed = await self._put_back(ref, sorted(sound)) if self._heal else set[int]()
+        repaired = await self._put_back(ref, sorted(sound)) if self._repair else set[int]()
         one = f"damaged in {where}, and sound in another"
         lost = set(row) - sound
         return [
-            *_findings(FindingKind.LOST, ref, lost, await self._in_vain(ref) if lost else ""),
-            *_findings(FindingKind.HEALED, ref, healed, one),
-            *_findings(FindingKind.DAMAGED_COPY, ref, sound - healed, one),
+            *_findings(FindingKind.LOST, ref, lost, await self._not_repaired(ref) if lost else ""),
+            *_findings(FindingKind.REPAIRED, ref, repaired, one),
+            *_findings(FindingKind.DAMAGED_REPLICA, ref, sound - repaired, one),
         ]
 
-    async def _in_vain(self, ref: ObjectRef) -> str:
+    async def _not_repaired(self, ref: ObjectRef) -> str:
         """Return a detail with the OSDs that were asked, and the effect of Ceph's own repair."""
-        detail = "damaged or gone in every copy that was asked"
+        detail = "damaged or gone in every replica that was asked"
         try:
             found = await placement(self._io, ref.name, self._deadline())
         except StoreUnavailable:  # not on Ceph, or not for this client
             return detail
         osds = ", ".join(f"osd.{number}" for number in found.acting)
         return (
-            f"{detail} ({osds}); if an OSD that has it returns, heal again: `ceph pg repair"
+            f"{detail} ({osds}); if an OSD that has it returns, repair again: `ceph pg repair"
             f" {found.pgid}` copies the primary, which may be the damaged one"
         )
 
-    async def _elsewhere(self, ref: ObjectRef, row: Places, known: set[int]) -> set[int]:
-        """Return positions that are sound in some copy, besides those already known."""
+    async def _elsewhere(self, ref: ObjectRef, row: ObjectPositions, known: set[int]) -> set[int]:
+        """Return positions that are sound in some replica, besides those already known."""
         found = set[int]()
         request, deadline = _verify(ref, row), self._deadline()
-        async for reply in Copies(self._io, ref.name, "verify", request, deadline).replies():
+        async for reply in Replicas(self._io, ref.name, "verify", request, deadline).replies():
             found |= _taken(reply, row).sound
             if len(found | known) == len(row):
                 break
         return found
 
     async def _put_back(self, ref: ObjectRef, positions: list[int]) -> set[int]:
-        """Heal the records of positions, and return the healed positions."""
-        healed = set[int]()
+        """Repair the records of positions, and return the repaired positions."""
+        repaired = set[int]()
         for position in positions:
-            if position not in healed:
-                last = await heal_record(self._io, ref.name, position, self._deadline())
+            if position not in repaired:
+                last = await repair_record(self._io, ref.name, position, self._deadline())
                 if last is not None:
-                    healed.update(ref.places(position, last + 1))
-        return healed.intersection(positions)
+                    repaired.update(ref.positions(position, last + 1))
+        return repaired.intersection(positions)
 
-    async def _look(self, ref: ObjectRef, positions: Places, any_copy: bool) -> _Look:
+    async def _look(self, ref: ObjectRef, positions: ObjectPositions, any_replica: bool) -> _Look:
         call = Call(ref.name, "verify", _verify(ref, positions, self._keys_only))
-        reply = await look(self._io, call, self._deadline(), any_copy=any_copy)
+        reply = await look(self._io, call, self._deadline(), any_replica=any_replica)
         return _NOTHING if reply is None else _taken(reply, positions)
 
 
-def _verify(ref: ObjectRef, positions: Places, keys_only: bool = False) -> bytes:
+def _verify(ref: ObjectRef, positions: ObjectPositions, keys_only: bool = False) -> bytes:
     some = positions[:_LOOK_POSITIONS]
-    return messages.verify(ANY_EPOCH, _LOOK_BYTES, ref.spacing.packed, some, keys_only)
+    return messages.verify(ANY_EPOCH, _LOOK_BYTES, ref.striping.packed, some, keys_only)
 
 
-def _taken(reply: Reply, positions: Places) -> _Look:
-    """Decode a reply; nothing if the copy failed."""
+def _taken(reply: Reply, positions: ObjectPositions) -> _Look:
+    """Decode a reply; nothing if the replica failed."""
     if reply.code != Code.OK:
         return _NOTHING
     positions = positions[:_LOOK_POSITIONS]
@@ -215,7 +215,7 @@ def _taken(reply: Reply, positions: Places) -> _Look:
     count = audit.add(reply.payload, 0)
     audit.finish()
 
-    def rows(found: Iterable[range]) -> list[Places]:
+    def rows(found: Iterable[range]) -> list[ObjectPositions]:
         return [positions[row.start : row.stop] for row in found]
 
     return _Look(positions[:count], rows(audit.lost), rows(audit.holes), audit.counts.bytes)
@@ -224,7 +224,7 @@ def _taken(reply: Reply, positions: Places) -> _Look:
 def _findings(kind: FindingKind, ref: ObjectRef, positions: set[int], detail: str) -> list[Finding]:
     """Return findings about positions of one object, in as few rows as possible."""
     rows: list[range] = []
-    step = ref.spacing.step
+    step = ref.striping.step
     for position in sorted(positions):
         if rows and rows[-1].stop == position:
             rows[-1] = range(rows[-1].start, position + step, step)

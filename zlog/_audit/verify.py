@@ -45,7 +45,7 @@ class Verifier:
         """Add the replies of each window's objects to its audit."""
         parts: list[tuple[Window, Audit, ObjectRef, int]] = []
         for window, audit in windows:
-            audit.begin(purpose, window.start, window.end, window.spacing.packed)
+            audit.begin(purpose, window.start, window.end, window.striping.packed)
             parts += [(window, audit, ref, first) for ref, first in window.parts()]
         while parts:
             calls = [self._call(ref, first, window.end) for window, _, ref, first in parts]
@@ -53,15 +53,15 @@ class Verifier:
             left = []
             for (window, audit, ref, first), reply in zip(parts, replies, strict=True):
                 count = await self._take(audit, ref, first, reply)
-                if count is not None and (more := ref.spacing.after(first, count)) < window.end:
+                if count is not None and (more := ref.striping.after(first, count)) < window.end:
                     left.append((window, audit, ref, more))
             parts = left
         for _, audit in windows:
             audit.finish()
 
     def _call(self, ref: ObjectRef, first: int, end: int) -> Call:
-        positions = ref.places(first, end)[:_CALL_POSITIONS]
-        packed = ref.spacing.packed
+        positions = ref.positions(first, end)[:_CALL_POSITIONS]
+        packed = ref.striping.packed
         request = messages.verify(ANY_EPOCH, _CALL_BYTES, packed, positions, self._keys_only)
         return Call(ref.name, "verify", request)
 

@@ -71,9 +71,9 @@ class Io(Protocol):
     """The environment of the logic."""
 
     store: Store
-    rescued: Counter[str]
+    replica_reads: Counter[str]
     """Numbers of replies from another replica because the primary one was damaged, by object."""
-    in_vain: dict[tuple[str, str | int], float]
+    failed_reads: dict[tuple[str, str | int], float]
     """Until when other replicas of an object are not asked again, for a position or a method."""
 
     async def execute(self, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:

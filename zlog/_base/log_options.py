@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from zlog._base.options import check_options
-from zlog.view import EntryMac, check_unit, check_width
+from zlog.view import EntryMac, check_stripe_unit, check_width
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class LogOptions:
     Fields that are not described here are stored in the log's view, as options of their names.
 
     Attributes:
-        width, unit: of the next stripe.
+        width, stripe_unit: of the next stripe.
         options: of the log's users; the value None removes an option.
         mac: of the entries, for the log's whole life.
 
@@ -25,7 +25,7 @@ class LogOptions:
     """
 
     width: int | None = None
-    unit: int | None = None
+    stripe_unit: int | None = None
     stripe_bytes: int | None = None
     stripe_records: int | None = None
     compression: str | None = None
@@ -35,8 +35,8 @@ class LogOptions:
     def __post_init__(self) -> None:
         if self.width is not None:
             check_width(self.width)
-        if self.unit is not None:
-            check_unit(self.unit)
+        if self.stripe_unit is not None:
+            check_stripe_unit(self.stripe_unit)
         check_options(self.applied_to({}))
 
     def applied_to(self, options: Mapping[str, str]) -> dict[str, str]:
@@ -58,4 +58,4 @@ class LogOptions:
 
 
 _NAMES = tuple(field.name for field in fields(LogOptions))
-_STORED = tuple(name for name in _NAMES if name not in ("width", "unit", "options", "mac"))
+_STORED = tuple(name for name in _NAMES if name not in ("width", "stripe_unit", "options", "mac"))

@@ -16,8 +16,8 @@ _SECONDS = 1.0
 """Limit of the monitors' answer, after the caller's own timeout."""
 
 _HINT = (
-    "Make room: `zlog trim` and `zlog rm` work on a full cluster; or add OSDs. The"
-    " operation waits in Ceph, and may take effect when there is room."
+    "Make space: `zlog trim` and `zlog rm` work on a full cluster; or add OSDs. The"
+    " operation waits in Ceph, and may take effect when there is space."
 )
 
 

@@ -34,7 +34,7 @@ _REFUSALS: dict[int, tuple[type[ZlogError], str, str | None]] = {
         "the live stripe takes no position that high",
         "Start a new stripe: `zlog reconfigure LOG --roll`.",
     ),
-    Code.ALIKE: (AlreadyWritten, "an entry with this append id exists, maybe this one", None),
+    Code.SAME_ID: (AlreadyWritten, "an entry with this append id exists, maybe this one", None),
     Code.BEYOND_TAIL: (BeyondTail, "no tail that high was recorded", None),
     Code.UNREADABLE: (
         UnsupportedVersion,
@@ -44,7 +44,7 @@ _REFUSALS: dict[int, tuple[type[ZlogError], str, str | None]] = {
     Code.LOST: (
         CorruptEntry,
         "the record of this position is lost",
-        "`zlog check LOG --heal` puts back what another copy has (docs/operating.md).",
+        "`zlog check LOG --repair` repairs it from another replica (docs/operating.md).",
     ),
     Code.REQUEST_TOO_NEW: (
         UnsupportedVersion,
@@ -71,7 +71,7 @@ _PURPOSES = (
     ("trim.*", "trim"),
     ("(head_)?remove", "remove objects of"),
     ("cursor_.*", "use a cursor of"),
-    ("delivery_.*", "deliver to"),
+    ("delivery_.*", "append exactly once to"),
     ("retention_.*", "read or store the state of retention of"),
     ("read|select|count", "read"),
     ("verify|stat|tags_check", "examine"),

@@ -93,7 +93,7 @@ class Head:
         """Increment the durable counter. Returns the new epoch and the final tail floor.
 
         After this, no tail of an earlier epoch can raise the floor. A stripe of ``width`` that may
-        be created in this epoch is recorded as loose first, so that its objects are found if the
+        be created in this epoch is recorded as pending first, so that its objects are found if the
         client dies; 0 for none. ``above`` is an epoch that an object was sealed with although no
         client was given it: the counter moves above it, or nearer, so that later seals succeed.
         """
@@ -127,8 +127,8 @@ class Head:
     ) -> int | None:
         """Record that every position below ``position`` is trimmed. The point only grows.
 
-        Archived stripes wholly below it become loose. Unless ``past_cursors``, nothing is recorded
-        if a cursor is below ``position``; then the lowest cursor's position is returned.
+        Archived stripes wholly below it become pending. Unless ``past_cursors``, nothing is
+        recorded if a cursor is below ``position``; then the lowest cursor's position is returned.
         """
         request = messages.trim_point_raise(log_id, position, past_cursors)
         while True:
@@ -161,10 +161,10 @@ class Head:
         reply = await self.call("retention_write", request, deadline, Code.SUPERSEDED)
         return reply.code == Code.OK
 
-    async def loose_stripes(
+    async def pending_stripes(
         self, log_id: int, deadline: Deadline
     ) -> tuple[int, list[tuple[int, int]]]:
-        """Return the newest view's epoch, and ``(id, width)`` of the loose stripes, ascending.
+        """Return the newest view's epoch, and ``(id, width)`` of the pending stripes, ascending.
 
         The views that need the stripes with ids above that epoch may still come.
         """
@@ -175,12 +175,12 @@ class Head:
             request = messages.stripes_loose(log_id, after, _STRIPES_PER_READ)
             reply = await self.call("stripes_loose", request, deadline)
             last, more, stripes = messages.stripes_loose_reply(reply.payload)
-            newest = newest or last  # stripes read later may have become loose later
+            newest = newest or last  # stripes read later may have become pending later
             found += ((stripe.id, stripe.width) for stripe in stripes)
         return newest, found
 
     async def stripe_forget(self, log_id: int, id: int, deadline: Deadline) -> None:
-        """Forget a loose stripe without objects, unless its view may still come."""
+        """Forget a pending stripe without objects, unless its view may still come."""
         request = messages.stripe_forget(log_id, id)
         await self.call("stripe_forget", request, deadline, Code.INVALID_EPOCH)
 

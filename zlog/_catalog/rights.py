@@ -43,8 +43,8 @@ async def check_change(io: Io, view: View, deadline: Deadline, *, trims: bool = 
     calls = [_propose(view)]
     if trims:
         ref = next(iter(view.objects(view.live_stripe)))
-        first = ref.spacing.first_at(view.live_stripe.start, ref.number)
-        calls.append(Call(ref.name, "trim", messages.trim(0, ref.spacing.packed, [first])))
+        first = ref.striping.first_at(view.live_stripe.start, ref.number)
+        calls.append(Call(ref.name, "trim", messages.trim(0, ref.striping.packed, [first])))
     await _check(io, calls, deadline)
 
 

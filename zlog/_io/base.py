@@ -49,8 +49,8 @@ class Driver(ProcessBound, ABC):
             wait = "; await it, or use `async with`" if hasattr(store, "__await__") else ""
             raise TypeError(f"expected a store, as zlog.connect() returns it, not {store!r}{wait}")
         self.store = store
-        self.rescued: Counter[str] = Counter()
-        self.in_vain: dict[tuple[str, str | int], float] = {}
+        self.replica_reads: Counter[str] = Counter()
+        self.failed_reads: dict[tuple[str, str | int], float] = {}
         self._what = what
         self._world = world
         self._closed = False

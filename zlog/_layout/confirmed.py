@@ -65,7 +65,7 @@ async def _first_hole(
         if counted.hole is not None:
             return counted.hole
         start = counted.end
-    return ref.spacing.after(highest)
+    return ref.striping.after(highest)
 
 
 async def _ask(io: Io, calls: Sequence[Call], deadline: Deadline) -> list[Reply] | None:

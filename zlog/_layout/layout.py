@@ -290,7 +290,7 @@ class Layout:
                     " in time"
                 )
             if io.monotonic() >= patience:
-                with contextlib.suppress(SequencerBusy):  # repeat until it has room
+                with contextlib.suppress(SequencerBusy):  # repeat until it has space
                     above = sealed if sealed > counter else 0
                     return await self._finish(stale, deadline, above=min(above, EPOCH_MAX))
             await backoff(io, min(attempt, _LOOK_DOUBLINGS_MAX))
@@ -360,7 +360,7 @@ class Layout:
 
         It does this for all logs anyway, but one after the other. Returns whether there is a newer
         view. Raises SequencerRefused if it and this client don't trust each other, or it has no
-        room.
+        space.
         """
         step = deadline.sooner(LOOK_SECONDS)
         try:

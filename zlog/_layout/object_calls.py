@@ -42,7 +42,7 @@ def by_object(
     for position in positions:
         if position >= view.trim_point:
             objects = layout.objects(view, layout.stripe_of(view, position))
-            ref = objects[objects[0].spacing.number(position)]
+            ref = objects[objects[0].striping.number(position)]
             groups.setdefault(ref.name, (ref, []))[1].append(position)
     return list(groups.values())
 

@@ -1,20 +1,20 @@
 """Removes stripe objects that no view needs.
 
-These are the objects of loose stripes, which the head lists (docs/formats/stripe-index.md), and of
-closed stripes of the newest view that lie wholly below the trim point. Readers use the trim point,
-which is recorded first, and never conclude anything from a missing object. All of this may be done
-twice, by several clients at once, and be left unfinished.
+These are the objects of pending stripes, which the head lists (docs/formats/stripe-index.md), and
+of closed stripes of the newest view that lie wholly below the trim point. Readers use the trim
+point, which is recorded first, and never conclude anything from a missing object. All of this may
+be done twice, by several clients at once, and be left unfinished.
 """
 
 from __future__ import annotations
 
 from zlog._base.deadline import Deadline
 from zlog._layout.layout import Layout
-from zlog._layout.stripe_objects import remove, remove_loose
+from zlog._layout.stripe_objects import remove, remove_pending
 
 
 async def reclaim(layout: Layout, deadline: Deadline) -> int:
-    """Remove the objects of trimmed and loose stripes until the time is up; count stripes."""
+    """Remove the objects of trimmed and pending stripes until the time is up; count stripes."""
     view = layout.view
     count = 0
     for stripe in view.stripes:
@@ -25,10 +25,10 @@ async def reclaim(layout: Layout, deadline: Deadline) -> int:
             await remove(layout.io, objects, view.epoch, deadline)
             layout.reclaimed = (layout.reclaimed | {stripe.id}) & {s.id for s in view.stripes}
             count += 1
-    newest, loose = await layout.head.loose_stripes(view.log_id, deadline)
-    for id_, width in loose:
+    newest, pending = await layout.head.pending_stripes(view.log_id, deadline)
+    for id_, width in pending:
         if id_ >= newest or deadline.expired:
             break  # the views of this stripe and the next ones may still come
-        await remove_loose(layout.io, view, id_, width, deadline)
+        await remove_pending(layout.io, view, id_, width, deadline)
         count += 1
     return count

@@ -1,4 +1,4 @@
-"""Changes a log's width, unit and options, or starts a new stripe, while the log is in use."""
+"""Changes a log's width, stripe unit and options, or starts a new stripe, during use."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _RESCUE_BYTES_MAX = 4 << 20
 
 
 async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -> View:
-    """Bring in a view with another width, unit or options, unless the newest view has them.
+    """Bring in a view with another width, stripe unit or options, unless the newest view has them.
 
     A call whose reply was lost can be repeated: no new stripe starts if the live stripe has the
-    width and unit already. Raises ValueError if an option is zlog's own.
+    width and stripe unit already. Raises ValueError if an option is zlog's own.
     """
     if MIRROR_OF in (changes.options or {}):
         raise ValueError(f"option {MIRROR_OF!r} is zlog's own: `zlog access promote` ends a mirror")
@@ -42,8 +42,8 @@ async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -
         wanted = view
         if options != view.options:
             wanted = replace(view, options=MappingProxyType(options))
-        changed = with_new_stripe(wanted, changes.width, changes.unit)
-        if changed.live_stripe.spacing != view.live_stripe.spacing:
+        changed = with_new_stripe(wanted, changes.width, changes.stripe_unit)
+        if changed.live_stripe.striping != view.live_stripe.striping:
             wanted = changed
         return None if wanted is view else wanted
 
@@ -97,20 +97,20 @@ async def _end_of_entries(io: Io, view: View, tail: int, deadline: Deadline) -> 
         return tail
     start = end = max(live.start, view.trim_point)
     gap = live.width * _RESCUE_GAP
-    at = {ref: ref.spacing.first_at(start, ref.number) for ref in view.objects(live)}
+    at = {ref: ref.striping.first_at(start, ref.number) for ref in view.objects(live)}
 
     def read(ref: ObjectRef, places: Sequence[int]) -> bytes:
-        return messages.read(view.epoch, False, _RESCUE_BYTES_MAX, ref.spacing.packed, places)
+        return messages.read(view.epoch, False, _RESCUE_BYTES_MAX, ref.striping.packed, places)
 
     while at:
-        asked = {ref: ref.places(p, POSITION_MAX + 1)[:ENTRIES_MAX] for ref, p in at.items()}
+        asked = {ref: ref.positions(p, POSITION_MAX + 1)[:ENTRIES_MAX] for ref, p in at.items()}
         calls = [Call(ref.name, "read", read(ref, places)) for ref, places in asked.items()]
         replies = await io.execute(calls, deadline)
         for (ref, first), reply in zip([*at.items()], replies, strict=True):
             reply.check_call("read", ref.name)
             found = decode_read(reply.payload, asked[ref], None)  # for its states
             if taken := found.taken_end():
-                end = max(end, ref.spacing.after(first, taken - 1) + 1)
-            at[ref] = ref.spacing.after(first, found.count)
+                end = max(end, ref.striping.after(first, taken - 1) + 1)
+            at[ref] = ref.striping.after(first, found.count)
         at = {ref: first for ref, first in at.items() if first < min(end + gap, POSITION_MAX)}
     return end

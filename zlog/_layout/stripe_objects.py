@@ -88,8 +88,8 @@ async def make(
 
 
 def _seal(ref: ObjectRef, epoch: int, start: int, *, create: bool) -> bytes:
-    width, unit = ref.spacing
-    return messages.seal(epoch, width, ref.number, create, start, unit)
+    width, stripe_unit = ref.striping
+    return messages.seal(epoch, width, ref.number, create, start, stripe_unit)
 
 
 async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Deadline) -> None:
@@ -142,12 +142,12 @@ async def remove_all(io: Io, view: View, deadline: Deadline) -> None:
         for stripe in stripes:
             await remove(io, objects_of(view.log, view.log_id, stripe), view.epoch, deadline)
         position = stripes[-1].end
-    for id_, width in (await head.loose_stripes(view.log_id, deadline))[1]:
-        await remove_loose(io, view, id_, width, deadline)
+    for id_, width in (await head.pending_stripes(view.log_id, deadline))[1]:
+        await remove_pending(io, view, id_, width, deadline)
 
 
-async def remove_loose(io: Io, view: View, id_: int, width: int, deadline: Deadline) -> None:
-    """Remove the objects of a loose stripe, and have the head forget it."""
+async def remove_pending(io: Io, view: View, id_: int, width: int, deadline: Deadline) -> None:
+    """Remove the objects of a pending stripe, and have the head forget it."""
     stripe = Stripe(id_, 0, OPEN_END, width)
     await remove(io, objects_of(view.log, view.log_id, stripe), view.epoch, deadline)
     await Head(io, view.log).stripe_forget(view.log_id, id_, deadline)

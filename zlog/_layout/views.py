@@ -16,8 +16,8 @@ stripes begin empty, so that the writer leaves no unwritten position below its e
 
 A client that dies before step 4 leaves sealed objects and no new view. Writers then find their
 epoch stale and no newer view, and the first one to lose patience repeats the steps. Objects that
-were created for a view that never came belong to a loose stripe, which the head recorded in step 1
-(docs/formats/stripe-index.md).
+were created for a view that never came belong to a pending stripe, which the head recorded in step
+1 (docs/formats/stripe-index.md).
 
 If several clients take the steps at once, the accepted view may have a lower epoch than some of the
 objects, which makes it useless. So the losers let the client with the highest epoch finish, and a
@@ -94,7 +94,7 @@ class _Attempt:
     stripe: Stripe = _NO_STRIPE
     made: bool = False
     units: bool = True
-    """False if an OSD has refused a unit above 1."""
+    """False if an OSD has refused a stripe unit above 1."""
 
     @property
     def epoch(self) -> int:
@@ -110,7 +110,7 @@ class _Attempt:
         try:
             taken = await make(io, self.objects, self.epoch, deadline, start=start)
         except UnsupportedVersion:
-            if self.stripe.unit == 1:
+            if self.stripe.stripe_unit == 1:
                 raise
             self.units = False
             return False
@@ -224,12 +224,12 @@ async def _try_change(
     base = attempt.base
     live = base.live_stripe
     asked = len(wanted.stripes) > len(base.stripes)
-    width, unit = wanted.live_stripe.spacing
+    width, stripe_unit = wanted.live_stripe.striping
     epoch, tail_floor = await head.epoch_next(deadline, width=width, above=attempt.above)
-    attempt.stripe = Stripe(epoch, 0, OPEN_END, width, unit if attempt.units else 1)
+    attempt.stripe = Stripe(epoch, 0, OPEN_END, width, stripe_unit if attempt.units else 1)
     if asked:  # before the writers are stopped
         least = live.start if recount is not None else max(live.start, tail_floor, attempt.tail)
-        check_room(base.log, least)
+        check_space(base.log, least)
         if not await attempt.make(io, least, deadline):
             return epoch
     try:
@@ -257,7 +257,7 @@ async def _try_change(
     if tail is None:
         return epoch
     if not wanted.removed:
-        check_room(base.log, tail)
+        check_space(base.log, tail)
     if asked and recount is None and tail - least > width * STRIPE_OBJECT_POSITIONS:
         attempt.tail = tail  # the next attempt's objects begin there
         return epoch
@@ -277,8 +277,8 @@ async def _try_change(
     try:
         if not await head.propose(base.epoch, view, deadline):
             return epoch
-    except UnsupportedVersion:  # by a class without units
-        if not attempt.made or attempt.stripe.unit == 1:
+    except UnsupportedVersion:  # by a class without stripe units
+        if not attempt.made or attempt.stripe.stripe_unit == 1:
             raise
         attempt.units = False
         return epoch
@@ -287,7 +287,7 @@ async def _try_change(
     return Change(view, tail)
 
 
-def check_room(log: str, tail: int) -> None:
+def check_space(log: str, tail: int) -> None:
     """Raise LogExhausted if no whole stripe fits between ``tail`` and 2^63.
 
     This is checked before a stripe starts there, since later stripes can't start below it.
@@ -320,14 +320,17 @@ def _stripes(base: View, tail: int, made: Stripe | None) -> tuple[Stripe, ...]:
     return tuple(needed[-STRIPES_MAX:])
 
 
-def with_new_stripe(view: View, width: int | None = None, unit: int | None = None) -> View:
+def with_new_stripe(view: View, width: int | None = None, stripe_unit: int | None = None) -> View:
     """Return a view in which another stripe follows the live one, for an edit.
 
-    It keeps the live stripe's width or unit if None. The change sets its start and its id, and a
-    unit of 1 if an OSD knows no other.
+    It keeps the live stripe's width or stripe unit if None. The change sets its start and its id,
+    and a stripe unit of 1 if an OSD knows no other.
     """
     live = view.live_stripe
-    spread = live.width if width is None else width, live.unit if unit is None else unit
+    spread = (
+        live.width if width is None else width,
+        live.stripe_unit if stripe_unit is None else stripe_unit,
+    )
     return replace(view, stripes=(*view.stripes, Stripe(0, 0, OPEN_END, *spread)))
 
 

@@ -8,7 +8,7 @@ from libcpp.string_view cimport string_view
 from libcpp.vector cimport vector
 
 from zlog._native.completions cimport reply_view, well_formed
-from zlog._native.spacing cimport Spacing, spacing_of
+from zlog._native.striping cimport Striping, striping_of
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -47,7 +47,7 @@ cdef extern from "cls_zlog/client/audit.h" namespace "zlog" nogil:
 
     cdef cppclass CppAudit "zlog::Audit":
         CppAudit(size_t intervals_max)
-        void begin(AuditPass purpose, uint64_t start, uint64_t end, const Spacing& spacing) except +
+        void begin(AuditPass purpose, uint64_t start, uint64_t end, const Striping& striping) except +
         int add(string_view reply, uint64_t first, uint32_t* count) except +
         void rest(uint64_t first, AuditState state)
         void finish() except +
@@ -108,18 +108,18 @@ cdef class Audit:
         self.audit.reset(new CppAudit(intervals_max))
         self.start = self.end = 0
 
-    def begin(self, str purpose not None, uint64_t start, uint64_t end, uint32_t spacing) -> None:
-        """Begin with positions ``[start, end)`` of a stripe of this spacing.
+    def begin(self, str purpose not None, uint64_t start, uint64_t end, uint32_t striping) -> None:
+        """Begin with positions ``[start, end)`` of a stripe of this striping.
 
         Args:
             purpose: ``all`` at first; ``appends`` after :meth:`next_part`, ``search`` after
                 :meth:`search_for`.
             start: first position.
             end: one past the last; a window has 2**24 positions at most.
-            spacing: of the stripe, packed.
+            striping: of the stripe, packed.
         """
         cdef uint8_t wanted = AUDIT_PASSES[purpose]
-        cdef Spacing places = spacing_of(spacing)
+        cdef Striping places = striping_of(striping)
         if not (start < end and end - start <= 1 << 24):
             raise ValueError("a window has 1 to 2**24 positions")
         self.start, self.end = start, end

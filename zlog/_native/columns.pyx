@@ -16,7 +16,7 @@ from zlog._native.replies cimport (
     TRIMMED, UNANSWERED, WRITTEN, CppMacKey, CppReadReply, MacKey, TagTable, decode_read_reply,
     mac_of, tag_table
 )
-from zlog._native.spacing cimport Spacing, spacing_of
+from zlog._native.striping cimport Striping, striping_of
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -46,13 +46,13 @@ cdef class ColumnWindow:
     """Positions of one stripe, as columns.
 
     Args:
-        spacing: of the stripe, packed.
+        striping: of the stripe, packed.
         mac: key of the log's MACs; None if its entries have none.
         tags: whether :meth:`columns` returns them.
         data: whether the reads ask for data, as in :func:`~zlog._native.replies.decode_read`.
     """
 
-    cdef Spacing spacing
+    cdef Striping striping
     cdef vector[Asked] parts
     cdef list replies  # what `parts` point into
     cdef list data  # what the data of each points into
@@ -61,8 +61,8 @@ cdef class ColumnWindow:
     cdef list tables  # the tags of each, or None
     cdef MacKey mac  # what `parts` point to
 
-    def __cinit__(self, uint32_t spacing, MacKey mac, bint tags=False, bint data=True):
-        self.spacing, self.replies, self.data = spacing_of(spacing), [], []
+    def __cinit__(self, uint32_t striping, MacKey mac, bint tags=False, bint data=True):
+        self.striping, self.replies, self.data = striping_of(striping), [], []
         self.with_tags, self.with_data, self.tables, self.mac = tags, data, [], mac
 
     def add(self, reply: ReplyBytes | None, uint64_t first, uint64_t stop) -> None:
@@ -79,14 +79,14 @@ cdef class ColumnWindow:
         cdef string_view content
         cdef const CppMacKey* key = mac_of(self.mac)
         cdef int result = 0
-        cdef uint64_t unit = <uint64_t> 1 << self.spacing.shift
+        cdef uint64_t unit = <uint64_t> 1 << self.striping.shift
         cdef bint in_order = self.parts.empty() or (
             self.parts.back().first < first
-            and first // unit < self.parts.front().first // unit + self.spacing.stride
+            and first // unit < self.parts.front().first // unit + self.striping.stride
         )
         if not first < stop or not in_order:
             raise ValueError("the objects of one stripe answer in order, each for itself")
-        cdef uint64_t count = self.spacing.count(first, stop)
+        cdef uint64_t count = self.striping.count(first, stop)
         if count > 65536:
             raise ValueError("one object is asked for 65536 positions at most")
         asked.first, asked.count = first, <uint32_t> count
@@ -98,7 +98,7 @@ cdef class ColumnWindow:
                     content, asked.count, key, self.with_data, &asked.reply, &plain
                 )
                 if result == 0:
-                    asked.reply.states_of(first, self.spacing, asked.states.data())
+                    asked.reply.states_of(first, self.striping, asked.states.data())
             well_formed(result, "read reply")
         self.parts.push_back(asked)
         self.replies.append(reply)
@@ -118,7 +118,7 @@ cdef class ColumnWindow:
             for row in range(self.parts[k].count):
                 state = self.parts[k].states[row]
                 if state != WRITTEN and state != TRIMMED:
-                    found.append(self.spacing.after(self.parts[k].first, row))
+                    found.append(self.striping.after(self.parts[k].first, row))
         return found
 
     def columns(
@@ -171,8 +171,8 @@ cdef class ColumnWindow:
             raise ValueError("offsets are of 32 bits: data of 2 GiB and more does not fit")
         for at in range(parts):
             asked = &self.parts[at]
-            rows.push_back(self.spacing.count(asked.first, start))
-            counts.push_back(min(<uint64_t> asked.count, self.spacing.count(asked.first, end)))
+            rows.push_back(self.striping.count(asked.first, start))
+            counts.push_back(min(<uint64_t> asked.count, self.striping.count(asked.first, end)))
             wanted += counts[at] - min(rows[at], counts[at])
             if self.position(at, rows[at]) < self.position(k, rows[k]):
                 k = at
@@ -182,8 +182,8 @@ cdef class ColumnWindow:
             asked = &self.parts[k]
             over = over + 1 if rows[k] >= counts[k] else 0
             cell.position = self.position(k, rows[k])
-            unit = cell.position >> self.spacing.shift
-            while rows[k] < counts[k] and cell.position >> self.spacing.shift == unit:
+            unit = cell.position >> self.striping.shift
+            while rows[k] < counts[k] and cell.position >> self.striping.shift == unit:
                 row = <uint32_t> rows[k]
                 state = asked.states[row]
                 item = None
@@ -233,7 +233,7 @@ cdef class ColumnWindow:
         return () if table is None else (<TagTable> table).of(row)
 
     cdef uint64_t position(self, size_t part, uint64_t row):
-        return self.spacing.after(self.parts[part].first, row)
+        return self.striping.after(self.parts[part].first, row)
 
     cdef object piece(self, reply, const vector[Cell]& cells):
         """Return the data of entries that are contiguous in one reply, without a copy."""

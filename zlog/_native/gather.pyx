@@ -190,7 +190,7 @@ cdef PySendResult advance(PyObject* this, PyObject* _, PyObject** out) except PY
 cdef class Gathering:
     """Entries of one event loop's concurrent appends that wait to be sent together.
 
-    Entries above ``waiting_bytes_max`` are blocked until there is room, in the order of the calls.
+    Entries above ``waiting_bytes_max`` are blocked until there is space, in the order of the calls.
     It is not thread-safe: everything happens in the loop's thread.
 
     Attributes:
@@ -205,7 +205,7 @@ cdef class Gathering:
     cdef object clock  # None: the machine's
     cdef Py_ssize_t entry_bytes_max
     cdef list waiting
-    cdef list blocked  # until there is room for them
+    cdef list blocked  # until there is space for them
     cdef list completed  # until their tasks are woken
     cdef readonly Py_ssize_t waiting_bytes
     cdef Py_ssize_t waiting_bytes_max
@@ -256,7 +256,7 @@ cdef class Gathering:
         if type(data) is bytes:
             append.size = len(<bytes> data)
         append.deadline = self.now() + self.timeout
-        if self.blocked or not self.room_for(append):
+        if self.blocked or not self.space_for(append):
             self.blocked.append(append)
         else:
             self.let_in(append)
@@ -269,7 +269,7 @@ cdef class Gathering:
     cdef double now(self) except? -1:
         return monotonic_seconds() if self.clock is None else self.clock()
 
-    cdef bint room_for(self, Append append) noexcept:
+    cdef bint space_for(self, Append append) noexcept:
         return not self.waiting or self.waiting_bytes + append.size <= self.waiting_bytes_max
 
     cdef int let_in(self, Append append) except -1:
@@ -310,7 +310,7 @@ cdef class Gathering:
 
     cdef int let_in_blocked(self) except -1:
         cdef Py_ssize_t count = 0
-        while count < len(self.blocked) and self.room_for(<Append> self.blocked[count]):
+        while count < len(self.blocked) and self.space_for(<Append> self.blocked[count]):
             self.let_in(<Append> self.blocked[count])
             count += 1
         del self.blocked[:count]

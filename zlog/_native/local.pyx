@@ -59,7 +59,7 @@ cdef extern from "cls_zlog/host/lmdb/embedded_host.h" namespace "zlog" nogil:
             string* reason,
         ) except +raise_caught
         int compact(string* reason)
-        int room_inside(uint64_t* bytes)
+        int space_inside(uint64_t* bytes)
 
 cdef extern from "cls_zlog/host/lmdb/restore.h" namespace "zlog" nogil:
     int restore_store(const string& directory, const string& backup, string* reason) except +raise_caught
@@ -87,7 +87,7 @@ cdef bint granted(int error) except -1:
         )
     if error == -ENOSPC:
         raise SequencerUnavailable(
-            "the shared sequencer serves 1024 logs and has no room for another",
+            "the shared sequencer serves 1024 logs and has no space for another",
             hint="Remove logs, or keep some in another directory.",
         )
     if error == -EOVERFLOW:
@@ -402,7 +402,7 @@ cdef class EmbeddedStore(HostStore):
             )
         if error in (-ENOSPC, -EDQUOT):
             raise StoreUnavailable(
-                f"can't compact {file}: its disk has no room for the copy that takes its place",
+                f"can't compact {file}: its disk has no space for the copy that takes its place",
                 hint="Free space on the disk by other means, or move the store to a larger one."
                 f" The copy takes {before:,} bytes less what is free in the file, which appends"
                 " use without it.",
@@ -412,17 +412,17 @@ cdef class EmbeddedStore(HostStore):
             raise from_errno(error, f"can't compact {file}{more}")
         return before - size_of(file)
 
-    def room_inside(self) -> int:
+    def space_inside(self) -> int:
         """Return how many bytes of data fit into the file's free pages, which a full disk leaves.
 
         Raises:
             StoreUnavailable: the store is closed, or can't be read.
         """
         cdef shared_ptr[AsyncHost] host = self.opened()
-        cdef uint64_t room = 0
+        cdef uint64_t space = 0
         cdef int error
         with nogil:
-            error = self.embedded.room_inside(&room)
+            error = self.embedded.space_inside(&space)
         if error != 0:
             raise from_errno(error, f"can't find out how much of {self.path} is free")
-        return room
+        return space

@@ -3,8 +3,8 @@
 A function that is named like a method encodes its request, and raises ValueError (OverflowError)
 for values that no valid request holds. The function with ``_reply`` decodes the reply, and raises
 `zlog.CorruptEntry` for bytes that are not such a reply, `zlog.UnsupportedVersion` for a reply of a
-later version. Positions are those of one object, ascending; its spacing is a packed
-:class:`zlog._base.striping.Spacing`. A field of a later version may be left out.
+later version. Positions are those of one object, ascending; its striping is a packed
+:class:`zlog._base.striping.Striping`. A field of a later version may be left out.
 
 The build makes these functions from the C++ declarations (tools/messages_cython.py). Messages with
 entries are encoded and decoded elsewhere, many entries at once.
@@ -22,13 +22,13 @@ from libcpp.vector cimport vector
 
 from zlog._native.completions cimport reply_view, well_formed
 from zlog._native.host cimport bytes_of, view_of
-from zlog._native.spacing cimport Spacing, positions_of, spacing_of
+from zlog._native.striping cimport Striping, positions_of, striping_of
 
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from zlog._base.striping import Places
+from zlog._base.striping import ObjectPositions
 from zlog.errors import CorruptEntry
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ cdef extern from "<string>" namespace "std" nogil:
 cdef extern from "cls_zlog/wire/runs.h" namespace "zlog" nogil:
     cdef cppclass Runs:
         @staticmethod
-        cbool of(const Spacing& spacing, const vector[uint64_t]& positions, Runs* out) except +
+        cbool of(const Striping& striping, const vector[uint64_t]& positions, Runs* out) except +
         @staticmethod
-        cbool row(const Spacing& spacing, uint64_t first, uint32_t count, Runs* out) except +
+        cbool row(const Striping& striping, uint64_t first, uint32_t count, Runs* out) except +
 
 cdef extern from "cls_zlog/wire/frame.h" namespace "zlog::wire" nogil:
     ctypedef int Decoded "zlog::wire::Decoded"
@@ -86,13 +86,13 @@ cdef cpp_map[string, string] map_of(texts) except *:
     return out
 
 
-cdef Runs runs_of(uint32_t spacing, positions) except *:
+cdef Runs runs_of(uint32_t striping, positions) except *:
     cdef Runs runs
     cdef bint made
-    if isinstance(positions, Places):
-        made = Runs.row(spacing_of(spacing), positions.start, len(positions), &runs)
+    if isinstance(positions, ObjectPositions):
+        made = Runs.row(striping_of(striping), positions.start, len(positions), &runs)
     else:
-        made = Runs.of(spacing_of(spacing), positions_of(positions), &runs)
+        made = Runs.of(striping_of(striping), positions_of(positions), &runs)
     if not made:
         raise ValueError("positions must ascend, be of one object, and at most 65536")
     return runs

@@ -6,7 +6,7 @@ from libcpp.string_view cimport string_view
 from libcpp.vector cimport vector
 
 from zlog._native.host cimport CppBuffer
-from zlog._native.spacing cimport Spacing
+from zlog._native.striping cimport Striping
 
 
 cdef extern from "cls_zlog/wire/tags.h" namespace "zlog" nogil:
@@ -46,7 +46,7 @@ cdef extern from "cls_zlog/client/taken_reply.h" namespace "zlog" nogil:
         string_view writer_of(uint32_t i)
         uint8_t reason_of "reason_of"(uint32_t i)
         void states_at(const uint64_t* positions, uint8_t* out) except +
-        void states_of(uint64_t first, const Spacing& spacing, uint8_t* out) except +
+        void states_of(uint64_t first, const Striping& striping, uint8_t* out) except +
 
     CppBuffer open_blocks(CppReadReply* reply) except +
 

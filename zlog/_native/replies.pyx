@@ -18,7 +18,7 @@ from zlog._native.completions cimport reply_view, well_formed
 from zlog._native.entry cimport Entry, new_entry
 from zlog._native.host cimport CppBuffer, bytes_of, view_of
 from zlog._native.new_entries cimport new_tagged
-from zlog._native.spacing cimport positions_of
+from zlog._native.striping cimport positions_of
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -66,7 +66,7 @@ cdef extern from "cls_zlog/wire/select_messages.h" namespace "zlog" nogil:
 
 cdef extern from "cls_zlog/client/newest_of_tags.h" namespace "zlog" nogil:
     cdef cppclass CppNewestOfTags "zlog::NewestOfTags":
-        void note(const CppTagsListReply& reply, size_t room) except +
+        void note(const CppTagsListReply& reply, size_t space) except +
         vector[uint64_t] superseded(const CppTagsListReply& reply) except +
         size_t size()
         cbool doubtful()
@@ -402,15 +402,15 @@ cdef class NewestOfTags:
     def doubtful(self) -> bool:
         return self.known.doubtful()
 
-    def note(self, reply not None: ReplyBytes, Py_ssize_t room=-1) -> int:
-        """Note entries of a reply, for at most ``room`` new tags, and return the end of those."""
+    def note(self, reply not None: ReplyBytes, Py_ssize_t space=-1) -> int:
+        """Note entries of a reply, for at most ``space`` new tags, and return the end of those."""
         cdef CppTagsListReply decoded
         cdef string_view content = reply_view(reply)
         cdef int result
         with nogil:
             result = <int> decode_message(content, &decoded)
             if result == 0:
-                self.known.note(decoded, <size_t> room)  # -1 becomes the largest
+                self.known.note(decoded, <size_t> space)  # -1 becomes the largest
         well_formed(result, "tags_list reply")
         return decoded.end
 

@@ -213,7 +213,7 @@ cdef class HostStore:
         under_way.tickets.push_back(ticket)
         return under_way
 
-    def ask_copy(
+    def ask_replica(
         self,
         CompletionQueue queue not None,
         uint64_t token,

@@ -12,7 +12,7 @@ from zlog._native.mutex cimport forks
 from zlog._native.replies cimport (
     UNANSWERED, CppMacKey, CppReadReply, MacKey, TagTable, decode_read_reply, mac_of, tag_table
 )
-from zlog._native.spacing cimport Spacing, spacing_of
+from zlog._native.striping cimport Striping, striping_of
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -69,7 +69,7 @@ cdef class Window:
         self.slots.assign(self.unanswered, Slot(0, 0))
         self.states.assign(self.unanswered, UNANSWERED)
 
-    def add(self, reply not None: ReplyBytes, uint64_t first, uint32_t spacing) -> int:
+    def add(self, reply not None: ReplyBytes, uint64_t first, uint32_t striping) -> int:
         """Add the reply to a read of an object's positions from ``first`` on.
 
         Returns how many positions it is about: an object may answer a prefix of the request.
@@ -78,7 +78,7 @@ cdef class Window:
             CorruptEntry: the reply is malformed. (An entry with a wrong checksum is LOST.)
         """
         cdef CppReadReply decoded
-        cdef Spacing places = spacing_of(spacing)
+        cdef Striping places = striping_of(striping)
         cdef CppBuffer plain
         cdef vector[uint8_t] states
         cdef uint64_t asked, position

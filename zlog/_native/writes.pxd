@@ -6,7 +6,7 @@ from libcpp.vector cimport vector
 from zlog._native.new_entries cimport EntryTags, TagsTaken
 from zlog._native.host cimport RequestBytes
 from zlog._native.replies cimport CppMacKey, MacKey
-from zlog._native.spacing cimport Spacing
+from zlog._native.striping cimport Striping
 
 
 cdef extern from "cls_zlog/base/codes.h" namespace "zlog" nogil:
@@ -26,7 +26,7 @@ cdef extern from "cls_zlog/client/write_encoder.h" namespace "zlog" nogil:
         uint64_t epoch
         uint64_t timestamp
         string_view writer
-        Spacing spacing
+        Striping striping
         Compression compression
         const CppMacKey* mac
 

@@ -11,7 +11,7 @@ from libcpp.vector cimport vector
 from zlog._native.host cimport RequestBytes, view_of
 from zlog._native.new_entries cimport EntryColumn, Tagged, TagsTaken, data_of, tags_taken
 from zlog._native.replies cimport MacKey, mac_of
-from zlog._native.spacing cimport spacing_of
+from zlog._native.striping cimport striping_of
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -59,11 +59,11 @@ _COMPRESSIONS = {"none": <int> NO_COMPRESSION, "zstd": <int> ZSTD, "lz4": <int> 
 
 
 cdef WriteHead write_head(
-    uint64_t epoch, uint64_t timestamp, bytes writer, uint32_t spacing, str compression, MacKey mac
+    uint64_t epoch, uint64_t timestamp, bytes writer, uint32_t striping, str compression, MacKey mac
 ) except *:
     cdef WriteHead head
     head.epoch, head.timestamp, head.writer = epoch, timestamp, view_of(writer)
-    head.spacing = spacing_of(spacing)
+    head.striping = striping_of(striping)
     if compression not in _COMPRESSIONS:
         raise ValueError(f"no compression is called {compression!r}")
     head.compression = <Compression> <int> _COMPRESSIONS[compression]
@@ -78,7 +78,7 @@ def encode_write(
     uint64_t epoch,
     uint64_t timestamp,
     bytes writer not None,
-    uint32_t spacing,
+    uint32_t striping,
     positions: Sequence[int],
     numbers: Sequence[int],
     data: Sequence[Buffer | Tagged],
@@ -91,7 +91,7 @@ def encode_write(
         epoch: epoch of the writer's view.
         timestamp: µs since 1970-01-01 UTC.
         writer: the writer's id, 16 bytes.
-        spacing: of the stripe, packed: see :class:`zlog.Spacing`.
+        striping: of the stripe, packed: see :class:`zlog.Striping`.
         positions: ascending, of one object, at most 65536.
         numbers: each append's number, within 2**32 of each other; with ``writer`` its identity.
         data: each entry.
@@ -115,7 +115,7 @@ def encode_write(
         entry.position, entry.number, entry.data = position, number, view_of(data_of(content))
         alive.append(content)
         entries.push_back(entry)
-    head = write_head(epoch, timestamp, writer, spacing, compression, mac)
+    head = write_head(epoch, timestamp, writer, striping, compression, mac)
     tags = tags_taken(owned)
     if tags is not None:
         head.tags = &tags.taken
@@ -135,7 +135,7 @@ def encode_writes(
     uint64_t epoch,
     uint64_t timestamp,
     bytes writer not None,
-    uint32_t spacing,
+    uint32_t striping,
     uint64_t position,
     uint64_t number,
     entries: Sequence[Buffer | Tagged],
@@ -157,7 +157,7 @@ def encode_writes(
     cdef Py_ssize_t count, i
     cdef uint64_t first
     cdef CppNewEntry entry
-    cdef WriteHead head = write_head(epoch, timestamp, writer, spacing, compression, mac)
+    cdef WriteHead head = write_head(epoch, timestamp, writer, striping, compression, mac)
     cdef Request request
     cdef EntryColumn column = None
     owned = entries_owned(entries[start:end])
@@ -180,16 +180,16 @@ def encode_writes(
     if taken.tags is not None:
         head.tags = &taken.tags.taken
     out = []
-    for first in head.spacing.firsts(position, position + <uint64_t> count):
+    for first in head.striping.firsts(position, position + <uint64_t> count):
         request = Request.__new__(Request)
         request.entries = taken
         if request.encoder.begin(
             head,
             &taken.news[first - position],
-            head.spacing.count(first, position + <uint64_t> count),
+            head.striping.count(first, position + <uint64_t> count),
             True,
             first - position,
         ) != 0:
             raise ValueError("the entries exceed the limits of one write")
-        out.append((head.spacing.residue(first), request))
+        out.append((head.striping.residue(first), request))
     return out

@@ -20,7 +20,7 @@ from zlog._base.refusals import from_errno
 from zlog._layout.confirmed import confirmed_end
 from zlog._layout.layout import Layout
 from zlog._layout.object_calls import prefix_end
-from zlog._layout.views import backoff, check_room
+from zlog._layout.views import backoff, check_space
 from zlog._native import messages
 from zlog._positions.announcements import Announcements
 from zlog._positions.notifications import NOTIFIED_POLL_SECONDS, Notifications
@@ -71,7 +71,7 @@ class Positions:
             StoreReadOnly, AppendRefused: see :meth:`check_appendable`.
             SequencerRefused: the sequencer and this client don't trust each other. The slow way
                 would need a view without the sequencer, for all clients.
-            SequencerBusy: the sequencer had no room for this client until the time was up.
+            SequencerBusy: the sequencer had no space for this client until the time was up.
         """
         attempt = tried = 0
         began = 0.0
@@ -90,7 +90,7 @@ class Positions:
                 if not takes_appends(view):  # the view has changed
                     continue
                 if not view.sequencer:
-                    check_room(view.log, position)
+                    check_space(view.log, position)
                     return view, position
             if self._outage.lost(view.epoch):
                 self._announcements.postpone()
@@ -105,7 +105,7 @@ class Positions:
             except SequencerBusy as error:
                 self._outage.answered()
                 busy = error
-                self._warn(error, "waits until its sequencer has room")
+                self._warn(error, "waits until its sequencer has space")
                 if (await self.layout.refresh(deadline)).epoch == view.epoch:
                     await backoff(self._io, attempt)
                     attempt += 1

@@ -25,7 +25,7 @@ class LogStat(NamedTuple):
         tail: the next position to be granted.
         trim_point: positions below it are trimmed.
         width: stripe objects of the live stripe.
-        unit: consecutive positions in one stripe object.
+        stripe_unit: consecutive positions in one stripe object.
         stripes: stripes that have positions of the range, without wholly trimmed ones.
         objects: stripe objects of these stripes.
         sequencer: its address; empty if writers find the tail themselves.
@@ -41,7 +41,7 @@ class LogStat(NamedTuple):
     tail: int
     trim_point: int
     width: int
-    unit: int
+    stripe_unit: int
     stripes: int
     objects: int
     sequencer: str
@@ -73,7 +73,7 @@ async def stat(positions: Positions, start: int, end: int | None, deadline: Dead
         tail=tail,
         trim_point=view.trim_point,
         width=view.live_stripe.width,
-        unit=view.live_stripe.unit,
+        stripe_unit=view.live_stripe.stripe_unit,
         stripes=stripes,
         objects=objects,
         sequencer=view.sequencer,

@@ -91,7 +91,7 @@ class ColumnReader(Prefetcher[list[Columns]]):
         if window.found is None:
             key, parts = self.reader.layout.macs.key, window.parts
             decoded = ColumnWindow(
-                parts[0].spacing.packed, key, self._with_tags, self.reader.with_data
+                parts[0].striping.packed, key, self._with_tags, self.reader.with_data
             )
             replies = await window.started.finish(deadline)
             data_bytes = 0

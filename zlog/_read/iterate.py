@@ -285,7 +285,7 @@ class EntryReader(Prefetcher[Items]):
             replies = await window.started.finish(deadline)
             for asked, reply in zip(window.parts, replies, strict=True):
                 if reply.code == Code.OK:
-                    decoded.add(reply.payload, asked.start, asked.spacing.packed)
+                    decoded.add(reply.payload, asked.start, asked.striping.packed)
             if decoded.entries == len(decoded):
                 self.note_fills(False)
                 return cast("Items", decoded), decoded.data_bytes, window.end

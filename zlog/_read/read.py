@@ -16,19 +16,19 @@ from zlog._base.codes import ENTRIES_MAX, Code, FillCode
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply, Started
 from zlog._base.settings import Budget
-from zlog._base.striping import Places
+from zlog._base.striping import ObjectPositions
 from zlog._layout.object_calls import by_object, change_positions
 from zlog._native import messages
 from zlog._native.replies import decode_read
 from zlog._positions.positions import Positions
 from zlog._read.items import Slot, is_bad, is_open, lost, slot_of, trimmed
 from zlog._replica.replicas import (
-    POSITION_IN_VAIN_SECONDS,
+    POSITION_FAILED_SECONDS,
     SECONDS_MAX,
-    Copies,
+    Replicas,
+    failed_lately,
     helped,
-    in_vain,
-    note_in_vain,
+    note_failed,
 )
 from zlog.entry import Entry, Gap, LossReason
 from zlog.errors import CorruptEntry, StoreTimeout
@@ -90,7 +90,7 @@ class Window:
     end: int
     bytes_max: int
     with_ids: bool
-    parts: list[Places]
+    parts: list[ObjectPositions]
     started: Started
     decoded: Any = None
     found: dict[int, Slot] | None = None
@@ -198,12 +198,12 @@ class Reader:
         removed from it and must be read again. Raises StoreTimeout if not all replicas answered.
         """
         io, name = self._io, ref.name
-        left = [p for p in damaged if not in_vain(io, name, p)]
+        left = [p for p in damaged if not failed_lately(io, name, p)]
         short = deadline.sooner(SECONDS_MAX)
         pause = _REPLICAS_PAUSE_SECONDS
         while left:
             request = self._request(view, ref, left, READ_BYTES_MAX, with_ids=True)
-            copies = Copies(io, name, "read", request, deadline)
+            copies = Replicas(io, name, "read", request, deadline)
             sound: dict[int, Slot] = {}
             ids: dict[int, bytes] = {}
             async for reply in copies.replies(short):
@@ -226,7 +226,7 @@ class Reader:
                 continue
             last = pause > _REPLICAS_PAUSE_SECONDS_MAX or short.expired
             if await copies.all_answered() and (copies.told_apart or last):
-                note_in_vain(io, name, left, deadline, POSITION_IN_VAIN_SECONDS)
+                note_failed(io, name, left, deadline, POSITION_FAILED_SECONDS)
                 return
             if last:
                 raise StoreTimeout(
@@ -269,10 +269,10 @@ class Reader:
         that is not known yet are left out. Raises StripeUnknown if that of ``start`` is not known.
         """
         view = self.layout.view
-        wanted: list[tuple[ObjectRef, Places]] = []
+        wanted: list[tuple[ObjectRef, ObjectPositions]] = []
         for first, last, stripe in self.layout.known_stripes(view, start, end):
             objects = self.layout.objects(view, stripe)
-            for part in stripe.spacing.parts(first, last):
+            for part in stripe.striping.by_object(first, last):
                 ref = objects[part.number]
                 if indexes is None or ref.number in indexes:
                     wanted.append((ref, part))
@@ -293,7 +293,7 @@ class Reader:
         found: dict[int, Slot],
         holes: HoleTimeout,
         tail: int,
-        parts: Sequence[Places],
+        parts: Sequence[ObjectPositions],
         deadline: Deadline,
         *,
         first: int | None = None,
@@ -357,7 +357,7 @@ class Reader:
         now = self._io.wall_clock_us()
 
         def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
-            return messages.fill(view.epoch, now, self._writer, reason, ref.spacing.packed, group)
+            return messages.fill(view.epoch, now, self._writer, reason, ref.striping.packed, group)
 
         taken: int | None = None
         refusals = (Code.READ_ONLY, Code.LOST)
@@ -368,7 +368,9 @@ class Reader:
                 taken = reply.number
         return taken
 
-    async def _fill_ahead(self, parts: Sequence[Places], end: int, deadline: Deadline) -> None:
+    async def _fill_ahead(
+        self, parts: Sequence[ObjectPositions], end: int, deadline: Deadline
+    ) -> None:
         """Fill the positions after ``parts``, in each object up to the first written position.
 
         A client may take a million positions and write none of them, so the runs grow up to the
@@ -379,23 +381,25 @@ class Reader:
             end: only positions below it are filled.
             deadline: budget.
         """
-        spacing = parts[0].spacing
+        striping = parts[0].striping
         end = min(end, self.layout.stripe_of(self.layout.view, parts[0].start).end)
-        firsts = [spacing.after(part[-1]) for part in parts]
+        firsts = [striping.after(part[-1]) for part in parts]
         length = max(map(len, parts))
         while firsts:
             length = min(length * _FILL_AHEAD_GROWTH, ENTRIES_MAX)
-            runs = [Places(spacing, p, end)[:length] for p in firsts if p < end]
+            runs = [ObjectPositions(striping, p, end)[:length] for p in firsts if p < end]
             stops = await self._fill_runs(runs, deadline)
             firsts, rest = [], []
             for run, stop in zip(runs, stops, strict=True):
                 if stop is None:
-                    firsts.append(spacing.after(run[-1]))
+                    firsts.append(striping.after(run[-1]))
                 elif stop > run.start:
-                    rest.append(Places(spacing, run.start, stop))
+                    rest.append(ObjectPositions(striping, run.start, stop))
             await self._fill_runs(rest, deadline)
 
-    async def _fill_runs(self, runs: Sequence[Places], deadline: Deadline) -> list[int | None]:
+    async def _fill_runs(
+        self, runs: Sequence[ObjectPositions], deadline: Deadline
+    ) -> list[int | None]:
         """Fill a run of positions in each of some objects of one stripe: all of it, or nothing.
 
         Returns the first taken position of each run; None if the run was filled.
@@ -405,7 +409,7 @@ class Reader:
         def calls(view: View) -> list[Call]:
             objects = self.layout.objects(view, self.layout.stripe_of(view, runs[0].start))
             names = [objects[run.number].name for run in runs]
-            fixed = view.epoch, now, self._writer, why, runs[0].spacing.packed
+            fixed = view.epoch, now, self._writer, why, runs[0].striping.packed
             return [
                 Call(name, "fill", messages.fill(*fixed, run))
                 for name, run in zip(names, runs, strict=True)
@@ -433,7 +437,7 @@ class Reader:
         with_ids: bool = False,
         tags: bool = True,
     ) -> bytes:
-        packed = ref.spacing.packed
+        packed = ref.striping.packed
         # Positional arguments: keywords would add a tenth to the time of reading one entry.
         rest = True, tags, not self.with_data  # blocks, tags, without_data
         return messages.read(view.epoch, with_ids, bytes_max, packed, asked, *rest)

@@ -19,7 +19,7 @@ from zlog._base.codes import State
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.io import Call
 from zlog._base.names import check_range
-from zlog._base.striping import Places, Spacing
+from zlog._base.striping import ObjectPositions, Striping
 from zlog._layout.layout import Layout
 from zlog._native import messages
 from zlog._native.new_entries import tags_checked
@@ -107,7 +107,7 @@ class _Part:
 
     def extend(self, end: int) -> None:
         """Continue to a later end."""
-        self.start = self.ref.spacing.first_at(self.start, self.ref.number)
+        self.start = self.ref.striping.first_at(self.start, self.ref.number)
         self.end = end
 
     def take(self, reached: int, *, reverse: bool) -> list[Slot]:
@@ -205,13 +205,13 @@ class _TagSearch:
 
         view, replies = await self._layout.guarded(calls, deadline)
         for part, reply in zip(parts, replies, strict=True):
-            spacing = part.ref.spacing
+            striping = part.ref.striping
             if reply.code in (-errno.ENOENT, -errno.EIO):
                 if reply.code == -errno.ENOENT and await self._layout.outdated(view, deadline):
                     return False
                 end = part.end if reverse else min(part.end, part.start + MISSING_AT_ONCE)
                 begin = max(part.start, part.end - MISSING_AT_ONCE) if reverse else part.start
-                doubtful = [*spacing.places(begin, end, part.ref.number)]
+                doubtful = [*striping.positions(begin, end, part.ref.number)]
                 entries: Sequence[Entry] = []
             else:
                 reply.check_call("select", part.ref.name)
@@ -221,7 +221,7 @@ class _TagSearch:
                 if cut and (await self._layout.refresh(deadline)).trim_point > part.start:
                     return False
                 begin, end = (found.end, part.end) if reverse else (part.start, found.end)
-                spans = doubtful_places(spacing, part.ref.number, found, begin, end)
+                spans = doubtful_places(striping, part.ref.number, found, begin, end)
                 doubtful, all_of_them = _next_of(spans, MISSING_AT_ONCE, reverse=reverse)
                 if not all_of_them:
                     begin, end = (doubtful[0], end) if reverse else (begin, doubtful[-1] + 1)
@@ -262,21 +262,21 @@ class _TagSearch:
 
 
 def doubtful_places(
-    spacing: Spacing, number: int, found: Selected, begin: int, end: int
-) -> list[Places]:
+    striping: Striping, number: int, found: Selected, begin: int, end: int
+) -> list[ObjectPositions]:
     """Return the positions of ``[begin, end)`` that an object could not search, ascending."""
-    least = spacing.first_at(begin, number)
+    least = striping.first_at(begin, number)
     doubtful = [
-        Places(spacing, max(first, least), min(end, last + 1))
+        ObjectPositions(striping, max(first, least), min(end, last + 1))
         for first, last, state in found.gaps
         if state != State.TRIMMED
     ]
     above = begin if found.highest is None else max(begin, found.highest + 1)
-    doubtful.append(spacing.places(above, end, number))
+    doubtful.append(striping.positions(above, end, number))
     return doubtful
 
 
-def _next_of(spans: list[Places], most: int, *, reverse: bool) -> tuple[list[int], bool]:
+def _next_of(spans: list[ObjectPositions], most: int, *, reverse: bool) -> tuple[list[int], bool]:
     """Return the first ``most`` positions, or in reverse the last, and whether these are all.
 
     They are ascending. A hostile writer can leave a hole of millions of positions.
@@ -302,7 +302,7 @@ def trimmed_part(layout: Layout, gap: Gap, indexes: Collection[int] | None) -> G
     own = [
         places
         for first, last, stripe in layout.known_stripes(view, named, gap.end)
-        for places in stripe.spacing.parts(first, last)
+        for places in stripe.striping.by_object(first, last)
         if places.number in indexes
     ]
     start = min((places.start for places in own), default=gap.end)

@@ -11,7 +11,7 @@ from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
 from zlog._native import messages, replies
-from zlog._replica.replicas import Copies, elsewhere, in_vain, note_in_vain
+from zlog._replica.replicas import Replicas, elsewhere, failed_lately, note_failed
 from zlog.errors import ZlogError
 
 _logger = logging.getLogger(__name__)
@@ -21,18 +21,18 @@ _REFUSED = (Code.READ_ONLY, Code.BELOW_TRIM_POINT, Code.UNREADABLE, -errno.ENOEN
 
 
 async def damaged(
-    io: Io, object: str, deadline: Deadline, *, any_copy: bool = False
+    io: Io, object: str, deadline: Deadline, *, any_replica: bool = False
 ) -> list[bytes]:
     """Return the attributes and keys of an object that are missing or fail their checksum.
 
-    Of a stripe object only the header is checked; `verify` checks its positions. ``any_copy`` reads
-    a random replica instead of the primary.
+    Of a stripe object only the header is checked; `verify` checks its positions. ``any_replica``
+    reads a random replica instead of the primary.
     """
     found: list[bytes] = []
     after = b""
     while True:
         reply = await look(
-            io, Call(object, "damaged", messages.damaged(after)), deadline, any_copy=any_copy
+            io, Call(object, "damaged", messages.damaged(after)), deadline, any_replica=any_replica
         )
         if reply is None or reply.code == -errno.ENOENT:
             return found
@@ -43,30 +43,30 @@ async def damaged(
             return found
 
 
-async def look(io: Io, call: Call, deadline: Deadline, *, any_copy: bool) -> Reply | None:
+async def look(io: Io, call: Call, deadline: Deadline, *, any_replica: bool) -> Reply | None:
     """Return the reply of the primary, or of a random replica, or None if there is none."""
-    if not any_copy:
+    if not any_replica:
         return (await io.execute([call], deadline))[0]
-    copies = Copies(io, call.object, call.method, bytes(call.payload), deadline)
-    return await anext(copies.replies(), None)
+    replicas = Replicas(io, call.object, call.method, bytes(call.payload), deadline)
+    return await anext(replicas.replies(), None)
 
 
-async def heal_values(
+async def repair_values(
     io: Io, object: str, names: Sequence[bytes], deadline: Deadline
 ) -> list[bytes]:
     """Repair attributes and keys of an object; returns the ones that another replica had."""
-    return [name for name in names if await _heal(io, object, name, None, deadline) is not None]
+    return [name for name in names if await _repair(io, object, name, None, deadline) is not None]
 
 
-async def heal_record(io: Io, object: str, position: int, deadline: Deadline) -> int | None:
+async def repair_record(io: Io, object: str, position: int, deadline: Deadline) -> int | None:
     """Repair the record that covers a position, with all its entries.
 
     Returns its last position; None if no replica has all of it, or it is no longer damaged.
     """
-    return await _heal(io, object, b"", position, deadline)
+    return await _repair(io, object, b"", position, deadline)
 
 
-async def _heal(
+async def _repair(
     io: Io, object: str, name: bytes, position: int | None, deadline: Deadline
 ) -> int | None:
     sound = await _salvage(io, object, name, position, deadline)
@@ -77,7 +77,7 @@ async def _heal(
     reply.check_call("heal", object, *_REFUSED)
     if reply.code != Code.OK:
         return None
-    _logger.info("healed object=%s name=%s from another copy", object, sound.name)
+    _logger.info("repaired object=%s name=%s from another replica", object, sound.name)
     return sound.last
 
 
@@ -95,13 +95,13 @@ async def _salvage(
     sound = [bytes(reply.payload)] if reply.code == Code.OK else []
     indexed = position is not None and reply.code in (Code.OK, -errno.EIO)
     if not (sound and indexed):
-        copies = Copies(io, object, "salvage", request, deadline)
-        async for reply in copies.replies():
+        replicas = Replicas(io, object, "salvage", request, deadline)
+        async for reply in replicas.replies():
             if reply.code == Code.OK:
                 sound.append(bytes(reply.payload))
                 if indexed:
                     break
-        if not indexed and not await copies.all_answered():
+        if not indexed and not await replicas.all_answered():
             return None
     found = [messages.salvage_reply(each) for each in dict.fromkeys(sound)]
     if not found:
@@ -109,7 +109,7 @@ async def _salvage(
     newest = 0 if len(found) == 1 else replies.newest(name, [each.value for each in found])
     if newest is None:
         what = (object, found[0].name.decode(errors="replace"))
-        _logger.warning("object %s: copies of %s contradict each other: not healed", *what)
+        _logger.warning("object %s: replicas of %s contradict each other: not repaired", *what)
         return None
     return found[newest]
 
@@ -124,12 +124,12 @@ async def answers(
     """
     result: list[Reply] = []
     for call, reply in zip(calls, replies, strict=True):
-        if reply.code == -errno.EIO and not in_vain(io, call.object, call.method):
+        if reply.code == -errno.EIO and not failed_lately(io, call.object, call.method):
             reply = await elsewhere(io, call, reply, deadline)
             if reply.code == -errno.EIO and await _repair_values(io, call.object, deadline):
                 (reply,) = await io.execute([call], deadline)
             if reply.code == -errno.EIO:
-                note_in_vain(io, call.object, [call.method], deadline)
+                note_failed(io, call.object, [call.method], deadline)
         result.append(reply)
     return result
 
@@ -140,5 +140,5 @@ async def _repair_values(io: Io, object: str, deadline: Deadline) -> bool:
         return False
     with contextlib.suppress(ZlogError):  # such as missing caps; then nothing is repaired
         names = await damaged(io, object, deadline)
-        return bool(await heal_values(io, object, names, deadline))
+        return bool(await repair_values(io, object, names, deadline))
     return False

@@ -31,17 +31,17 @@ _NO_ANSWER = (Code.STALE_EPOCH, -errno.EOPNOTSUPP, -errno.EPERM)
 _BUSY_SECONDS = 0.01
 """The pause before another attempt while the store asks replicas for other calls."""
 
-_IN_VAIN_SECONDS = 10.0
+_FAILED_SECONDS = 10.0
 """How long replicas are not asked again for a method that none could answer."""
 
-POSITION_IN_VAIN_SECONDS = 60.0
+POSITION_FAILED_SECONDS = 60.0
 """The same for a position: longer than a call, which takes some seconds per object. A repair of the
 primary is noticed at once."""
 
-_IN_VAIN_MAX = 1 << 16
+_FAILED_MAX = 1 << 16
 
 
-class Copies:
+class Replicas:
     """The replicas of an object, chosen at random and asked one after the other.
 
     Ordinary calls go to the primary; this is for calls that it answered with damage. ``method``
@@ -54,11 +54,11 @@ class Copies:
         self._io = io
         self._object = object
         self._start = functools.partial(
-            io.store.ask_copy, object=object, method=method, request=request
+            io.store.ask_replica, object=object, method=method, request=request
         )
         self._deadline = deadline
         self._instances: set[int] = set()  # of OSD processes; 0 if unknown
-        self._one_copy = False
+        self._one_replica = False
         self._place: Placement | None = None
         self._size: int | None = None
         self._asked = 0
@@ -76,7 +76,7 @@ class Copies:
             if reply.code == -errno.ETIMEDOUT:
                 return
             if reply.code == -errno.EOPNOTSUPP and not reply.payload:
-                self._one_copy = True
+                self._one_replica = True
                 return
             if reply.code == -errno.EBUSY:
                 await self._io.sleep(_BUSY_SECONDS)
@@ -110,7 +110,7 @@ class Copies:
         If they can't be told apart, whether all are up. By the monitors' answer, no OSD may have
         come or gone since.
         """
-        if self._one_copy:
+        if self._one_replica:
             return True
         if self._size is None or self._place is None:
             return False
@@ -123,21 +123,21 @@ class Copies:
 
 def helped(io: Io, object: str) -> None:
     """Count that another replica had the lost data of the primary, and log the first time."""
-    io.rescued[object] += 1
-    if io.rescued[object] == 1:
+    io.replica_reads[object] += 1
+    if io.replica_reads[object] == 1:
         _logger.warning(
-            "the primary copy of object %s is damaged; another copy of it has what was asked."
-            " `zlog check --heal` puts it back",
+            "the primary replica of object %s is damaged; another replica of it has what was asked."
+            " `zlog check --repair` puts it back",
             object,
         )
 
 
-def in_vain(io: Io, object: str, what: str | int) -> bool:
+def failed_lately(io: Io, object: str, what: str | int) -> bool:
     """Whether replicas were asked lately for a position or a method, without success."""
-    return io.monotonic() < io.in_vain.get((object, what), 0.0)
+    return io.monotonic() < io.failed_reads.get((object, what), 0.0)
 
 
-def note_in_vain(
+def note_failed(
     io: Io,
     object: str,
     what: Iterable[str | int],
@@ -147,10 +147,10 @@ def note_in_vain(
     """Record that replicas were asked without success, unless the call's time was short."""
     if deadline.expired:
         return
-    if len(io.in_vain) > _IN_VAIN_MAX:
-        io.in_vain.clear()
-    until = io.monotonic() + (_IN_VAIN_SECONDS if seconds is None else seconds)
-    io.in_vain.update(((object, each), until) for each in what)
+    if len(io.failed_reads) > _FAILED_MAX:
+        io.failed_reads.clear()
+    until = io.monotonic() + (_FAILED_SECONDS if seconds is None else seconds)
+    io.failed_reads.update(((object, each), until) for each in what)
 
 
 async def elsewhere(io: Io, call: Call, reply: Reply, deadline: Deadline) -> Reply:
@@ -161,16 +161,16 @@ async def elsewhere(io: Io, call: Call, reply: Reply, deadline: Deadline) -> Rep
     """
     if reply.code != -errno.EIO or not isinstance(call.payload, bytes):
         return reply
-    copies = Copies(io, call.object, call.method, call.payload, deadline)
+    replicas = Replicas(io, call.object, call.method, call.payload, deadline)
     sound: dict[tuple[int, bytes], Reply] = {}
-    async for other in copies.replies():
+    async for other in replicas.replies():
         if other.code >= 0:
             sound[other.code, bytes(other.payload)] = other
             if call.method == "read":
                 break
-    if not (sound and call.method == "read") and not await copies.all_answered():
+    if not (sound and call.method == "read") and not await replicas.all_answered():
         what = (call.object, call.method)
-        _logger.warning("object %s: not all copies answered for the damaged one: %s waits", *what)
+        _logger.warning("object %s: not all replicas answered for the damaged one: %s waits", *what)
         return TIMED_OUT
     if len(sound) != 1:
         return reply

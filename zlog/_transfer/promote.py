@@ -60,7 +60,7 @@ async def _trim_rest(positions: Positions, ended: View, deadline: Deadline) -> N
 
     def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
         _check_ended(view)
-        return messages.trim(view.epoch, ref.spacing.packed, group)
+        return messages.trim(view.epoch, ref.striping.packed, group)
 
     for start in range(max(view.tail_floor, view.trim_point), end, _TRIMMED_AT_ONCE):
         some = range(start, min(start + _TRIMMED_AT_ONCE, end))

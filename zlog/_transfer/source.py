@@ -147,7 +147,7 @@ def _bytes_of(found: dict[int, Piece]) -> int:
 def _lost(layout: Layout, gap: Gap) -> CorruptEntry:
     return CorruptEntry(
         f"position {gap.position} of log {layout} is lost ({gap.detail}), so it can't be copied",
-        hint="On Ceph `zlog check LOG --heal --copies 8` restores it if another copy has it. Or"
+        hint="On Ceph `zlog check LOG --repair --replicas 8` restores it from another replica. Or"
         f" give it up for good: trim position {gap.position}.",
         gap=gap,
     )

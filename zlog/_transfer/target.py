@@ -170,8 +170,8 @@ class Target:
             self._compression.refused(view, name, Code.REQUEST_TOO_NEW, sent) for name in too_new
         ):
             return await self._written(pieces, deadline)
-        if alike := objects.get(Code.ALIKE):
-            rest = await self._without_copied(view, pieces, alike, deadline)
+        if same_id := objects.get(Code.SAME_ID):
+            rest = await self._without_copied(view, pieces, same_id, deadline)
             return not rest or await self._written(rest, deadline)
         if not made or any(reply.code in _REFUSALS for reply in replies):
             newest = await self._look(deadline)
@@ -194,20 +194,20 @@ class Target:
         """Yield the calls that write pieces, each with its stripe."""
         for piece in pieces:
             for start, end, stripe in _by_stripe(self._layout, view, piece):
-                objects, spacing = self._layout.objects(view, stripe), stripe.spacing
+                objects, striping = self._layout.objects(view, stripe), stripe.striping
                 if isinstance(piece, Batch):
                     for number, request in self._writes(
                         view.epoch, stripe, piece, start, end, compression
                     ):
                         yield Call(objects[number].name, "write", request), stripe
                     continue
-                for positions in spacing.parts(start, end):
+                for positions in striping.by_object(start, end):
                     if isinstance(piece, Filled):
                         by = piece.timestamp, piece.writer, piece.reason
-                        fill = messages.fill(view.epoch, *by, spacing.packed, positions)
+                        fill = messages.fill(view.epoch, *by, striping.packed, positions)
                         call = Call(objects[positions.number].name, "fill", fill)
                     else:
-                        trim = messages.trim(view.epoch, spacing.packed, positions)
+                        trim = messages.trim(view.epoch, striping.packed, positions)
                         call = Call(objects[positions.number].name, "trim", trim)
                     yield call, stripe
 
@@ -222,7 +222,7 @@ class Target:
                 epoch,
                 batch.timestamp,
                 batch.writer,
-                stripe.spacing.packed,
+                stripe.striping.packed,
                 batch.start + begin,
                 batch.number + begin,
                 batch.entries,
@@ -234,7 +234,7 @@ class Target:
             begin = cut
 
     async def _without_copied(
-        self, view: View, pieces: Sequence[Piece], alike: Container[str], deadline: Deadline
+        self, view: View, pieces: Sequence[Piece], same_id: Container[str], deadline: Deadline
     ) -> list[Piece]:
         """Leave out entries that objects already hold, whose old class can't compare data."""
         wanted: defaultdict[ObjectRef, dict[int, AppendId]] = defaultdict(dict)
@@ -244,8 +244,8 @@ class Target:
             for start, end, stripe in _by_stripe(self._layout, view, piece):
                 objects = self._layout.objects(view, stripe)
                 for position in range(start, end):
-                    ref = objects[stripe.spacing.number(position)]
-                    if ref.name in alike:
+                    ref = objects[stripe.striping.number(position)]
+                    if ref.name in same_id:
                         i = position - piece.start
                         own = AppendId(piece.writer, piece.number + i, piece.entries[i])
                         wanted[ref][position] = own
@@ -317,7 +317,7 @@ class Target:
     def _lost(self, position: int) -> CorruptEntry:
         return CorruptEntry(
             f"position {position} of {self} is lost, so it can't be compared with its source",
-            hint="`zlog check MIRROR --heal` restores it if another copy of the object has it."
+            hint="`zlog check MIRROR --repair` restores it if another replica of the object has it."
             " Otherwise copy to a new log: `zlog mirror --as NAME`.",
         )
 

@@ -209,7 +209,7 @@ class _Pass:
 def _objects(layout: Layout, stripe: Stripe, start: int, end: int) -> dict[ObjectRef, int]:
     """Return the objects that have positions of ``[start, end)``, each with ``start``."""
     refs = layout.objects(layout.view, stripe)
-    parts = stripe.spacing.parts(start, end)
+    parts = stripe.striping.by_object(start, end)
     return {refs[part.number]: start for part in parts}
 
 
@@ -226,7 +226,7 @@ async def _compact(
 
     def request(view: View, ref: ObjectRef) -> bytes:
         first, end, superseded = pages[ref]
-        return messages.compact(view.epoch, first, end, ref.spacing.packed, superseded)
+        return messages.compact(view.epoch, first, end, ref.striping.packed, superseded)
 
     while pages:
         replies = await call_each(layout, "compact", pages, request, deadline, *_GONE)

@@ -158,7 +158,7 @@ async def count(
 ) -> tuple[Size, int, bool]:
     """Return the size of a range, its last entry's position, and whether a part of it is lost."""
     refs = layout.objects(layout.view, stripe)
-    some = stripe.spacing.parts(start, end)
+    some = stripe.striping.by_object(start, end)
     left = {refs[part.number]: start for part in some}
     size, last, lost = Size(0, 0), 0, False
     while left:

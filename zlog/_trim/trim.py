@@ -24,7 +24,7 @@ async def trim(layout: Layout, positions: Sequence[int], deadline: Deadline) -> 
     """Trim single positions, written or not."""
 
     def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
-        return messages.trim(view.epoch, ref.spacing.packed, group)
+        return messages.trim(view.epoch, ref.striping.packed, group)
 
     await change_positions(layout, "trim", request, positions, deadline)
 

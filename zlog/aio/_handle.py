@@ -41,13 +41,13 @@ class LogHandle(ProcessBound):
         return self._client.layout.view
 
     @property
-    def rescued(self) -> Mapping[str, int]:
+    def replica_reads(self) -> Mapping[str, int]:
         """The number of replies that came from another copy than the damaged primary, by object.
 
         Each took longer, and would otherwise have been an error or a gap. :meth:`check` with
-        ``heal`` repairs such damage.
+        ``repair`` repairs such damage.
         """
-        return dict(self._client.io.rescued)
+        return dict(self._client.io.replica_reads)
 
     @property
     def retention(self) -> Retention:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
 
-from zlog._append.delivery_records import DeliveryKey, DeliverySource
 from zlog._append.gather import Coalescer
+from zlog._append.producer_records import Producer, SequenceKey
 from zlog._base.deadline import Timeout
 from zlog._client import LogClient, Tags, entry_stream, new_entries
 from zlog._io.aio import drive
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Writing(LogHandle):
-    """Appends, reserves and delivers."""
+    """Appends, reserves, and appends exactly once."""
 
     def __init__(self, client: LogClient) -> None:
         """Wrap a client; programs call :meth:`open` or :meth:`create`."""
@@ -112,12 +112,12 @@ class Writing(LogHandle):
         entry = with_tags(data, tags)
         await drive(self._client.reserved.write(position, entry, self._deadline(timeout)))
 
-    async def deliver(
+    async def append_once(
         self,
         entries: Iterable[bytes],
         *,
-        source: str,
-        batch: int,
+        producer: str,
+        sequence: int,
         part: int = 0,
         tags: Tags = (),
         tags_each: Iterable[Tags] | None = None,
@@ -125,20 +125,20 @@ class Writing(LogHandle):
     ) -> int:
         """Append entries exactly once, even if the call fails and is repeated.
 
-        Source, batch and part name the delivery. After a failure of the call, the process or the
-        machine, deliver the same entries under the same name again, in any order: those in the log
-        stay where they are, and the others are appended. If two attempts run at the same time, the
-        later one continues and the other one fails.
+        Producer, sequence number and part identify the append. After a failure of the call, the
+        process or the machine, repeat the call with the same entries in any order. Entries that are
+        in the log stay where they are, and the others are appended. If two attempts run at the same
+        time, the later one continues and the other one fails.
 
-        Entries are equal if data and tags are, and count as often as they are given. Entries of a
-        failed delivery that were trimmed before it is repeated are appended again.
+        Entries are equal if their data and tags are equal, and count as often as they are given.
+        Entries of a failed attempt that were trimmed before it is repeated are appended again.
 
         Args:
             entries: taken when they are needed, up to 16 MiB at a time.
-            source: your name for the producer: 1 to 128 letters, digits, `_`, `.`, `-`.
-            batch: 0 or more; see :meth:`deliveries_done`.
-            part: batches may be delivered in parts, at the same time. Each entry must be in the
-                same part each time.
+            producer: a name that you choose: 1 to 128 letters, digits, `_`, `.`, `-`.
+            sequence: 0 or more, and higher for each new append; see :meth:`complete_sequences`.
+            part: several clients may append parts of one sequence number at the same time. Each
+                entry must be in the same part each time.
             tags: of all entries; see :meth:`append`.
             tags_each: instead of ``tags``, the tags of each entry, taken with it.
             timeout: for each round of up to 32,768 entries or 16 MiB.
@@ -147,38 +147,42 @@ class Writing(LogHandle):
             The number of entries that this call has appended.
 
         Raises:
-            DeliverySuperseded: a later attempt has begun, or the batch is done.
-            DeliveryDiffers: an earlier attempt has appended other entries.
+            SequenceSuperseded: a later attempt has begun, or the sequence is complete.
+            SequenceDiffers: an earlier attempt has appended other entries.
             EntryTooLarge, InvalidTag: entries before the invalid one may be appended.
             ValueError: ``entries`` and ``tags_each`` differ in length; entries may be appended.
-            ZlogError: as in :meth:`append`. After any error the delivery can be repeated.
+            ZlogError: as in :meth:`append`. After any error the call can be repeated.
         """
-        key = DeliveryKey(source, batch, part)
+        key = SequenceKey(producer, sequence, part)
         stream = entry_stream(entries, tags, tags_each)
-        return await drive(self._client.deliveries.deliver(stream, key, timeout))
+        return await drive(self._client.exactly_once.append(stream, key, timeout))
 
-    async def deliveries_done(self, source: str, *, before: int, timeout: Timeout = ...) -> None:
-        """Mark batches of a source as done, so that the log can forget their state.
+    async def complete_sequences(
+        self, producer: str, *, before: int, timeout: Timeout = ...
+    ) -> None:
+        """Declare sequence numbers of a producer complete, so that the log can forget their state.
 
-        They are never delivered again: later attempts get DeliverySuperseded. Safe to repeat.
+        Later attempts at them get SequenceSuperseded. Safe to repeat.
 
         Args:
-            before: batches below this one are done.
+            before: sequence numbers below this one are complete.
         """
-        await drive(self._client.deliveries.records.done(source, before, self._deadline(timeout)))
+        records = self._client.exactly_once.records
+        await drive(records.done(producer, before, self._deadline(timeout)))
 
-    async def forget_source(self, source: str, *, timeout: Timeout = ...) -> None:
-        """Forget a source of deliveries that is gone, with the state of its deliveries.
+    async def forget_producer(self, producer: str, *, timeout: Timeout = ...) -> None:
+        """Forget a producer that no longer exists, with the state of its appends.
 
-        Its entries stay in the log. A new source of this name starts from nothing: its entries are
-        appended even if they were delivered before. Safe to repeat. If the call is interrupted, all
-        deliveries of the source are refused until it is repeated.
+        Its entries stay in the log. A new producer of this name starts from nothing: its entries
+        are appended even if an earlier one has appended them. Safe to repeat. If the call is
+        interrupted, all appends of the producer are refused until it is repeated.
         """
-        await drive(self._client.deliveries.records.done(source, None, self._deadline(timeout)))
+        records = self._client.exactly_once.records
+        await drive(records.done(producer, None, self._deadline(timeout)))
 
-    async def sources(self, *, timeout: Timeout = ...) -> list[DeliverySource]:
-        """Return all sources of deliveries of the log, in the order of their names.
+    async def producers(self, *, timeout: Timeout = ...) -> list[Producer]:
+        """Return all producers of exactly-once appends to the log, in the order of their names.
 
-        A log has up to 1,024 sources. Remove unused ones with :meth:`forget_source`.
+        A log has up to 1,024 producers. Remove unused ones with :meth:`forget_producer`.
         """
-        return await drive(self._client.deliveries.records.sources(self._deadline(timeout)))
+        return await drive(self._client.exactly_once.records.producers(self._deadline(timeout)))

@@ -6,8 +6,8 @@ import builtins
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
-from zlog._append.place import open_to_all, set_read_only
-from zlog._append.room import Limits
+from zlog._append.ownership import open_to_all, set_read_only
+from zlog._append.quota import WriterLimits
 from zlog._audit.check import Checker, Progress
 from zlog._base.deadline import Timeout
 from zlog._base.io import deadline_of
@@ -60,7 +60,7 @@ class Log(Tagged):
         name: str,
         *,
         width: int = WIDTH_DEFAULT,
-        unit: int | None = None,
+        stripe_unit: int | None = None,
         stripe_bytes: int | None = None,
         stripe_records: int | None = None,
         compression: str | None = None,
@@ -77,9 +77,9 @@ class Log(Tagged):
             name: 1 to 128 letters, digits, ``_``, ``.`` or ``-``.
             width: the number of stripe objects, 1 to 1024. More objects take more writes at the
                 same time, but cost more operations per range read.
-            unit: consecutive positions in one object, a power of two up to 65,536. A larger unit
-                makes fewer operations of small batches, but concurrent single appends then meet in
-                one object. None means 256, or 1 if clients run the class's methods.
+            stripe_unit: consecutive positions in one object, a power of two up to 65,536. A larger
+                stripe unit makes fewer operations of small batches, but concurrent single appends
+                then meet in one object. None means 256, or 1 if clients run the class's methods.
             stripe_bytes: a stripe ends, and the next one starts, when one of its objects has this
                 many bytes; None means 96 MiB.
             stripe_records: the same for the records (omap keys) of an object; None means 100,000.
@@ -93,9 +93,9 @@ class Log(Tagged):
 
         Raises:
             LogExists: a log of this name exists.
-            ValueError: the name, the width, the unit, an option or a setting is invalid.
+            ValueError: the name, the width, the stripe unit, an option or a setting is invalid.
         """
-        new = LogOptions(width, unit, stripe_bytes, stripe_records, compression, options)
+        new = LogOptions(width, stripe_unit, stripe_bytes, stripe_records, compression, options)
         key = key_of(mac_key)
         handle = HandleOptions(timeout, hole_timeout, sequencer_timeout, entry_bytes_max, key)
         return Opening(cls._open(store, name, handle, new, exclusive=True), cls.close)
@@ -108,7 +108,7 @@ class Log(Tagged):
         *,
         create: bool = False,
         width: int | None = None,
-        unit: int | None = None,
+        stripe_unit: int | None = None,
         stripe_bytes: int | None = None,
         stripe_records: int | None = None,
         compression: str | None = None,
@@ -125,7 +125,7 @@ class Log(Tagged):
             store: see :func:`zlog.connect`. It must stay open as long as the log.
             create: create the log if it does not exist. If several clients do this at the same
                 time, one creates it, and all open the same log.
-            width, unit, stripe_bytes, stripe_records, compression, options: of the log that
+            width, stripe_unit, stripe_bytes, stripe_records, compression, options: of the log that
                 ``create`` creates; see :meth:`create`. An existing log is not changed.
             timeout: budget of each call in seconds; None means no limit.
             hole_timeout: seconds that range reads and followers wait for an unwritten position
@@ -146,7 +146,7 @@ class Log(Tagged):
             MacsMissing: it was created without one, or the store's owner has changed its head.
             ValueError: a setting is invalid, such as a negative time-out.
         """
-        new = LogOptions(width, unit, stripe_bytes, stripe_records, compression, options)
+        new = LogOptions(width, stripe_unit, stripe_bytes, stripe_records, compression, options)
         key = key_of(mac_key)
         handle = HandleOptions(timeout, hole_timeout, sequencer_timeout, entry_bytes_max, key)
         return Opening(cls._open(store, name, handle, new.only_if(create)), cls.close)
@@ -264,7 +264,7 @@ class Log(Tagged):
         self,
         *,
         width: int | None = None,
-        unit: int | None = None,
+        stripe_unit: int | None = None,
         stripe_bytes: int | None = None,
         stripe_records: int | None = None,
         compression: str | None = None,
@@ -279,14 +279,14 @@ class Log(Tagged):
         Args:
             width: the number of stripe objects for new positions. The live stripe ends, and one of
                 this width starts.
-            unit: the same for the number of consecutive positions in one object.
+            stripe_unit: the same for the number of consecutive positions in one object.
             stripe_bytes, stripe_records, compression: see :meth:`create`.
             options: set these, or remove those that are None; others are kept.
 
         Raises:
-            ValueError: a width, a unit or an option is invalid.
+            ValueError: a width, a stripe unit or an option is invalid.
         """
-        new = LogOptions(width, unit, stripe_bytes, stripe_records, compression, options)
+        new = LogOptions(width, stripe_unit, stripe_bytes, stripe_records, compression, options)
         return await drive(reconfigure(self._client.layout, new, self._deadline(timeout)))
 
     async def roll(self, *, rescue: bool = False, timeout: Timeout = ...) -> View:
@@ -330,7 +330,7 @@ class Log(Tagged):
             AppendRefused: the log is a mirror, or read-only.
             Fenced: another writer took the log at the same time.
         """
-        limits = Limits(window_bytes, capacity, when_full)
+        limits = WriterLimits(window_bytes, capacity, when_full)
         return Opening(open_writer(self._client, name, limits, timeout), Writer.close)
 
     async def fence(self, *, timeout: Timeout = ...) -> View:
@@ -375,8 +375,8 @@ class Log(Tagged):
         self,
         *,
         orphans: bool = True,
-        heal: bool = False,
-        copies: int = 0,
+        repair: bool = False,
+        replicas: int = 0,
         rebuild_index: bool = False,
         progress: Progress | None = None,
     ) -> Check:
@@ -390,10 +390,10 @@ class Log(Tagged):
             orphans: look for objects that no view has, by listing the store's objects. On Ceph this
                 goes through all objects of the namespace, and needs the permission to read;
                 without it the summary's ``listed`` is False.
-            heal: repair damage of an object's primary copy from another copy. Only stores on Ceph
-                have several copies. Sound data is never changed.
-            copies: also check this many times copies that are chosen at random, and report damage
-                that another copy can repair; with ``heal`` repair it.
+            repair: repair damage of an object's primary copy from another copy. Only stores on Ceph
+                have several replicas. Sound data is never changed.
+            replicas: also check this many times replicas that are chosen at random, and report
+                damage that another copy can repair; with ``repair`` repair it.
             rebuild_index: rebuild wrong indexes of tags.
             progress: called from time to time with the number of checked positions, and their
                 total number.
@@ -402,8 +402,8 @@ class Log(Tagged):
             self._client.reader,
             self._client.budget,
             orphans=orphans,
-            heal=heal,
-            copies=copies,
+            repair=repair,
+            replicas=replicas,
             rebuild_index=rebuild_index,
             progress=progress,
         )

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
 
 from zlog._append.exclusive_forms import AsyncioAppends
-from zlog._append.place import open_to_all, take
-from zlog._append.room import Limits
+from zlog._append.ownership import open_to_all, take
+from zlog._append.quota import WriterLimits
 from zlog._base.deadline import Timeout
 from zlog._base.process import ProcessBound
 from zlog._client import LogClient, Recovery, Tags, new_entries
@@ -49,7 +49,7 @@ class Writer(ProcessBound):
         self._client = client
         self._deadline = client.deadline
         self._appends = appends
-        self._room = appends.room
+        self._quota = appends.quota
         self.start = appends.confirmed
         """The first position of this writer, where the log ended when it took the log."""
 
@@ -71,12 +71,12 @@ class Writer(ProcessBound):
     @property
     def unconfirmed_bytes(self) -> int:
         """Bytes of submitted data that are not confirmed yet."""
-        return self._room.unconfirmed_bytes
+        return self._quota.unconfirmed_bytes
 
     @property
     def held_bytes(self) -> int | None:
         """Bytes of data in the log, as far as this writer knows; None without a capacity."""
-        return None if self._room.capacity is None else self._room.held
+        return None if self._quota.capacity is None else self._quota.held
 
     @property
     def fenced(self) -> Fenced | None:
@@ -102,7 +102,7 @@ class Writer(ProcessBound):
             StoreTimeout: the entry may be in the log or not.
         """
         entry = data if tags == () else with_tags(data, tags)
-        if timeout is ... and self._room.capacity is None:
+        if timeout is ... and self._quota.capacity is None:
             return self._appends.append(entry)
         deadline = self._deadline(timeout)
         own = timeout is not ...
@@ -202,7 +202,7 @@ class Writer(ProcessBound):
         """
         deadline = self._deadline(timeout)
         await drive(self._client.trim_to(position, deadline, past_cursors=False))
-        await drive(self._room.count(deadline))
+        await drive(self._quota.count(deadline))
         self._appends.freed()
 
     async def reset(self, *, timeout: Timeout = ...) -> int:
@@ -236,11 +236,11 @@ class Writer(ProcessBound):
 
 
 async def open_writer(
-    client: LogClient, name: str | None, limits: Limits, timeout: Timeout
+    client: LogClient, name: str | None, limits: WriterLimits, timeout: Timeout
 ) -> Writer:
     """Take the log; see :meth:`zlog.aio.Log.writer`."""
     deadline = client.deadline(timeout)
     taken = await drive(take(client.layout, name, deadline))
     appends = AsyncioAppends(client.appender, taken, limits, client.options.timeout)
-    await drive(appends.room.count(deadline))
+    await drive(appends.quota.count(deadline))
     return Writer(client, appends)

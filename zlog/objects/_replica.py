@@ -121,7 +121,7 @@ class Replica(ProcessBound):
         if self.failed is not None:
             raise self.failed
 
-    def check_player(self) -> None:
+    def check_actor(self) -> None:
         """Raise an error if this thread can't wait until its own entry is applied."""
         self.check()
         self._plays.check_caller()
@@ -357,7 +357,7 @@ class Replica(ProcessBound):
         If the outcome of the append is unknown, the same record is appended again. The state
         decides the first one, and ignores the other.
         """
-        self.check_player()
+        self.check_actor()
         data = encode_commit(ops, id, attempt, snapshot, reads, ranges)
         pending = _Pending(data, attempt)
         with self.port.lock:

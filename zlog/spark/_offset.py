@@ -45,7 +45,7 @@ class Recorded:
 
     def to_json(self) -> dict[str, object]:
         """Return it for an offset. Each stripe ends where the next one starts."""
-        stripes = [[each.start, each.width, each.unit] for each in self.stripes]
+        stripes = [[each.start, each.width, each.stripe_unit] for each in self.stripes]
         return {"stripes": stripes, **asdict(self.sizes), **self.selection}
 
     @classmethod
@@ -54,8 +54,8 @@ class Recorded:
         found = cast("Sequence[tuple[int, int, int]]", content["stripes"])
         ends = [*(start for start, _, _ in found[1:]), end][: len(found)]  # none: all is trimmed
         stripes = [
-            Stripe(0, start, last, width, unit)
-            for (start, width, unit), last in zip(found, ends, strict=True)
+            Stripe(0, start, last, width, stripe_unit)
+            for (start, width, stripe_unit), last in zip(found, ends, strict=True)
         ]
         sizes = Sizes(**{name: content[name] for name in asdict(Sizes())})  # type: ignore[arg-type]
         selection = {name: content[name] for name in Selection.__annotations__}

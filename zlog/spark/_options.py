@@ -17,7 +17,7 @@ from typing import Literal, TypeVar
 from zlog import Match
 from zlog.extension import as_time
 from zlog.limits import HOLE_TIMEOUT_SECONDS
-from zlog.names import check_cursor_name, check_log_name, check_source_name, check_tags
+from zlog.names import check_cursor_name, check_log_name, check_producer_name, check_tags
 from zlog.store import STORE_VARIABLE, default_url
 
 T = TypeVar("T")
@@ -180,7 +180,7 @@ class SinkOptions:
             given.only(STREAM_WRITE_OPTIONS, "streaming write", _OPTIONS_OF_SPARK)
         else:
             given.only(BATCH_WRITE_OPTIONS, "batch write")
-        producer = given.maybe("producer", check_source_name)
+        producer = given.maybe("producer", check_producer_name)
         sequence = given.maybe("sequence", _sequence)
         if (producer is None) != (sequence is None):
             raise ValueError("the options producer and sequence belong together: give both")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
-from zlog import Places, Spacing
+from zlog import ObjectPositions, Striping
 from zlog.errors import ZlogError
 from zlog.limits import STRIPE_BYTES_DEFAULT, STRIPE_RECORDS_DEFAULT
 
@@ -30,21 +30,21 @@ class Share:
     Attributes:
         start: the first position of the range.
         end: one past its last.
-        spacing: the stripe's.
+        striping: the stripe's.
         indexes: of its objects, ascending.
         trimmed: nothing is left to read, nor known of the stripe: rows of gaps, and no more.
     """
 
     start: int
     end: int
-    spacing: Spacing
+    striping: Striping
     indexes: tuple[int, ...]
     trimmed: bool = False
 
-    def positions(self, start: int, end: int) -> list[Places]:
+    def positions(self, start: int, end: int) -> list[ObjectPositions]:
         """Return the share's positions in ``[start, end)``, a row for each object."""
         first, last = max(start, self.start), min(end, self.end)
-        return [self.spacing.places(first, last, index) for index in self.indexes]
+        return [self.striping.positions(first, last, index) for index in self.indexes]
 
     def count(self, start: int, end: int) -> int:
         """Return how many of the share's positions are in ``[start, end)``."""
@@ -102,9 +102,9 @@ def split(
         IncompletePlan: the stripes do not hold all of the range.
     """
     first = min(max(start, trimmed), end)
-    gone = [Share(start, first, Spacing(1), (0,), trimmed=True)] if start < first else []
+    gone = [Share(start, first, Striping(1), (0,), trimmed=True)] if start < first else []
     objects = [
-        _objects(max(first, each.start), min(end, each.end), each.spacing) for each in stripes
+        _objects(max(first, each.start), min(end, each.end), each.striping) for each in stripes
     ]
     shares = [*gone, *chain(*objects)]
     tasks = [*zip(gone), *_join([some for some in objects if some], sizes.joined)]
@@ -122,22 +122,22 @@ def split(
     return tasks
 
 
-def _objects(start: int, end: int, spacing: Spacing) -> list[Share]:
-    shares = (Share(start, end, spacing, (index,)) for index in range(spacing.width))
+def _objects(start: int, end: int, striping: Striping) -> list[Share]:
+    shares = (Share(start, end, striping, (index,)) for index in range(striping.width))
     return [share for share in shares if len(share)] if start < end else []
 
 
 def _join(stripes: Iterable[list[Share]], positions_max: int) -> list[Shares]:
     """Make a task of each object, or of one object of each of several neighbouring stripes."""
     runs: list[list[list[Share]]] = []
-    room = 0
+    space = 0
     for shares in stripes:
         size = max(len(share) for share in shares)
-        if size > room:
+        if size > space:
             runs.append([])
-            room = positions_max
+            space = positions_max
         runs[-1].append(shares)
-        room -= size
+        space -= size
     return [
         tuple(share for share in column if share is not None)
         for run in runs

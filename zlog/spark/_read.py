@@ -185,8 +185,8 @@ def _indexes(positions: pa.Array, share: Share) -> pa.Array:
     """
     if len(share.indexes) == 1:
         return pa.repeat(pa.scalar(share.indexes[0], pa.int32()), len(positions))
-    spacing = share.spacing
-    number = pa.scalar(spacing.width, pa.int64())
-    units = pc.divide(positions, pa.scalar(spacing.unit, pa.int64()))
+    striping = share.striping
+    number = pa.scalar(striping.width, pa.int64())
+    units = pc.divide(positions, pa.scalar(striping.stripe_unit, pa.int64()))
     whole = pc.multiply(pc.divide(units, number), number)
     return pc.subtract(units, whole).cast(pa.int32())

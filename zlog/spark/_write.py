@@ -2,9 +2,10 @@
 
 What is appended is durable and visible at once, and a log gives no entry back: there is nothing to
 undo when a job fails. Spark runs a task again that failed after it appended, and a streaming query
-a batch that it has no record of. A streaming write delivers (`zlog.Log.deliver`): the query is the
-source, and a task is a part of its batch; so each row is appended once. A batch write with the
-options `producer` and `sequence` does the same. Without them it appends its rows at least once.
+a batch that it has no record of. A streaming write uses exactly-once appends
+(`zlog.Log.append_once`): the query is the producer, and a task is a part of its batch; so each row
+is appended once. A batch write with the options `producer` and `sequence` does the same. Without
+them it appends its rows at least once.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import ArrayType, BinaryType, StringType, StructType
 
-from zlog.errors import DeliveryDiffers
+from zlog.errors import SequenceDiffers
 from zlog.extension import EntryColumn, tagged_each
 from zlog.limits import APPEND_BYTES_MAX, APPEND_ENTRIES_MAX
 from zlog.spark._handles import LogRef
@@ -120,16 +121,16 @@ class Appender:
         self._tags = names.index(_TAGS) if tags is not None else None
         self.log = LogRef(options.store, options.log, mac_key_file=options.mac_key_file)
 
-    def deliver(self, batches: Iterator[pa.RecordBatch], task: ExactTask) -> Appended:
+    def append_once(self, batches: Iterator[pa.RecordBatch], task: ExactTask) -> Appended:
         """Append those rows of a task that it has not appended before, in their order.
 
         Raises:
             ValueError: a row is null. What came before it stays appended.
         """
         columns = _columns(batches, self._tags)
-        entries = cast("Iterator[bytes]", _items(columns))  # which a delivery takes as well
-        appended = self.log.open().deliver(
-            entries, source=task.query, batch=task.batch, part=task.partition
+        entries = cast("Iterator[bytes]", _items(columns))  # which `append_once` takes as well
+        appended = self.log.open().append_once(
+            entries, producer=task.query, sequence=task.batch, part=task.partition
         )
         return Appended(appended, task.query)
 
@@ -139,7 +140,7 @@ class Appender:
         Not this one: until Spark has a record of it, which comes after this, it may run it again.
 
         Raises:
-            DeliveryDiffers: an earlier run of this batch had more tasks. Some of their rows are in
+            SequenceDiffers: an earlier run of this batch had more tasks. Some of their rows are in
                 the log twice.
         """
         queries = [each.query for each in messages if isinstance(each, Appended) and each.query]
@@ -161,10 +162,10 @@ class Appender:
 
 
 def _done(log: Log, query: str, batch: int, tasks: int) -> None:
-    log.deliveries_done(query, before=batch)
-    parts = max((each.parts for each in log.sources() if each.name == query), default=0)
+    log.complete_sequences(query, before=batch)
+    parts = max((each.parts for each in log.producers() if each.name == query), default=0)
     if parts > tasks:
-        raise DeliveryDiffers(
+        raise SequenceDiffers(
             f"log {log.name!r}: batch {batch} of {query!r} was written by {tasks} tasks, and before"
             f" by {parts}: rows may be in the log twice",
             hint="Keep the number of partitions: repartition(N, COLUMN) or coalesce(1) before the"
@@ -256,7 +257,7 @@ class BatchWriter(DataSourceArrowWriter):
         producer, sequence = self._options.producer, self._options.sequence
         if producer is None or sequence is None:
             return self._appender.append(iterator)
-        return self._appender.deliver(iterator, ExactTask.of(producer, sequence))
+        return self._appender.append_once(iterator, ExactTask.of(producer, sequence))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """End an exactly-once append; see :meth:`Appender.done`."""
@@ -276,7 +277,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """Append one task's rows of a batch, in a worker."""
         if not self._options.exactly_once:
             return self._appender.append(iterator)
-        return self._appender.deliver(iterator, ExactTask.of_stream())
+        return self._appender.append_once(iterator, ExactTask.of_stream())
 
     def commit(
         self,

@@ -126,8 +126,8 @@ def cursor_name_of(table: str, checkpoint: str) -> str:
     """
     digest = hashlib.sha256(checkpoint.encode()).hexdigest()[:8]
     words = _NOT_IN_A_NAME.sub("-", table.rstrip("/").rpartition("/")[2]).strip("-.") or "table"
-    room = NAME_BYTES_MAX - len(f"spark--{digest}")
-    return f"spark-{words[:room]}-{digest}"
+    space = NAME_BYTES_MAX - len(f"spark--{digest}")
+    return f"spark-{words[:space]}-{digest}"
 
 
 @dataclass(frozen=True, slots=True)

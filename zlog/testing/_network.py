@@ -106,7 +106,7 @@ class Network:
         """Let nothing pass between two processes, by name, in silence."""
         self._cut.add(frozenset((one, other)))
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         """Restore the network: data in flight arrives."""
         self._cut.clear()
         for end in list(self._ends):

@@ -122,12 +122,12 @@ class FaultyStore:
         start = functools.partial(self.inner.lock, object=object, method=method, request=request)
         self.pass_on(queue, token, self.judge(object, "lock"), start)
 
-    def ask_copy(
+    def ask_replica(
         self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
     ) -> None:
         """Ask a copy of an object; to a plan, the method itself."""
         start = functools.partial(
-            self.inner.ask_copy, object=object, method=method, request=request
+            self.inner.ask_replica, object=object, method=method, request=request
         )
         self.pass_on(queue, token, self.judge(object, method), start)
 

@@ -34,7 +34,7 @@ async def _log(request: Request) -> Response:
         if not seen.logs:
             raise zlog.LogNotFound(f"there is no log {name!r} in {state.store.url}")
         report = await log.retention_report()
-        sources = await log.sources()
+        producers = await log.producers()
         retention = zlog.Retention.of(seen.logs[0].options)
     overview = seen.logs[0]
     return JSONResponse(
@@ -43,16 +43,16 @@ async def _log(request: Request) -> Response:
             "lag": overview.lag,
             "retention": asdict(retention) if not retention.unlimited else None,
             "retention_report": report._asdict(),
-            "sources": [
+            "producers": [
                 {
-                    **source._asdict(),
-                    "created": iso(source.created),
-                    "updated": iso(source.updated),
+                    **producer._asdict(),
+                    "created": iso(producer.created),
+                    "updated": iso(producer.updated),
                 }
-                for source in sources
+                for producer in producers
             ],
             "mac": log.view.mac is not None,
-            "rescued": sum(log.rescued.values()),
+            "replica_reads": sum(log.replica_reads.values()),
         }
     )
 

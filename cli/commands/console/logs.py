@@ -116,7 +116,7 @@ def _row(before: LogOverview | None, log: LogOverview, seen: Look) -> Row:
         "entries": None if held is None else held.entries,
         "fullness": None if held is None else held.fullness,
         "width": log.width,
-        "unit": log.unit,
+        "stripe_unit": log.stripe_unit,
         "epoch": log.epoch,
         "state": state_of(log),
         "sequencer": log.sequencer,

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 import click
 
 from zlog import StoreUnavailable
-from zlog.admin import Credentials, room_inside
+from zlog.admin import Credentials, space_inside
 from zlog.cli.command import Command
 from zlog.cli.commands.doctor import credentials, directory, installation, pool, service, versions
 from zlog.cli.commands.doctor.diagnosis import Diagnosis, Level, failed, ok, worst
@@ -92,7 +92,7 @@ def examine(session: Session) -> Iterator[Diagnosis]:
         with session.connect() as store:
             yield ok("store", f"{url} is open")
             if disk is not None:
-                yield directory.examine_disk(disk, room_inside(store))
+                yield directory.examine_disk(disk, space_inside(store))
                 disk = None
             classes = service.examine_class(store, url, seconds)
             layers = [classes, service.examine_logs(store, url, seconds)]
@@ -129,5 +129,5 @@ def _show(out: Output, diagnosis: Diagnosis) -> None:
     if out.is_terminal:
         level = click.style(level, fg=_COLOURS[diagnosis.level])
     out.line(f"{level}  {diagnosis.part}: {diagnosis.text}")
-    if diagnosis.mend:
-        out.line(f"         mend: {diagnosis.mend}")
+    if diagnosis.fix:
+        out.line(f"         fix: {diagnosis.fix}")

@@ -29,14 +29,14 @@ class Diagnosis(NamedTuple):
         part: in a word or two.
         level: how serious it is.
         text: one sentence.
-        mend: how to fix it, preferably a command; empty if there is nothing to fix.
+        fix: how to fix it, preferably a command; empty if there is nothing to fix.
         code: exit code of a failure.
     """
 
     part: str
     level: Level
     text: str
-    mend: str = ""
+    fix: str = ""
     code: ExitCode = ExitCode.FAILURE
 
 
@@ -45,25 +45,25 @@ def ok(part: str, text: str) -> Diagnosis:
     return Diagnosis(part, Level.OK, text)
 
 
-def note(part: str, text: str, mend: str = "") -> Diagnosis:
+def note(part: str, text: str, fix: str = "") -> Diagnosis:
     """Return a remark about a part."""
-    return Diagnosis(part, Level.NOTE, text, mend)
+    return Diagnosis(part, Level.NOTE, text, fix)
 
 
-def warning(part: str, text: str, mend: str) -> Diagnosis:
+def warning(part: str, text: str, fix: str) -> Diagnosis:
     """Return a warning about a part."""
-    return Diagnosis(part, Level.WARNING, text, mend)
+    return Diagnosis(part, Level.WARNING, text, fix)
 
 
-def failure(part: str, text: str, mend: str, code: ExitCode = ExitCode.FAILURE) -> Diagnosis:
+def failure(part: str, text: str, fix: str, code: ExitCode = ExitCode.FAILURE) -> Diagnosis:
     """Return that a part has failed."""
-    return Diagnosis(part, Level.FAILURE, text, mend, code)
+    return Diagnosis(part, Level.FAILURE, text, fix, code)
 
 
-def failed(part: str, error: ZlogError, mend: str = "") -> Diagnosis:
+def failed(part: str, error: ZlogError, fix: str = "") -> Diagnosis:
     """Return a failure for an error, with its hint unless that names the doctor."""
     hint = "" if "zlog doctor" in error.hint else error.hint
-    return Diagnosis(part, Level.FAILURE, str(error), mend or hint, exit_code_of(error))
+    return Diagnosis(part, Level.FAILURE, str(error), fix or hint, exit_code_of(error))
 
 
 def worst(diagnoses: Iterable[Diagnosis]) -> ExitCode:

@@ -119,22 +119,22 @@ def _store_in(path: Path) -> Iterator[Diagnosis]:
         yield ok(_PART, f"{path} is writable; the store takes {used}")
 
 
-def examine_disk(path: Path, room_inside: int = 0) -> Diagnosis:
+def examine_disk(path: Path, space_inside: int = 0) -> Diagnosis:
     """Examine how much a store can grow.
 
     Args:
-        room_inside: free bytes in the store's file.
+        space_inside: free bytes in the store's file.
     """
     usage = shutil.disk_usage(_existing(path) or path)
     text = f"{human_bytes(usage.free)} of {human_bytes(usage.total)} are free"
-    mend = "free some space, or trim logs: zlog trim LOG --to POSITION"
-    if usage.free < _FULL_BYTES <= room_inside:
-        text = f"full: {text}. Entries go into {human_bytes(room_inside)} free in the store"
-        return warning("disk", text, mend)
+    fix = "free some space, or trim logs: zlog trim LOG --to POSITION"
+    if usage.free < _FULL_BYTES <= space_inside:
+        text = f"full: {text}. Entries go into {human_bytes(space_inside)} free in the store"
+        return warning("disk", text, fix)
     if usage.free < _FULL_BYTES:
-        return failure("disk", f"full: {text}", mend)
+        return failure("disk", f"full: {text}", fix)
     if usage.free < max(_LOW_BYTES, usage.total * _LOW_SHARE):
-        return warning("disk", f"only {text}", mend)
+        return warning("disk", f"only {text}", fix)
     return ok("disk", text)
 
 
@@ -162,5 +162,5 @@ def _file_system(path: Path) -> str:
     return ""
 
 
-def _failure(text: str, mend: str) -> Diagnosis:
-    return failure(_PART, text, mend, ExitCode.UNREACHABLE)
+def _failure(text: str, fix: str) -> Diagnosis:
+    return failure(_PART, text, fix, ExitCode.UNREACHABLE)

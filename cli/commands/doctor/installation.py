@@ -37,9 +37,9 @@ def _python_rados() -> Diagnosis:
         missing = isinstance(error, ModuleNotFoundError)
         why = "not installed" if missing else f"it does not load: {error}"
         text = f"{why}; only needed to use a rados.Ioctx as a store"
-        mend = (
+        fix = (
             "apt install python3-rados, and make the virtual environment with"
             " --system-site-packages"
         )
-        return note(part, text, mend)
+        return note(part, text, fix)
     return ok(part, f"there ({module.__file__})")

@@ -38,12 +38,12 @@ def examine(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
         yield _copies(found, len(ask("osd ls")))
         if found["type"] != _ERASURE and found["size"] > 1:
             yield _recovery(ask)
-        yield from _room(found)
+        yield from _space(found)
         yield from _health(found, ask("health", detail="detail"))
     except StoreUnavailable as error:
         late = isinstance(error, StoreTimeout)
-        mend = _FIND_MONITOR if late else new_client(Target.parse(url))
-        yield warning(_PART, str(error), mend)
+        fix = _FIND_MONITOR if late else new_client(Target.parse(url))
+        yield warning(_PART, str(error), fix)
 
 
 def _copies(pool: dict[str, Any], osds: int) -> Diagnosis:
@@ -56,10 +56,10 @@ def _copies(pool: dict[str, Any], osds: int) -> Diagnosis:
         text = f"{name!r} is replicated: {size} copies, appends continue with {pool['min_size']}"
         return ok(_PART, text)
     text = f"{name!r} keeps one copy: entries die with the disk they are on"
-    mend = f"ceph osd pool set {name} size {_COPIES}"
+    fix = f"ceph osd pool set {name} size {_COPIES}"
     if osds < _COPIES:
-        mend = f"add OSDs: the cluster has {osds}, and {_COPIES} copies need {_COPIES}"
-    return warning(_PART, text, mend)
+        fix = f"add OSDs: the cluster has {osds}, and {_COPIES} copies need {_COPIES}"
+    return warning(_PART, text, fix)
 
 
 def _recovery(ask: Callable[..., Any]) -> Diagnosis:
@@ -80,25 +80,25 @@ def _recovery(ask: Callable[..., Any]) -> Diagnosis:
     return warning(part, text, f"ceph config set osd {_WHOLE_OBJECTS} 0")
 
 
-def _room(pool: dict[str, Any]) -> Iterator[Diagnosis]:
+def _space(pool: dict[str, Any]) -> Iterator[Diagnosis]:
     """Examine the flags of a pool that is full, or has a full OSD under it.
 
     Source: Ceph, ``src/osd/osd_types.h``, ``pg_pool_t::FLAG_FULL`` and the flags after it.
     """
     name, flags = pool["pool_name"], pool["flags_names"].split(",")
     if "full_quota" in flags:
-        text = f"{name!r} has used up its quota: appends wait until there is room"
+        text = f"{name!r} has used up its quota: appends wait until there is space"
         show = f"ceph osd pool get-quota {name} shows it"
-        mend = f"trim logs, or raise it with ceph osd pool set-quota; {show}"
-        yield failure(_PART, text, mend)
+        fix = f"trim logs, or raise it with ceph osd pool set-quota; {show}"
+        yield failure(_PART, text, fix)
     elif "full" in flags:
-        text = f"{name!r} is full: appends wait until there is room"
-        mend = "trim logs, or add OSDs; ceph osd df shows which ones are full"
-        yield failure(_PART, text, mend)
+        text = f"{name!r} is full: appends wait until there is space"
+        fix = "trim logs, or add OSDs; ceph osd df shows which ones are full"
+        yield failure(_PART, text, fix)
     elif "nearfull" in flags or "backfillfull" in flags:
         text = f"{name!r} is nearly full: appends wait once an OSD under it is"
-        mend = "trim logs, or add OSDs; ceph osd df shows how full they are"
-        yield warning(_PART, text, mend)
+        fix = "trim logs, or add OSDs; ceph osd df shows how full they are"
+        yield warning(_PART, text, fix)
 
 
 def _health(pool: dict[str, Any], health: dict[str, Any]) -> Iterator[Diagnosis]:

@@ -111,7 +111,7 @@ def _not_used(url: str, seconds: float) -> Diagnosis:
         if refusal is None:  # it was installed just now
             return note(part, f"not used: {_IN_CLIENT}")
         why = _refused(store, refusal, url)
-    return note(part, f"{why.text}, so {_IN_CLIENT}", why.mend)
+    return note(part, f"{why.text}, so {_IN_CLIENT}", why.fix)
 
 
 def _how_to_allow(store: Store) -> str:
@@ -133,23 +133,23 @@ def _refused(store: Store, refusal: ClassRefusal, url: str) -> Diagnosis:
         return failure(part, text, _FIND_DAMAGE)
     if code == -errno.EPERM and never_asks(url):
         text = f"this client's caps don't allow it to {purpose} in the pool (EPERM)"
-        mend = new_client(Target.parse(url), plain=True)
+        fix = new_client(Target.parse(url), plain=True)
     elif code == -errno.EPERM and _class_use(url) == "auto":  # both ways were tried
         neither = "neither with the class nor without"
         text = f"this client's caps allow it to {purpose} {neither} (EPERM)"
-        mend = new_client(Target.parse(url), plain=not loaded)
+        fix = new_client(Target.parse(url), plain=not loaded)
     elif code == -errno.EPERM and loaded:
         text = f"this client's caps don't allow it to {purpose} with the class (EPERM)"
-        mend = new_client(Target.parse(url))
+        fix = new_client(Target.parse(url))
     elif code == -errno.EPERM:
-        text, mend = "the OSDs are not allowed to load it (EPERM)", _how_to_allow(store)
+        text, fix = "the OSDs are not allowed to load it (EPERM)", _how_to_allow(store)
     elif code == -errno.EOPNOTSUPP:
-        text, mend = "the OSDs don't have it (EOPNOTSUPP)", _INSTALL_CLASS
+        text, fix = "the OSDs don't have it (EOPNOTSUPP)", _INSTALL_CLASS
     elif code == -errno.EIO:
-        text, mend = "the OSDs have it and can't load it (EIO)", _REBUILD_CLASS
+        text, fix = "the OSDs have it and can't load it (EIO)", _REBUILD_CLASS
     else:
         return failed(part, refusal.error)
-    return failure(part, text, mend, ExitCode.CLASS_NOT_LOADED)
+    return failure(part, text, fix, ExitCode.CLASS_NOT_LOADED)
 
 
 def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:

@@ -40,7 +40,7 @@ class Row(NamedTuple):
             f"{log.trim_point:,}",
             f"{log.lag:,}" if log.cursors else "",
             "" if content is None else f"{content.fullness:.0%}",
-            f"{log.width}×{log.unit}",
+            f"{log.width}×{log.stripe_unit}",
             f"{log.epoch} {state_of(log)}".rstrip(),
         )
 

@@ -156,7 +156,13 @@ class TopView(App[None]):
             ("tail", f"{log.tail:,}"),
             ("trim point", f"{log.trim_point:,}"),
             ("epoch", f"{log.epoch}"),
-            ("layout", f"{log.stripes} stripes in the view, width {log.width}, unit {log.unit}"),
+            (
+                "layout",
+                (
+                    f"{log.stripes} stripes in the view, width {log.width},"
+                    f" stripe unit {log.stripe_unit}"
+                ),
+            ),
             ("sequencer", log.sequencer or "none"),
             ("writer", log.writer or "any"),
         ]

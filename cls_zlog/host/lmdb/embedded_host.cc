@@ -30,7 +30,7 @@ int run_alone(LmdbEnv& env, std::string_view object, const Method& method, std::
   };
   const auto run = [&] {
     if (!writes(method)) return env.read(work);
-    return !adds_data(method) || env.has_room_for(payload.size()) ? env.change(work) : -ENOSPC;
+    return !adds_data(method) || env.has_space_for(payload.size()) ? env.change(work) : -ENOSPC;
   };
   int error = exception_barrier(run);
   // Space that was just trimmed can be used one transaction later.
@@ -63,7 +63,7 @@ int run_together(LmdbEnv& env, std::vector<Operation>& batch) {
   };
   size_t added = 0;
   for (const Operation& each : batch) added += adds_data(*each.method) ? each.payload->size() : 0;
-  return exception_barrier([&] { return env.has_room_for(added) ? env.change(work) : -ENOSPC; });
+  return exception_barrier([&] { return env.has_space_for(added) ? env.change(work) : -ENOSPC; });
 }
 
 void run_each(LmdbEnv& env, std::vector<Operation>& batch) {
@@ -166,8 +166,8 @@ int EmbeddedHost::compact(std::string* reason) {
   return read_only_ ? -EROFS : exception_barrier([&] { return env_->compact(reason); });
 }
 
-int EmbeddedHost::room_inside(uint64_t* bytes) {
-  return exception_barrier([&] { return env_->room_inside(bytes); });
+int EmbeddedHost::space_inside(uint64_t* bytes) {
+  return exception_barrier([&] { return env_->space_inside(bytes); });
 }
 
 // Returns nullptr if there is no memory to share. Opens the memory, once, if `make` is set.

@@ -42,8 +42,8 @@ class EmbeddedHost final : public AsyncHost {
   // As LmdbEnv::compact.
   int compact(std::string* reason);
 
-  // As LmdbEnv::room_inside.
-  int room_inside(uint64_t* bytes);
+  // As LmdbEnv::space_inside.
+  int space_inside(uint64_t* bytes);
 
  private:
   EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, std::string directory, bool read_only);

@@ -282,13 +282,13 @@ int LmdbEnv::release_freed_pages() {
   });
 }
 
-bool LmdbEnv::has_room_for(size_t bytes) {
+bool LmdbEnv::has_space_for(size_t bytes) {
   if (reserve_.whole() || reserve_.make() || locks_.pid_taken()) return true;
-  uint64_t room = 0;
-  return room_inside(&room) == 0 && room >= bytes;
+  uint64_t space = 0;
+  return space_inside(&space) == 0 && space >= bytes;
 }
 
-int LmdbEnv::room_inside(uint64_t* bytes) {
+int LmdbEnv::space_inside(uint64_t* bytes) {
   // LMDB lists free pages in a database of its own, by the transaction that freed them: their number,
   // then each page.
   size_t free_pages = 0, page_bytes = 0;

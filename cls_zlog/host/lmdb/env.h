@@ -60,10 +60,10 @@ class LmdbEnv {
   int release_freed_pages();
 
   // Whether a transaction that adds this much data leaves pages for one that frees space.
-  bool has_room_for(size_t bytes);
+  bool has_space_for(size_t bytes);
 
   // How much data fits into free pages of the file: what can be added on a full disk.
-  int room_inside(uint64_t* bytes);
+  int space_inside(uint64_t* bytes);
 
   // Does what frees space with the space that was reserved for it.
   int run_with_reserve(const std::function<int()>& run);

@@ -59,7 +59,7 @@ class Handle(ProcessBound, Generic[V]):
         kind, name, replica = self._kind, self.name, self._replica
         state = self._state()
         if state is None:
-            replica.check_player()
+            replica.check_actor()
         position = await drive(replica.write([(kind, name, command) for command in commands]))
         if state is None:
             await drive(replica.play_to(position + 1))

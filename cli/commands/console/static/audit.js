@@ -1,14 +1,14 @@
-// The tab of the audit: what `zlog check` finds, with what mends it.
+// The tab of the audit: what `zlog check` finds, with what fixes it.
 
 import { listen, logPath } from "./api.js";
 import { bytes, h, number, percent, plural, table } from "./dom.js";
 
 // Only objects on Ceph have copies; of an embedded store there may be a backup.
-const heal = (log, ceph) => (ceph ? `zlog check ${log} --heal` : "zlog store restore BACKUP");
-const MENDS = {
-  lost: heal,
-  "damaged-object": heal,
-  "damaged-copy": heal,
+const repair = (log, ceph) => (ceph ? `zlog check ${log} --repair` : "zlog store restore BACKUP");
+const FIXES = {
+  lost: repair,
+  "damaged-object": repair,
+  "damaged-replica": repair,
   "wrong-index": (log) => `zlog check ${log} --rebuild-index`,
 };
 
@@ -41,7 +41,7 @@ export function auditTab(body, context) {
       found.length ? table(["", "Finding", "Where", "Detail"], found.map((each) => [
         h("b", { class: each.serious ? "level-failure" : "level-note" }, each.serious ? "serious" : "note"), each.kind,
         where(each),
-        h("span", {}, each.detail, MENDS[each.kind] ? h("div", {}, h("span", { class: "faint" }, "mend: "), h("code", {}, MENDS[each.kind](context.name, context.model.about.store.startsWith("ceph:")))) : null),
+        h("span", {}, each.detail, FIXES[each.kind] ? h("div", {}, h("span", { class: "faint" }, "fix: "), h("code", {}, FIXES[each.kind](context.name, context.model.about.store.startsWith("ceph:")))) : null),
       ])) : "");
     const end = (text) => {
       run.disabled = false;

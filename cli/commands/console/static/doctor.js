@@ -1,4 +1,4 @@
-// The doctor's findings, each with the command that mends it.
+// The doctor's findings, each with the command that fixes it.
 
 import { listen } from "./api.js";
 import { h, table } from "./dom.js";
@@ -22,9 +22,9 @@ export function doctorPage(page, model) {
     stop = listen("doctor", {}, {
       heard: (diagnosis) => {
         found.push(diagnosis);
-        body.replaceChildren(table(["", "Part", "Finding"], found.map(({ level, part, text, mend }) => [
+        body.replaceChildren(table(["", "Part", "Finding"], found.map(({ level, part, text, fix }) => [
           h("b", { class: `level-${level}` }, level), part,
-          h("span", {}, text, mend ? h("div", {}, h("span", { class: "faint" }, "mend: "), h("code", {}, mend)) : null),
+          h("span", {}, text, fix ? h("div", {}, h("span", { class: "faint" }, "fix: "), h("code", {}, fix)) : null),
         ])));
       },
       ended: ({ error, hint }) => end(error ? `${error} ${hint ?? ""}` : ""),

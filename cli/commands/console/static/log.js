@@ -152,10 +152,10 @@ function cursorsTab(body, context) {
       h("h2", {}, "Retention"),
       h("div", { class: "card" }, h("p", {}, `Kept: ${kept(details.retention)}. ${age(details.retention, report)}`,
         report.doubt ? h("span", { class: "bad" }, ` Clocks disagree: ${report.doubt}`) : null)),
-      h("h2", {}, "Sources of deliveries"),
-      h("div", { class: "card" }, details.sources.length
-        ? table(["Source", "#First batch not done", "#Parts kept", "Last (UTC)"], details.sources.map((source) => [
-          source.name, number(source.batch), number(source.parts), source.updated.slice(0, 19).replace("T", " ")]))
+      h("h2", {}, "Producers"),
+      h("div", { class: "card" }, details.producers.length
+        ? table(["Producer", "#First incomplete sequence", "#Parts kept", "Last (UTC)"], details.producers.map((each) => [
+          each.name, number(each.sequence), number(each.parts), each.updated.slice(0, 19).replace("T", " ")]))
         : h("p", { class: "faint" }, "None.")),
     );
   }

@@ -274,7 +274,7 @@ export class Strip {
       end - start === 1 ? `position ${number(start)}` : `${number(start)} … ${number(end - 1)}`,
       ...STATES.filter((state) => columns[state][at]).map((state) => `${WORDS[state] ?? state}: ${number(columns[state][at])}`),
       looked < end - start ? `of ${number(looked)} looked at` : null,
-      stripe ? `stripe of epoch ${stripe.id}, ${stripe.width} × ${stripe.unit}` : null,
+      stripe ? `stripe of epoch ${stripe.id}, ${stripe.width} × ${stripe.stripe_unit}` : null,
     ].filter(Boolean).join("\n");
     this.tip.style.left = `${Math.min(event.offsetX + 14, this.box.clientWidth - this.tip.offsetWidth - 4)}px`;
     this.tip.style.top = `${this.wholeCanvas.clientHeight + 30}px`;
@@ -308,7 +308,7 @@ function cells(pen, map, x, top, height, colour) {
 }
 
 // Places the marks' labels, {text, at}, next to the marks' lines: adds `left` and `row`, -1 if there is
-// no room. A line goes down to its label's row, or ends above all rows, so that none crosses a label.
+// no space. A line goes down to its label's row, or ends above all rows, so that none crosses a label.
 export function placed(pen, marks, width, rows, sides) {
   const measured = marks.map((mark) => {
     const long = pen.measureText(mark.text).width;

@@ -1,4 +1,4 @@
-"""Copies of objects, one of which is damaged: what readers get, and what puts it right."""
+"""Replicas of objects, one of which is damaged: what readers get, and what puts it right."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def entries(log: zlog.Log) -> list[bytes]:
 
 
 @each_damage
-def test_readers_get_what_the_primary_copy_has_damaged(
+def test_readers_get_what_the_primary_replica_has_damaged(
     store: Replicated, stripe: str, damage: Damage, caplog: pytest.LogCaptureFixture
 ) -> None:
     damage(store, stripe, 0)
@@ -51,15 +51,15 @@ def test_readers_get_what_the_primary_copy_has_damaged(
         assert [log.read(p).data for p in range(7)] == LARGE + SMALL
         assert bytes(next(log.read_columns(0, 7)).data) == b"".join(LARGE + SMALL)
         if damage is not DAMAGES["directory"]:
-            assert log.rescued
-            (name,) = log.rescued
-            assert f"the primary copy of object {name} is damaged" in caplog.text
+            assert log.replica_reads
+            (name,) = log.replica_reads
+            assert f"the primary replica of object {name} is damaged" in caplog.text
     assert zlog.Log.list(store) == ["orders"]
 
 
 @each_damage
 def test_writers_go_on(store: Replicated, stripe: str, damage: Damage) -> None:
-    """What is in the way of a write is put right, since only the primary copy decides."""
+    """What is in the way of a write is put right, since only the primary replica decides."""
     damage(store, stripe, 0)
     with zlog.Log.open(store, "orders") as log:
         assert log.append(b"more") == 7
@@ -73,50 +73,52 @@ def test_writers_go_on(store: Replicated, stripe: str, damage: Damage) -> None:
 def test_an_audit_puts_it_right(store: Replicated, stripe: str, damage: Damage, rank: int) -> None:
     damage(store, stripe, rank)
     with zlog.Log.open(store, "orders") as log:
-        healed = {finding.kind for finding in log.check(heal=True, copies=16)}
-        assert healed == {FindingKind.HEALED}
+        repaired = {finding.kind for finding in log.check(repair=True, replicas=16)}
+        assert repaired == {FindingKind.REPAIRED}
         assert all(store.alike(name) for name in (stripe, HEAD, LISTED))
-        assert [*log.check(copies=16)] == []
+        assert [*log.check(replicas=16)] == []
 
 
 @each_damage
-def test_an_audit_of_copies_tells_of_it(store: Replicated, stripe: str, damage: Damage) -> None:
+def test_an_audit_of_replicas_tells_of_it(store: Replicated, stripe: str, damage: Damage) -> None:
     damage(store, stripe, 2)
     with zlog.Log.open(store, "orders") as log:
-        found = [*log.check(copies=16)]
-        assert {each.kind for each in found} == {FindingKind.DAMAGED_COPY}
+        found = [*log.check(replicas=16)]
+        assert {each.kind for each in found} == {FindingKind.DAMAGED_REPLICA}
         assert all(each.serious for each in found)
 
 
-def test_a_record_that_is_gone_from_another_copy_comes_back(store: Replicated, stripe: str) -> None:
-    copy = store.copies[1]
-    attrs, omap, stream = copy.peek(stripe) or ({}, {}, b"")
+def test_a_record_that_is_gone_from_another_replica_comes_back(
+    store: Replicated, stripe: str
+) -> None:
+    replica = store.replicas[1]
+    attrs, omap, stream = replica.peek(stripe) or ({}, {}, b"")
     del omap[b"e.0000000000000006.3"]
-    copy.poke(stripe, attrs, omap, stream)
+    replica.poke(stripe, attrs, omap, stream)
     with zlog.Log.open(store, "orders") as log:
-        (finding, *_) = log.check(heal=True, copies=16)
-        assert finding.kind is FindingKind.HEALED
+        (finding, *_) = log.check(repair=True, replicas=16)
+        assert finding.kind is FindingKind.REPAIRED
         assert finding.positions == range(4, 7)
         assert store.alike(stripe)
 
 
-def test_what_no_copy_has_stays_lost(store: Replicated, stripe: str) -> None:
+def test_what_no_replica_has_stays_lost(store: Replicated, stripe: str) -> None:
     for rank in range(3):
         DAMAGES["stream"](store, stripe, rank)
     with zlog.Log.open(store, "orders") as log:
         gaps = [item for item in log.read_range(0, 7) if isinstance(item, zlog.Gap)]
         assert [(gap.position, gap.kind) for gap in gaps] == [(2, GapKind.LOST)]
-        kinds = [(each.kind, each.positions) for each in log.check(heal=True, copies=2)]
+        kinds = [(each.kind, each.positions) for each in log.check(repair=True, replicas=2)]
         assert kinds == [(FindingKind.LOST, range(2, 3))]
-        assert not log.rescued
+        assert not log.replica_reads
 
 
-def test_copies_for_which_the_primary_one_answers_meanwhile_are_asked_again(
+def test_replicas_for_which_the_primary_one_answers_meanwhile_are_asked_again(
     store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     DAMAGES["stream"](store, stripe, 0)
     tries = 0
-    ask = store.ask_copy
+    ask = store.ask_replica
 
     def ask_primary_first(
         queue: CompletionQueue, token: int, object: str, method: str, request: bytes
@@ -124,19 +126,19 @@ def test_copies_for_which_the_primary_one_answers_meanwhile_are_asked_again(
         nonlocal tries
         tries += 1
         if tries <= TRIES_MAX:
-            code, reply = store.copies[0].execute(object, method, request)
+            code, reply = store.replicas[0].execute(object, method, request)
             queue.put(token, code, (1).to_bytes(8, "little") + reply)
         else:
             ask(queue, token, object, method, request)
 
-    monkeypatch.setattr(store, "ask_copy", ask_primary_first)
+    monkeypatch.setattr(store, "ask_replica", ask_primary_first)
     monkeypatch.setattr("zlog._read.read._REPLICAS_PAUSE_SECONDS", 0.001)
     monkeypatch.setattr("zlog._read.read._REPLICAS_PAUSE_SECONDS_MAX", 0.01)
     with zlog.Log.open(store, "orders") as log:
         assert log.read(2).data == LARGE[2]
 
 
-def test_entries_are_read_though_no_copy_has_all_of_them(store: Replicated, stripe: str) -> None:
+def test_entries_are_read_though_no_replica_has_all_of_them(store: Replicated, stripe: str) -> None:
     for rank in range(3):
         store.damage(rank, stripe, LARGE[rank], bytes(20_000))
     with zlog.Log.open(store, "orders") as log:
@@ -145,23 +147,23 @@ def test_entries_are_read_though_no_copy_has_all_of_them(store: Replicated, stri
 
 @pytest.mark.parametrize("stale", [1, 2])
 @pytest.mark.parametrize("what", ["header", "head"])
-def test_what_is_put_back_is_the_newest_that_a_copy_has(
+def test_what_is_put_back_is_the_newest_that_a_replica_has(
     store: Replicated, stripe: str, what: str, stale: int
 ) -> None:
-    """An OSD that was away has a sound copy from before a seal: no epoch is taken back."""
+    """An OSD that was away has a sound replica from before a seal: no epoch is taken back."""
     name = HEAD if what == "head" else stripe
     with zlog.Log.open(store, "orders") as log:
         newest = with_older_copy(store, log, name, what, stale)
-        assert FindingKind.HEALED in {finding.kind for finding in log.check(heal=True)}
-    assert MemoryDoor(store.copies[0]).load(name) == newest
+        assert FindingKind.REPAIRED in {finding.kind for finding in log.check(repair=True)}
+    assert MemoryDoor(store.replicas[0]).load(name) == newest
     assert store.alike(name)
 
 
-def test_copies_that_contradict_each_other_heal_nothing_and_tell_nothing(
+def test_replicas_that_contradict_each_other_repair_nothing_and_tell_nothing(
     store: Replicated, stripe: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One was sealed, the other one written to: each lacks what the other one has."""
-    first, second = store.copies[1:]
+    first, second = store.replicas[1:]
     with zlog.Log.open(store, "orders") as log:
         before = MemoryDoor(second).load(stripe)
         second.execute(stripe, "write", core_write(log, 7))
@@ -171,21 +173,21 @@ def test_copies_that_contradict_each_other_heal_nothing_and_tell_nothing(
         MemoryDoor(second).save(stripe, written)
         assert first.peek(stripe) != second.peek(stripe)
         DAMAGES["header"](store, stripe, 0)
-        damaged = store.copies[0].peek(stripe)
+        damaged = store.replicas[0].peek(stripe)
         with pytest.raises(zlog.CorruptEntry):
             log.stat()
         with pytest.raises(zlog.CorruptEntry):
             log.append(b"more")
         assert "zlog.header contradict each other" in caplog.text
         assert log.read(0).data == LARGE[0]
-    assert store.copies[0].peek(stripe) == damaged
+    assert store.replicas[0].peek(stripe) == damaged
 
 
 def test_of_two_values_of_which_neither_is_older_none_is_the_newest(
     store: Replicated, stripe: str
 ) -> None:
     """They differ in what does not only grow: how many entries there are."""
-    value = MemoryDoor(store.copies[0]).load(stripe).attrs[HEADER]
+    value = MemoryDoor(store.replicas[0]).load(stripe).attrs[HEADER]
     fields, _ = fields_of(value)
     at = 33
     more = (int.from_bytes(fields[at : at + 8], "little") + 1).to_bytes(8, "little")
@@ -195,18 +197,18 @@ def test_of_two_values_of_which_neither_is_older_none_is_the_newest(
 
 
 @pytest.mark.parametrize("damage", [damaged_value, vanished_value])
-def test_a_record_that_a_copy_has_from_before_a_trim_is_not_put_back(
+def test_a_record_that_a_replica_has_from_before_a_trim_is_not_put_back(
     store: Replicated, stripe: str, damage: Callable[[Replicated, int, str, str], None]
 ) -> None:
-    key, door = "e.0000000000000006.3", MemoryDoor(store.copies[1])
+    key, door = "e.0000000000000006.3", MemoryDoor(store.replicas[1])
     before = door.load(stripe)
     with zlog.Log.open(store, "orders") as log:
         log.trim(5)
         door.save(stripe, before)
         damage(store, 0, stripe, key)
-        damaged = store.copies[0].peek(stripe)
-        assert FindingKind.HEALED not in {finding.kind for finding in log.check(heal=True)}
-    assert store.copies[0].peek(stripe) == damaged
+        damaged = store.replicas[0].peek(stripe)
+        assert FindingKind.REPAIRED not in {finding.kind for finding in log.check(repair=True)}
+    assert store.replicas[0].peek(stripe) == damaged
 
 
 def core_write(log: zlog.Log, position: int) -> bytes:
@@ -215,11 +217,11 @@ def core_write(log: zlog.Log, position: int) -> bytes:
 
 
 @pytest.mark.parametrize("damage", ["view", "vanished view"])
-async def test_a_follower_that_may_not_heal_waits_at_a_hole_until_another_client_has_healed(
+async def test_a_follower_that_may_not_repair_waits_at_a_hole_until_another_client_has_repaired(
     store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
     """It fills below a tail that the head has recorded, which the head can't do now."""
-    monkeypatch.setattr("zlog._replica.replicas._IN_VAIN_SECONDS", 0.0)
+    monkeypatch.setattr("zlog._replica.replicas._FAILED_SECONDS", 0.0)
     with zlog.Log.open(store, "orders") as log:
         hole = leave_hole(log)
         log.append(b"more")
@@ -234,10 +236,10 @@ async def test_a_follower_that_may_not_heal_waits_at_a_hole_until_another_client
     assert refused == ["heal"] * 3
 
 
-def test_what_no_copy_had_is_not_asked_for_again_at_once(
+def test_what_no_replica_had_is_not_asked_for_again_at_once(
     store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store.tells_copies_apart = False
+    store.tells_replicas_apart = False
     for rank in range(3):
         DAMAGES["stream"](store, stripe, rank)
     store.damage(0, stripe, LARGE[1], bytes(20_000))
@@ -250,14 +252,14 @@ def test_what_no_copy_had_is_not_asked_for_again_at_once(
         asked = len(store.asked)
         assert lost_at() == [2]
         assert len(store.asked) - asked < TRIES_MAX // 2  # those for position 1
-        monkeypatch.setattr("zlog._read.read.POSITION_IN_VAIN_SECONDS", 0.0)
-        log._client.io.in_vain.clear()
+        monkeypatch.setattr("zlog._read.read.POSITION_FAILED_SECONDS", 0.0)
+        log._client.io.failed_reads.clear()
         assert lost_at() == lost_at() == [2]
         assert len(store.asked) - asked >= 2 * TRIES_MAX
 
 
-def test_copies_are_asked_so_often_and_no_more(store: Replicated, stripe: str) -> None:
-    store.tells_copies_apart = False
+def test_replicas_are_asked_so_often_and_no_more(store: Replicated, stripe: str) -> None:
+    store.tells_replicas_apart = False
     for rank in range(3):
         DAMAGES["header"](store, stripe, rank)
     with zlog.Log.open(store, "orders") as log:
@@ -294,10 +296,10 @@ def refuse(
     return refused
 
 
-def test_healing_asks_for_no_right_that_a_reader_lacks(
+def test_repairing_asks_for_no_right_that_a_reader_lacks(
     store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who may not heal reads all the same."""
+    """Who may not repair reads all the same."""
     refuse(store, monkeypatch, "damaged", "salvage", "heal")
     DAMAGES["stream"](store, stripe, 0)
     DAMAGES["header"](store, stripe, 0)
@@ -305,11 +307,11 @@ def test_healing_asks_for_no_right_that_a_reader_lacks(
         assert [log.read(p).data for p in range(7)] == LARGE + SMALL
         assert FindingKind.DAMAGED_OBJECT in {finding.kind for finding in log.check()}
         with pytest.raises(zlog.ClassNotLoaded):
-            [*log.check(heal=True)]
+            [*log.check(repair=True)]
 
 
 @pytest.mark.parametrize("third", ["down", "without the class"])
-def test_nothing_is_lost_before_all_copies_have_said_so(
+def test_nothing_is_lost_before_all_replicas_have_said_so(
     store: Replicated, stripe: str, third: str
 ) -> None:
     for rank in (0, 1):
@@ -326,7 +328,9 @@ def test_nothing_is_lost_before_all_copies_have_said_so(
         assert log.read(2).data == LARGE[2]
 
 
-def test_a_copy_whose_osd_starts_anew_meanwhile_is_one_copy(store: Replicated, stripe: str) -> None:
+def test_a_replica_whose_osd_starts_anew_meanwhile_is_one_copy(
+    store: Replicated, stripe: str
+) -> None:
     for rank in (0, 1):
         DAMAGES["stream"](store, stripe, rank)
     store.up = {0, 1}
@@ -339,7 +343,7 @@ def test_a_copy_whose_osd_starts_anew_meanwhile_is_one_copy(store: Replicated, s
         log.read(2)
 
 
-def test_copies_are_asked_anew_when_the_layout_changes_meanwhile(
+def test_replicas_are_asked_anew_when_the_layout_changes_meanwhile(
     store: Replicated, stripe: str
 ) -> None:
     DAMAGES["stream"](store, stripe, 0)
@@ -355,13 +359,13 @@ def test_copies_are_asked_anew_when_the_layout_changes_meanwhile(
 
 
 @pytest.mark.parametrize("apart", [True, False])
-def test_slow_copies_are_lost_all_the_same(
+def test_slow_replicas_are_lost_all_the_same(
     store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch, apart: bool
 ) -> None:
-    """Though the time in which copies are asked is over before all answers are there."""
+    """Though the time in which replicas are asked is over before all answers are there."""
     for rank in range(3):
         DAMAGES["stream"](store, stripe, rank)
-    store.tells_copies_apart = apart
+    store.tells_replicas_apart = apart
     store.on_ask = lambda: time.sleep(0.02)
     monkeypatch.setattr("zlog._replica.replicas.SECONDS_MAX", 0.4)
     monkeypatch.setattr("zlog._read.read.SECONDS_MAX", 0.4)
@@ -371,14 +375,14 @@ def test_slow_copies_are_lost_all_the_same(
 
 
 @pytest.mark.parametrize("acting", [2, 3])
-def test_copies_that_are_not_told_apart_have_to_be_there(
+def test_replicas_that_are_not_told_apart_have_to_be_there(
     store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch, acting: int
 ) -> None:
     """So on a cluster without the class."""
     for rank in range(3):
         DAMAGES["stream"](store, stripe, rank)
     store.up = set(range(acting))
-    store.tells_copies_apart = False
+    store.tells_replicas_apart = False
     monkeypatch.setattr("zlog._read.read._REPLICAS_PAUSE_SECONDS", 0.001)
     monkeypatch.setattr("zlog._read.read._REPLICAS_PAUSE_SECONDS_MAX", 0.002)
     error = zlog.CorruptEntry if acting == 3 else zlog.StoreTimeout
@@ -388,19 +392,19 @@ def test_copies_that_are_not_told_apart_have_to_be_there(
 
 
 @pytest.mark.parametrize("what", ["header", "head"])
-def test_nothing_is_taken_from_an_older_copy_while_the_newest_does_not_answer(
+def test_nothing_is_taken_from_an_older_replica_while_the_newest_does_not_answer(
     store: Replicated, stripe: str, what: str
 ) -> None:
     name = HEAD if what == "head" else stripe
     with zlog.Log.open(store, "orders") as log:
         newest = with_older_copy(store, log, name, what, 1)
-        damaged = MemoryDoor(store.copies[0]).load(name)
+        damaged = MemoryDoor(store.replicas[0]).load(name)
         store.up = {0, 1}
         with pytest.raises((zlog.StoreTimeout, zlog.CorruptEntry)):  # asked of it, or of all
             log.stat()
         with contextlib.suppress(zlog.StoreTimeout):
-            assert FindingKind.HEALED not in {finding.kind for finding in log.check(heal=True)}
-        assert MemoryDoor(store.copies[0]).load(name) == damaged
+            assert FindingKind.REPAIRED not in {finding.kind for finding in log.check(repair=True)}
+        assert MemoryDoor(store.replicas[0]).load(name) == damaged
         store.up = {0, 1, 2}
-        assert FindingKind.HEALED in {finding.kind for finding in log.check(heal=True)}
-    assert MemoryDoor(store.copies[0]).load(name) == newest
+        assert FindingKind.REPAIRED in {finding.kind for finding in log.check(repair=True)}
+    assert MemoryDoor(store.replicas[0]).load(name) == newest

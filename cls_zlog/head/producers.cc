@@ -1,4 +1,4 @@
-#include "cls_zlog/head/deliveries.h"
+#include "cls_zlog/head/producers.h"
 
 #include <algorithm>
 
@@ -6,102 +6,104 @@
 #include "cls_zlog/head/head.h"
 #include "cls_zlog/head/omap_table.h"
 
-namespace zlog::deliveries {
+namespace zlog::producers {
 namespace {
 
-// A source. Its incarnation is its number among all sources that the log has ever had, so a source
+// A producer. Its incarnation is its number among all producers that the log has ever had, so a producer
 // that was forgotten and made again is another one.
-struct Source : SourceProgress {
+struct Producer : ProducerProgress {
   uint64_t incarnation = 0;
   wire::Further further;
 
   template <typename V>
   void each(V& v) {
     v("incarnation", incarnation);
-    SourceProgress::each(v);
+    ProducerProgress::each(v);
   }
 };
 
 using Part = wire::Kept<DeliveryReadReply>;
 
-constexpr head::OmapTable<Source> kSources("s.");
+constexpr head::OmapTable<Producer> kProducers("s.");
 constexpr head::OmapTable<Part> kParts("p.");
 
-// No name has a slash, so the parts of two sources do not mix.
-std::string parts_of(std::string_view source) { return kParts.key(source).append("/"); }
+// No name has a slash, so the parts of two producers do not mix.
+std::string parts_of(std::string_view producer) { return kParts.key(producer).append("/"); }
 
 std::string key_of(const DeliveryRequest& delivery) {
-  return parts_of(delivery.source) + head::hex_digits(delivery.batch) + '.' + hex(delivery.part, 8);
+  return parts_of(delivery.producer) + head::hex_digits(delivery.sequence) + '.' +
+         hex(delivery.part, 8);
 }
 
-// kLimitReached: the log has no room for another source.
-Failure check_room(Object& object, const Head& head) {
-  ZLOG_TRY(kSources.check_room(object, limits::sources_max));
-  return head.sources == UINT64_MAX ? Failure{kLimitReached, UINT64_MAX} : Failure{};
+// kLimitReached: the log has no space for another producer.
+Failure check_space(Object& object, const Head& head) {
+  ZLOG_TRY(kProducers.check_space(object, limits::producers_max));
+  return head.producers == UINT64_MAX ? Failure{kLimitReached, UINT64_MAX} : Failure{};
 }
 
-// A new source, of the head's next incarnation.
-Source make(uint64_t timestamp, Head* head) {
-  Source source;
-  source.created = timestamp;
-  source.incarnation = ++head->sources;
-  return source;
+// A new producer, of the head's next incarnation.
+Producer make(uint64_t timestamp, Head* head) {
+  Producer producer;
+  producer.created = timestamp;
+  producer.incarnation = ++head->producers;
+  return producer;
 }
 
-// The source that a delivery_done names; `made`: it is new, and the head counts it. A late request
-// about a source that was forgotten and made again has another incarnation. A damaged source has
+// The producer that a delivery_done names; `made`: it is new, and the head counts it. A late request
+// about a producer that was forgotten and made again has another incarnation. A damaged producer has
 // none, and a new one the next incarnation, so that it is made once.
-Failure load_named(Object& object, const DeliveryDoneRequest& request, Head* head, Source* source,
-                   bool* made) {
+Failure load_named(Object& object, const DeliveryDoneRequest& request, Head* head,
+                   Producer* producer, bool* made) {
   *made = false;
-  const Failure loaded = kSources.get(object, kSources.key(request.source), source);
+  const Failure loaded = kProducers.get(object, kProducers.key(request.producer), producer);
   const bool missing = loaded.code == -ENOENT;
   const bool damaged = loaded.code == -EIO && request.incarnation == 0;
-  if (request.batch == batch_all && (missing || damaged)) {
-    *source = {};  // forgotten, whatever it was
+  if (request.sequence == sequence_all && (missing || damaged)) {
+    *producer = {};  // forgotten, whatever it was
     return {};
   }
   if (missing) {
-    const uint64_t next = head->sources + 1;
+    const uint64_t next = head->producers + 1;
     if (request.incarnation != next) return {kNotFound, next};
-    ZLOG_TRY(check_room(object, *head));
-    *source = make(request.timestamp, head);
+    ZLOG_TRY(check_space(object, *head));
+    *producer = make(request.timestamp, head);
     *made = true;
     return {};
   }
   ZLOG_TRY(loaded);
-  if (request.incarnation == source->incarnation) return {};
-  return {kSuperseded, source->incarnation};
+  if (request.incarnation == producer->incarnation) return {};
+  return {kSuperseded, producer->incarnation};
 }
 
 }  // namespace
 
 Result<DeliveryBeginReply> begin(Object& object, Head& head, const DeliveryBeginRequest& request) {
-  const std::string source_key = kSources.key(request.source);
-  Source source;
-  const Failure known = kSources.get(object, source_key, &source);
+  const std::string producer_key = kProducers.key(request.producer);
+  Producer producer;
+  const Failure known = kProducers.get(object, producer_key, &producer);
   const bool is_new = known.code == -ENOENT;
   if (!is_new) ZLOG_TRY(known);
-  if (request.batch < source.batch) return Failure{kBatchDone, source.batch};
+  if (request.sequence < producer.sequence) return Failure{kSequenceDone, producer.sequence};
   const std::string key = key_of(request);
   Part part;
   const Failure begun = kParts.get(object, key, &part);
   const bool first = begun.code == -ENOENT;
   if (!first) ZLOG_TRY(begun);
   if (part.attempt >= limits::attempts_max) return Failure{kLimitReached, limits::attempts_max};
-  if (first && source.parts >= limits::parts_max) return Failure{kLimitReached, limits::parts_max};
+  if (first && producer.parts >= limits::parts_max)
+    return Failure{kLimitReached, limits::parts_max};
   if (is_new) {
-    ZLOG_TRY(check_room(object, head));
-    source = make(request.timestamp, &head);
+    ZLOG_TRY(check_space(object, head));
+    producer = make(request.timestamp, &head);
     ZLOG_TRY(head.save(object));
   }
   if (first) {
-    source.parts++;
-    part.incarnation = source.incarnation;
+    producer.parts++;
+    part.incarnation = producer.incarnation;
   }
-  source.updated = request.timestamp;
+  producer.updated = request.timestamp;
   part.attempt++;
-  ZLOG_TRY(kSources.put(object, source_key, source));
+  ZLOG_TRY(kProducers.put(object, producer_key, producer));
   ZLOG_TRY(kParts.put(object, key, part));
   return DeliveryBeginReply{part.attempt, static_cast<uint32_t>(part.grants.size()),
                             part.incarnation};
@@ -144,44 +146,44 @@ Result<DeliveryReadReply> read(Object& object, Head&, const DeliveryRequest& req
 }
 
 Result<MoreReply> done(Object& object, Head& head, const DeliveryDoneRequest& request) {
-  Source source;
+  Producer producer;
   bool made = false;
-  ZLOG_TRY(load_named(object, request, &head, &source, &made));
-  source.updated = request.timestamp;
-  source.batch = std::max(source.batch, request.batch);
+  ZLOG_TRY(load_named(object, request, &head, &producer, &made));
+  producer.updated = request.timestamp;
+  producer.sequence = std::max(producer.sequence, request.sequence);
 
-  const std::string prefix = parts_of(request.source);
-  // Above the parts of batches below this one, below those of later ones.
-  const std::string end = prefix + head::hex_digits(source.batch);
+  const std::string prefix = parts_of(request.producer);
+  // Above the parts of sequences below this one, below those of later ones.
+  const std::string end = prefix + head::hex_digits(producer.sequence);
   Page page;
   MoreReply reply;
   ZLOG_TRY(object.omap_list(prefix, prefix, limits::parts_removed_max, &page, &reply.more));
   if (page.empty() && reply.more) return Failure{-EIO};
   uint32_t removed = 0;
   for (const auto& [part, value] : page) {
-    if (part >= end && source.batch != batch_all) break;
+    if (part >= end && producer.sequence != sequence_all) break;
     ZLOG_TRY(object.omap_remove(part));
     removed++;
   }
   reply.more = reply.more && removed == page.size();
-  source.parts -= std::min(removed, source.parts);
+  producer.parts -= std::min(removed, producer.parts);
   if (made) ZLOG_TRY(head.save(object));
-  const std::string key = kSources.key(request.source);
-  if (source.batch == batch_all && !reply.more) {
+  const std::string key = kProducers.key(request.producer);
+  if (producer.sequence == sequence_all && !reply.more) {
     ZLOG_TRY(object.omap_remove(key));
   } else {
-    ZLOG_TRY(kSources.put(object, key, source));
+    ZLOG_TRY(kProducers.put(object, key, producer));
   }
   return reply;
 }
 
 Result<DeliveryListReply> list(Object& object, Head&, const NamesRequest& request) {
   DeliveryListReply reply;
-  ZLOG_TRY(kSources.list(object, kSources.key(request.after), request.count_max, &reply.more,
-                         [&](const std::string& name, const Source& source) {
-                           reply.sources.push_back({source, name});
-                         }));
+  ZLOG_TRY(kProducers.list(object, kProducers.key(request.after), request.count_max, &reply.more,
+                           [&](const std::string& name, const Producer& producer) {
+                             reply.producers.push_back({producer, name});
+                           }));
   return reply;
 }
 
-}  // namespace zlog::deliveries
+}  // namespace zlog::producers

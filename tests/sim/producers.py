@@ -1,4 +1,4 @@
-"""A source that delivers batches into the log, in parts, each tried until it is done, and after."""
+"""A producer that appends exactly once, in parts, and repeats each part until it is complete."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from unittest import mock
 
 from tests.history import RecordedLog
-from zlog.errors import DeliveryDiffers, DeliverySuperseded
+from zlog.errors import SequenceDiffers, SequenceSuperseded
 
 from .clients import Client
 
-SOURCE = "job"
+PRODUCER = "job"
 PARTS_MAX = 3
 ENTRIES_MAX = 16
 OLD_KEPT = 6
@@ -25,55 +25,55 @@ OLD_KEPT = 6
 def small_rounds() -> Iterator[None]:
     """Rounds of five entries, and windows of four positions: so that a part takes several."""
     limits = {"APPEND_ENTRIES_MAX": 5, "_WINDOW_POSITIONS": 4}
-    with mock.patch.multiple("zlog._append.deliveries", **limits):
+    with mock.patch.multiple("zlog._append.exactly_once", **limits):
         yield
 
 
 @dataclass
 class Part:
-    """A part of a batch.
+    """A part of a sequence.
 
     Attributes:
-        batch: of which.
+        sequence: of which.
         number: in it.
         entries: what is to be delivered.
         shuffled: whether each attempt has them in an order of its own.
         done: whether an attempt has succeeded, and lived to tell.
     """
 
-    batch: int
+    sequence: int
     number: int
     entries: list[bytes]
     shuffled: bool
     done: bool = False
 
 
-class Source:
-    """What a job that delivers remembers whatever dies: its batches, and which parts are done.
+class Producer:
+    """What a job that delivers remembers whatever dies: its sequences, and which parts are done.
 
     Args:
-        chance: decides what is in a batch.
+        chance: decides what is in a sequence.
     """
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
         self._old: list[Part] = []
-        self.batch = -1
+        self.sequence = -1
         self.parts: list[Part] = []
         self.advance()
 
     def advance(self) -> None:
-        """Go on to the next batch if this one is done."""
+        """Go on to the next sequence if this one is done."""
         if not all(part.done for part in self.parts):
             return
         chance = self._chance
         self._old = [*self._old, *self.parts][-OLD_KEPT:]
-        self.batch += 1
+        self.sequence += 1
         self.parts = []
         for number in range(chance.randint(1, PARTS_MAX)):
-            name = f"{SOURCE}.{self.batch}.{number}"
+            name = f"{PRODUCER}.{self.sequence}.{number}"
             entries = [f"{name}.{n}".encode() for n in range(chance.randint(1, ENTRIES_MAX))]
-            self.parts.append(Part(self.batch, number, entries, chance.random() < 0.3))
+            self.parts.append(Part(self.sequence, number, entries, chance.random() < 0.3))
 
     def choose(self, chance: random.Random) -> Part:
         """Return what is to be tried next: mostly what is not done."""
@@ -86,18 +86,18 @@ class Source:
 class Deliverer(Client):
     """A process that tries to deliver, and gives up, and is doubled, as tasks of a job are."""
 
-    source: Source
+    producer: Producer
 
     async def run(self) -> None:
         """Try one part after the other until ``done``."""
         log = await self._open()
         while not self.done:
             await asyncio.sleep(self._chance.uniform(0, self._think))
-            part = self.source.choose(self._chance)
+            part = self.producer.choose(self._chance)
             await self._try(self._attempts(log, part))
-            self.source.advance()
+            self.producer.advance()
             if self._chance.random() < 0.1:
-                await self._try(log.log.deliveries_done(SOURCE, before=self.source.batch))
+                await self._try(log.log.complete_sequences(PRODUCER, before=self.producer.sequence))
 
     async def _attempts(self, log: RecordedLog, part: Part) -> object:
         """One attempt, or two at once, each of which may be given up at any await."""
@@ -110,15 +110,15 @@ class Deliverer(Client):
             steps = ("delivery_begin", "delivery_grant", "delivery_grant", "write")
             self._freeze(self._chance.choice(steps))
         patience = self._chance.choice((None, None, None, 0.01, 0.05, 0.3))
-        what = f"{SOURCE} {part.batch}.{part.number}"
+        what = f"{PRODUCER} {part.sequence}.{part.number}"
         self._trace(self.process.name, f"delivers {what}")
         try:
             appended = await asyncio.wait_for(deliver(log, part, self._chance), patience)
         except asyncio.TimeoutError:
             return f"gave up {what}"
-        except DeliverySuperseded as error:
+        except SequenceSuperseded as error:
             return f"superseded: {error}"
-        except DeliveryDiffers as error:
+        except SequenceDiffers as error:
             self._complain(f"P15: {self.process.name}: no other delivery has this key: {error}")
             raise
         part.done = True
@@ -130,4 +130,6 @@ async def deliver(log: RecordedLog, part: Part, chance: random.Random) -> int:
     entries = list(part.entries)
     if part.shuffled:
         chance.shuffle(entries)
-    return await log.deliver(entries, source=SOURCE, batch=part.batch, part=part.number)
+    return await log.append_once(
+        entries, producer=PRODUCER, sequence=part.sequence, part=part.number
+    )

@@ -76,7 +76,7 @@ class List(Replicated):
 
 
 class Work:
-    """What all players know, whatever dies.
+    """What all actors know, whatever dies.
 
     Args:
         history: where their transactions go.
@@ -111,7 +111,7 @@ class Work:
         return name
 
 
-class Player(Client):
+class Actor(Client):
     """A process that has a replica of the space."""
 
     work: Work
@@ -366,10 +366,10 @@ async def audit(
             await space.checkpoint(trim=turn == "as it was played")
 
 
-_ACTIONS: dict[Callable[[Player, Space], Awaitable[object]], int] = {
-    Player._transact: 30,
-    Player._transact_once: 10,
-    Player._append: 15,
-    Player._read: 15,
-    Player._checkpoint: 2,
+_ACTIONS: dict[Callable[[Actor, Space], Awaitable[object]], int] = {
+    Actor._transact: 30,
+    Actor._transact_once: 10,
+    Actor._append: 15,
+    Actor._read: 15,
+    Actor._checkpoint: 2,
 }

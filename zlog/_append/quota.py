@@ -1,4 +1,4 @@
-"""Limits of an exclusive writer: for unconfirmed data, and for all data of its log."""
+"""WriterLimits of an exclusive writer: for unconfirmed data, and for all data of its log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from zlog.view import OPEN_END
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class WriterLimits:
     """The limits of a writer; see :meth:`zlog.Log.writer`. Raises ValueError for an invalid one."""
 
     window_bytes: int
@@ -35,8 +35,8 @@ RECOUNT_SECONDS = 1.0
 _TRIM = "Trim what is not needed any more (`writer.trim(position)`)."
 
 
-class Room:
-    """The room that one writer has within its limits.
+class Quota:
+    """The space that one writer has within its limits.
 
     Attributes:
         unconfirmed_bytes: data that was submitted and is not confirmed.
@@ -45,7 +45,7 @@ class Room:
         capacity: limit of the log's data, including unconfirmed data; None for no limit.
     """
 
-    def __init__(self, layout: Layout, limits: Limits) -> None:
+    def __init__(self, layout: Layout, limits: WriterLimits) -> None:
         self._layout = layout
         self.unconfirmed_bytes = 0
         self.appended_bytes = 0
@@ -78,7 +78,7 @@ class Room:
         return not self.at_capacity(size)
 
     def at_capacity(self, size: int) -> bool:
-        """Whether the log has no room for this many bytes until a trim."""
+        """Whether the log has no space for this many bytes until a trim."""
         if self.capacity is None:
             return False
         return self.held + self.unconfirmed_bytes + size > self.capacity
@@ -89,9 +89,9 @@ class Room:
         return self._held + self.appended_bytes - self._counted_at
 
     async def recount(self, size: int, deadline: Deadline) -> None:
-        """If there is no room, count the log's data again: other clients may have trimmed it.
+        """If there is no space, count the log's data again: other clients may have trimmed it.
 
-        Raises LimitReached if there is still no room, and the writer does not wait for a trim.
+        Raises LimitReached if there is still no space, and the writer does not wait for a trim.
         """
         if self.at_capacity(size):
             now = self._layout.io.monotonic()
@@ -103,7 +103,7 @@ class Room:
                 raise LimitReached(self._shortage(size), hint=_TRIM)
 
     def not_sent(self, size: int) -> StoreTimeout:
-        """Return the error of an append whose time was up before there was room."""
+        """Return the error of an append whose time was up before there was space."""
         if self.at_capacity(size):
             return not_sent(self._shortage(size), _TRIM)
         return not_sent(

@@ -13,10 +13,10 @@ ROWS = [b"%d" % i for i in range(20)]
 
 
 def deliver(
-    store: zlog.Store, entries: Iterable[bytes] = ROWS, batch: int = 1, part: int = 0
+    store: zlog.Store, entries: Iterable[bytes] = ROWS, sequence: int = 1, part: int = 0
 ) -> int:
     with zlog.Log.open(store, "orders") as log:
-        return log.deliver(entries, source="query", batch=batch, part=part)
+        return log.append_once(entries, producer="query", sequence=sequence, part=part)
 
 
 def entries_in(store: zlog.Store) -> list[bytes]:

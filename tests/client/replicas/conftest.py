@@ -1,4 +1,4 @@
-"""Fixtures of the tests of copies: a store that keeps three of each object, and a log in it."""
+"""Fixtures of the tests of replicas: a store that keeps three of each object, and a log in it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .replicated import Replicated, with_log
 
 @pytest.fixture
 def store() -> Replicated:
-    """A store that keeps three copies of each object."""
+    """A store that keeps three replicas of each object."""
     return Replicated()
 
 

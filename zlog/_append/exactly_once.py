@@ -1,17 +1,18 @@
-"""Deliveries: entries that are appended exactly once, however often the call is repeated.
+"""Exactly-once appends: a call that is repeated appends only the entries that are missing.
 
-A delivery is one part of a batch of a source. The head object records the positions granted to it
-(cls_zlog/head/deliveries.cc) before any of them is written. A new attempt
+A producer numbers its appends, and may divide each into parts. The head object records the
+positions granted to a part (cls_zlog/head/producers.cc) before any of them is written. A new
+attempt
 
 1. begins in the head, so that earlier attempts get no more grants;
 2. settles every position granted to earlier attempts, by filling the unwritten ones;
 3. reads the entries that they have written there;
 4. appends the other entries.
 
-After step 2 no other attempt can write an entry of the delivery, so step 3 finds all entries that
+After step 2 no other attempt can write an entry of the part, so step 3 finds all entries that
 are in the log. They are compared by data and tags, and may come in another order.
 
-Source: docs/design.md, "Deliveries".
+Producer: docs/design.md, "Exactly-once appends".
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from zlog._append.append import Appender
-from zlog._append.delivery_records import DeliveryKey, DeliveryRecords
+from zlog._append.producer_records import ProducerRecords, SequenceKey
 from zlog._append.same_id import digest, digest_of
 from zlog._base.codes import FillCode
 from zlog._base.deadline import Deadline, Timeout
 from zlog._native.new_entries import EntryColumn, entries_cut, entries_owned
 from zlog._read.read import READ_BYTES_MAX, Reader
 from zlog.entry import Entry, Gap, GapKind
-from zlog.errors import CorruptEntry, DeliveryDiffers, StoreUnavailable, ZlogError
+from zlog.errors import CorruptEntry, SequenceDiffers, StoreUnavailable, ZlogError
 from zlog.limits import APPEND_BYTES_MAX, APPEND_ENTRIES_MAX
 from zlog.view import View
 
@@ -46,19 +47,19 @@ _WINDOW_POSITIONS = 4096
 _WINDOW_BYTES = 8 << 20
 
 
-class Deliveries:
-    """Delivers to one log; the head keeps the ``records`` of its deliveries."""
+class ExactlyOnce:
+    """Appends exactly once to one log; the head keeps the ``records`` of its producers."""
 
     def __init__(self, reader: Reader, entry_bytes_max: int) -> None:
-        self.records = DeliveryRecords(reader.layout)
+        self.records = ProducerRecords(reader.layout)
         self.reader = reader
         self.entry_bytes_max = entry_bytes_max
         self._deadline = reader.budget.deadline
 
-    async def deliver(
-        self, entries: Iterable[NewEntry | EntryColumn], key: DeliveryKey, timeout: Timeout
+    async def append(
+        self, entries: Iterable[NewEntry | EntryColumn], key: SequenceKey, timeout: Timeout
     ) -> int:
-        """Append the missing entries; see :meth:`zlog.Log.deliver`."""
+        """Append the missing entries; see :meth:`zlog.Log.append_once`."""
         key.check()
         attempt = await self._begin(key, timeout)
         appended = 0
@@ -69,7 +70,7 @@ class Deliveries:
         attempt.finish()
         return appended
 
-    async def _begin(self, key: DeliveryKey, timeout: Timeout) -> _Attempt:
+    async def _begin(self, key: SequenceKey, timeout: Timeout) -> _Attempt:
         """Shut out the earlier attempts, and find the entries that they have written."""
         await self.reader.positions.check_appendable(self._deadline(timeout))
         number, grants, incarnation = await self.records.begin(key, self._deadline(timeout))
@@ -81,27 +82,25 @@ class Deliveries:
 
 
 class _Attempt:
-    """One attempt at a delivery.
+    """One attempt to append a part.
 
     Life: begun → recovered, if there were earlier attempts → appending → finished. A later attempt
     may supersede it at any time.
 
     Attributes:
-        appender: appends entries of the delivery, at positions that the head has recorded.
+        appender: appends entries of the part, at positions that the head has recorded.
     """
 
-    def __init__(
-        self, deliveries: Deliveries, key: DeliveryKey, incarnation: int, number: int
-    ) -> None:
-        self._reader = deliveries.reader
-        self._layout = layout = deliveries.reader.layout
-        self._records = deliveries.records
+    def __init__(self, once: ExactlyOnce, key: SequenceKey, incarnation: int, number: int) -> None:
+        self._reader = once.reader
+        self._layout = layout = once.reader.layout
+        self._records = once.records
         self._key = key
         self._incarnation = incarnation
         self._number = number
         self._writer = _writer_id(layout.address.log_id, key, incarnation)
         self._written: Counter[bytes] = Counter()
-        first, bytes_max = number << _NUMBERS_BITS, deliveries.entry_bytes_max
+        first, bytes_max = number << _NUMBERS_BITS, once.entry_bytes_max
         self.appender = Appender(layout, self, self._writer, bytes_max, number=first)
 
     async def granted(self, deadline: Deadline) -> list[range]:
@@ -129,7 +128,7 @@ class _Attempt:
                 elif isinstance(slot, Gap) and slot.kind in _UNKNOWN:
                     raise CorruptEntry(
                         f"position {position} of log {self._layout.view.log!r} is"
-                        f" {slot.kind.value}: it is not known whether {self._key} is delivered"
+                        f" {slot.kind.value}: it is not known whether {self._key} is complete"
                     )
             holes = [
                 p
@@ -156,10 +155,10 @@ class _Attempt:
         return count > 0
 
     def finish(self) -> None:
-        """Raise DeliveryDiffers if earlier attempts have written other entries."""
+        """Raise SequenceDiffers if earlier attempts have written other entries."""
         surplus = self._written.total()
         if surplus:
-            raise DeliveryDiffers(
+            raise SequenceDiffers(
                 f"log {self._layout.view.log!r}: an earlier attempt at {self._key} appended"
                 f" {surplus} entries that are not among those of this one"
             )
@@ -234,12 +233,12 @@ def _each_once(grants: Iterable[range]) -> Iterator[range]:
             reached = grant.stop
 
 
-def _writer_id(log_id: int, key: DeliveryKey, incarnation: int) -> bytes:
-    """Return the writer's id of all attempts at a delivery, which differ in their append numbers.
+def _writer_id(log_id: int, key: SequenceKey, incarnation: int) -> bytes:
+    """Return the writer's id of all attempts at a part, which differ in their append numbers.
 
-    A source that was forgotten and returns gets another incarnation, since its attempts are counted
-    from 1 again. Numbers are converted to int, so that ``True`` is 1.
+    A producer that was forgotten and returns gets another incarnation, since its attempts are
+    counted from 1 again. Numbers are converted to int, so that ``True`` is 1.
     """
-    batch, part = operator.index(key.batch), operator.index(key.part)
-    text = f"{log_id} {key.source} {incarnation} {batch} {part}".encode()
+    sequence, part = operator.index(key.sequence), operator.index(key.part)
+    text = f"{log_id} {key.producer} {incarnation} {sequence} {part}".encode()
     return hashlib.blake2b(text, digest_size=16, person=b"zlog delivery").digest()

@@ -1,4 +1,4 @@
-"""Single copies of objects on Ceph: what one OSD has on its disk, read and changed behind its back.
+"""Reads and changes one replica of an object, on the disk of a stopped OSD.
 
 Only an OSD that is stopped lets its disk be opened.
 """
@@ -19,18 +19,18 @@ from .ceph import CephCluster, ceph
 STARTED_SECONDS = 60.0
 
 LOOKS = 16
-"""Looks of an audit at random copies: of three, all of them miss one in one of 650 audits."""
+"""Looks of an audit at random replicas: of three, all of them miss one in one of 650 audits."""
 
 
 class Placement(NamedTuple):
-    """Where the copies of an object are; the first of ``acting`` is the primary one."""
+    """Where the replicas of an object are; the first of ``acting`` is the primary one."""
 
     pgid: str
     acting: list[int]
 
 
 def placement(cluster: CephCluster, name: str, namespace: str) -> Placement:
-    """Where an object's copies are."""
+    """Where an object's replicas are."""
     words = ceph(cluster, "osd", "map", cluster.pool, name, namespace, "-f", "json")
     found = json.loads(words)
     return Placement(found["pgid"], found["acting"])

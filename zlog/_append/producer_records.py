@@ -1,4 +1,4 @@
-"""The deliveries that a log's head object keeps (cls_zlog/head/deliveries.cc)."""
+"""The producers that a log's head object keeps (cls_zlog/head/producers.cc)."""
 
 from __future__ import annotations
 
@@ -6,108 +6,108 @@ import errno
 from datetime import datetime
 from typing import NamedTuple
 
-from zlog._base.codes import ATTEMPTS_MAX, GRANTS_MAX, PARTS_MAX, SOURCES_MAX, Code
+from zlog._base.codes import ATTEMPTS_MAX, GRANTS_MAX, PARTS_MAX, PRODUCERS_MAX, Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Reply
 from zlog._layout.layout import Layout
 from zlog._native import messages
 from zlog._native.entry import from_timestamp
-from zlog.errors import DeliverySuperseded, LimitReached, LogExhausted
-from zlog.names import check_source_name
+from zlog.errors import LimitReached, LogExhausted, SequenceSuperseded
+from zlog.names import check_producer_name
 from zlog.view import View
 
-BATCH_MAX = 2**64 - 2
+SEQUENCE_MAX = 2**64 - 2
 PART_MAX = 2**32 - 1
 
-_SOURCES_PER_READ = 256
-_BATCH_ALL = 2**64 - 1
+_PRODUCERS_PER_READ = 256
+_SEQUENCE_ALL = 2**64 - 1
 
 _LIMITS = {
-    SOURCES_MAX: (
-        f"has {SOURCES_MAX:,} sources of deliveries already",
+    PRODUCERS_MAX: (
+        f"has {PRODUCERS_MAX:,} producers already",
         (
-            "List them, and remove those that are gone: `zlog delivery ls` and `zlog delivery rm`,"
-            " or `sources()` and `forget_source(source)`."
+            "List them, and remove those that are gone: `zlog producer ls` and `zlog producer rm`,"
+            " or `producers()` and `forget_producer(producer)`."
         ),
     ),
     PARTS_MAX: (
-        f"keeps {PARTS_MAX:,} parts of this source already that are not done",
-        "Say which batches will not be delivered again: `deliveries_done(source, before=batch)`.",
+        f"keeps {PARTS_MAX:,} parts of this producer already that are not done",
+        "Declare sequence numbers complete: `complete_sequences(producer, before=n)`.",
     ),
     ATTEMPTS_MAX: (
         "has seen a million attempts at this part, and counts no more",
         (
-            "See why they fail. Then give the batch another number; what was appended stays, and"
+            "See why they fail. Then give the sequence another number; what was appended stays, and"
             " would be appended again."
         ),
     ),
     GRANTS_MAX: (
-        f"keeps {GRANTS_MAX:,} grants for one part of a batch, and this one needs more",
-        "Deliver it in more parts.",
+        f"keeps {GRANTS_MAX:,} grants for one part of a sequence, and this one needs more",
+        "Divide the append into more parts.",
     ),
 }
 """The message and the hint for each limit that a method may exceed."""
 
 
-class DeliveryKey(NamedTuple):
-    """Identifies a delivery.
+class SequenceKey(NamedTuple):
+    """Identifies an exactly-once append.
 
     Attributes:
-        source: name of the client that delivers.
-        batch: number that only grows.
-        part: number of a part of the batch. Parts may be delivered at the same time.
+        producer: name of the client that appends.
+        sequence: the append's sequence number, which only grows.
+        part: number of a part. Parts may be appended at the same time.
     """
 
-    source: str
-    batch: int
+    producer: str
+    sequence: int
     part: int
 
     def check(self) -> None:
         """Raise TypeError or ValueError unless it is valid."""
-        check_source_name(self.source)
-        _check_number("batch", self.batch, BATCH_MAX)
+        check_producer_name(self.producer)
+        _check_number("sequence", self.sequence, SEQUENCE_MAX)
         _check_number("part", self.part, PART_MAX)
 
     def __str__(self) -> str:
-        return f"part {self.part} of batch {self.batch} of {self.source!r}"
+        return f"part {self.part} of sequence {self.sequence} of producer {self.producer!r}"
 
 
-class DeliverySource(NamedTuple):
-    """A source of deliveries as its log keeps it.
+class Producer(NamedTuple):
+    """A producer of exactly-once appends, as its log keeps it.
 
     Attributes:
-        name: of the source.
-        batch: the first batch that is not done; see :meth:`zlog.Log.deliveries_done`.
-        parts: how many parts of this and later batches the log keeps.
-        created: when the source first delivered, by its clock, UTC.
-        updated: when it last began to deliver or reported batches done, by its clock, UTC.
+        name: of the producer.
+        sequence: the first sequence that is not done; see :meth:`zlog.Log.complete_sequences`.
+        parts: how many parts of this and later sequences the log keeps.
+        created: when the producer first appended, by its clock, UTC.
+        updated: when it last began an append or completed sequences, by its clock, UTC.
     """
 
     name: str
-    batch: int
+    sequence: int
     parts: int
     created: datetime
     updated: datetime
 
 
-class DeliveryRecords:
-    """Calls on the deliveries of one log."""
+class ProducerRecords:
+    """Calls on the producers of one log."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         self._log_id = layout.address.log_id
 
-    async def begin(self, key: DeliveryKey, deadline: Deadline) -> messages.DeliveryBeginReply:
+    async def begin(self, key: SequenceKey, deadline: Deadline) -> messages.DeliveryBeginReply:
         """Begin an attempt. Earlier attempts get no more grants."""
         now = self._layout.io.wall_clock_us()
         request = messages.delivery_begin(self._log_id, *key, now)
-        reply = await self._call("delivery_begin", request, deadline, Code.BATCH_DONE)
-        if reply.code == Code.BATCH_DONE:
-            raise self._being_forgotten(key) if reply.number == _BATCH_ALL else self._done(key)
+        reply = await self._call("delivery_begin", request, deadline, Code.SEQUENCE_DONE)
+        if reply.code == Code.SEQUENCE_DONE:
+            raise self._being_forgotten(key) if reply.number == _SEQUENCE_ALL else self._done(key)
         return messages.delivery_begin_reply(reply.payload)
 
-    async def granted(self, key: DeliveryKey, incarnation: int, deadline: Deadline) -> list[range]:
-        """Return all granted positions. Raises DeliverySuperseded if the batch is done."""
+    async def granted(self, key: SequenceKey, incarnation: int, deadline: Deadline) -> list[range]:
+        """Return all granted positions. Raises SequenceSuperseded if the sequence is done."""
         request = messages.delivery_read(self._log_id, *key)
         reply = await self._call("delivery_read", request, deadline, Code.NOT_FOUND)
         if reply.code == Code.NOT_FOUND:
@@ -119,7 +119,7 @@ class DeliveryRecords:
 
     async def grant(
         self,
-        key: DeliveryKey,
+        key: SequenceKey,
         incarnation: int,
         attempt: int,
         view: View,
@@ -129,8 +129,8 @@ class DeliveryRecords:
         """Record positions granted to an attempt, before any of them is written.
 
         Returns the first position, which the head chooses if there is no sequencer; None if the
-        view is not the newest. Raises DeliverySuperseded if another attempt has begun since, or the
-        batch is done.
+        view is not the newest. Raises SequenceSuperseded if another attempt has begun since, or the
+        sequence is done.
         """
         request = messages.delivery_grant(
             self._log_id,
@@ -147,7 +147,7 @@ class DeliveryRecords:
         if reply.code == Code.NOT_FOUND:
             raise self._done(key)
         if reply.code == Code.SUPERSEDED:
-            raise DeliverySuperseded(
+            raise SequenceSuperseded(
                 f"log {view.log!r}: another attempt at {key} has begun since this one"
             )
         if reply.code == -errno.ERANGE:
@@ -158,22 +158,22 @@ class DeliveryRecords:
             return None
         return messages.delivery_grant_reply(reply.payload).first
 
-    async def done(self, source: str, before: int | None, deadline: Deadline) -> None:
-        """Refuse the batches below ``before`` from now on, and forget them a part at a time.
+    async def done(self, producer: str, before: int | None, deadline: Deadline) -> None:
+        """Refuse the sequences below ``before`` from now on, and forget them a part at a time.
 
-        None forgets the source. The first successful call raises the source's batch, and the last
-        one removes a source that is forgotten. Each call names the incarnation of the source, so
-        that a late call does not affect a new source of the same name.
+        None forgets the producer. The first successful call raises the producer's sequence, and the
+        last one removes a producer that is forgotten. Each call names the incarnation of the
+        producer, so that a late call does not affect a new producer of the same name.
         """
         if before is not None:
-            _check_number("batch", before, BATCH_MAX)
-        batch = _BATCH_ALL if before is None else before
-        check_source_name(source)
+            _check_number("sequence", before, SEQUENCE_MAX)
+        sequence = _SEQUENCE_ALL if before is None else before
+        check_producer_name(producer)
         log_id, now = self._log_id, self._layout.io.wall_clock_us()
         refusals = (Code.SUPERSEDED, Code.NOT_FOUND)
         incarnation, seen, more = 0, False, True
         while more:
-            request = messages.delivery_done(log_id, source, batch, incarnation, now)
+            request = messages.delivery_done(log_id, producer, sequence, incarnation, now)
             reply = await self._call("delivery_done", request, deadline, *refusals)
             if reply.code == Code.OK:
                 seen, more = True, messages.delivery_done_reply(reply.payload).more
@@ -183,18 +183,18 @@ class DeliveryRecords:
             incarnation = reply.number
             seen = reply.code == Code.SUPERSEDED
 
-    async def sources(self, deadline: Deadline) -> list[DeliverySource]:
-        """Return all sources, in name order."""
-        found: list[DeliverySource] = []
+    async def producers(self, deadline: Deadline) -> list[Producer]:
+        """Return all producers, in name order."""
+        found: list[Producer] = []
         more = True
         while more:
             after = found[-1].name if found else ""
-            request = messages.delivery_list(self._log_id, after, _SOURCES_PER_READ)
+            request = messages.delivery_list(self._log_id, after, _PRODUCERS_PER_READ)
             reply = await self._call("delivery_list", request, deadline)
             more, page = messages.delivery_list_reply(reply.payload)
-            for name, batch, parts, *times in page:
+            for name, sequence, parts, *times in page:
                 created, updated = map(from_timestamp, times)
-                found.append(DeliverySource(name, batch, parts, created, updated))
+                found.append(Producer(name, sequence, parts, created, updated))
         return found
 
     async def _call(self, method: str, request: bytes, deadline: Deadline, *refusals: int) -> Reply:
@@ -206,18 +206,18 @@ class DeliveryRecords:
             raise LimitReached(f"log {self._layout.address.name!r} {what}", hint=hint)
         return reply
 
-    def _done(self, key: DeliveryKey) -> DeliverySuperseded:
-        return DeliverySuperseded(
-            f"log {self._layout.address.name!r}: {key} is delivered: its batch is done",
-            hint="Go on with the next batch: the entries of this one are in the log.",
+    def _done(self, key: SequenceKey) -> SequenceSuperseded:
+        return SequenceSuperseded(
+            f"log {self._layout.address.name!r}: {key} is complete",
+            hint="Go on with the next sequence: the entries of this one are in the log.",
         )
 
-    def _being_forgotten(self, key: DeliveryKey) -> DeliverySuperseded:
-        log, source = self._layout.address.name, key.source
-        return DeliverySuperseded(
-            f"log {log!r}: source {source!r} is being forgotten, or that was broken off amid it",
-            hint=f"Have it forgotten to the end, and then deliver: `forget_source({source!r})`, or"
-            f" `zlog delivery rm {log} {source}`.",
+    def _being_forgotten(self, key: SequenceKey) -> SequenceSuperseded:
+        log, producer = self._layout.address.name, key.producer
+        return SequenceSuperseded(
+            f"log {log!r}: a call to forget producer {producer!r} runs, or was interrupted",
+            hint="Finish forgetting it, and then append:"
+            f" `forget_producer({producer!r})`, or `zlog producer rm {log} {producer}`.",
         )
 
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import zlog
-from zlog import DeliverySuperseded, aio, testing
+from zlog import SequenceSuperseded, aio, testing
 from zlog._native import messages
 from zlog.testing import AT_ONCE, Fate, StoreCall, run_virtually
 
 from ..support.local_sequencer import LocalSequencer
 from ..support.logs import leave_hole
-from .delivering import ROWS, deliver, entries_in, shuffled
+from .appending_once import ROWS, deliver, entries_in, shuffled
 from .faulty import Died, FaultyStore, WithoutSequencer, at_method, dies_at, dies_in, loses_first
 from .planted import call, write
 
@@ -72,7 +72,7 @@ def test_whoever_repeats_it_after_a_death_finishes_it(served: zlog.Store) -> Non
 def test_a_lost_reply_doubles_nothing(served: zlog.Store, method: str) -> None:
     faulty = wrapped(served, loses_first(method))
     with pytest.raises(zlog.StoreTimeout), zlog.Log.open(faulty, "orders", timeout=0.3) as log:
-        log.deliver(ROWS, source="query", batch=1)
+        log.append_once(ROWS, producer="query", sequence=1)
     deliver(faulty)
     assert Counter(entries_in(served)) == Counter(ROWS)
 
@@ -85,9 +85,9 @@ def test_one_that_was_overtaken_writes_nothing_more(
     """A zombie, stopped before it asks for positions or writes there; another one delivers."""
     appended: list[int] = []
     fault = at_method(method, lambda: appended.append(deliver(served, shuffled(3))), number)
-    with pytest.raises(DeliverySuperseded) as caught:
+    with pytest.raises(SequenceSuperseded) as caught:
         deliver(wrapped(served, fault))
-    assert "part 0 of batch 1 of 'query'" in str(caught.value)
+    assert "part 0 of sequence 1 of 'query'" in str(caught.value)
     assert not caught.value.retryable
     assert len(appended) == 1
     assert Counter(entries_in(served)) == Counter(ROWS)
@@ -97,18 +97,18 @@ def test_one_that_was_overtaken_writes_nothing_more(
 def test_one_whose_batch_is_done_writes_nothing_more(served: zlog.Store, method: str) -> None:
     def finish() -> None:
         deliver(served)
-        zlog.Log.open(served, "orders").deliveries_done("query", before=2)
+        zlog.Log.open(served, "orders").complete_sequences("query", before=2)
 
-    with pytest.raises(DeliverySuperseded, match="its batch is done"):
+    with pytest.raises(SequenceSuperseded, match="its sequence is done"):
         deliver(wrapped(served, at_method(method, finish)))
     assert Counter(entries_in(served)) == Counter(ROWS)
-    assert deliver(served, batch=2) == len(ROWS)
+    assert deliver(served, sequence=2) == len(ROWS)
 
 
 def test_what_an_overtaken_one_was_granted_in_vain_is_filled_at_once(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=3, hole_timeout=None)
     fault = at_method("delivery_grant", lambda: deliver(memory), 2)
-    with pytest.raises(DeliverySuperseded):
+    with pytest.raises(SequenceSuperseded):
         deliver(FaultyStore(memory, fault))
     gaps = [item.kind for item in log.read_range() if isinstance(item, zlog.Gap)]
     assert set(gaps) == {zlog.GapKind.FILLED}
@@ -139,7 +139,7 @@ def test_what_was_granted_in_an_old_epoch_is_not_given_back(
         for each in faults:
             each(at, called)
 
-    with pytest.raises(DeliverySuperseded):
+    with pytest.raises(SequenceSuperseded):
         deliver(wrapped(served, fault))
     assert granted == [range(1, 8)]
     for position in granted[0]:
@@ -240,14 +240,14 @@ def test_another_writer_s_entry_is_not_taken_for_ones_own(memory: zlog.Store) ->
 
 
 def forget(store: zlog.Store) -> None:
-    zlog.Log.open(store, "orders").forget_source("query")
+    zlog.Log.open(store, "orders").forget_producer("query")
 
 
 @pytest.mark.parametrize("method", ["delivery_grant", "delivery_read"])
 def test_one_whose_source_was_forgotten_writes_nothing_more(
     served: zlog.Store, method: str
 ) -> None:
-    """Also when the source has come again, whose attempts have the same numbers."""
+    """Also when the producer has come again, whose attempts have the same numbers."""
     with pytest.raises(Died):
         deliver(wrapped(served, dies_in("write", 1)))
 
@@ -256,7 +256,7 @@ def test_one_whose_source_was_forgotten_writes_nothing_more(
         deliver(served)
         deliver(served)
 
-    with pytest.raises(DeliverySuperseded, match="its batch is done"):
+    with pytest.raises(SequenceSuperseded, match="its sequence is done"):
         deliver(wrapped(served, at_method(method, forget_and_deliver)))
     assert Counter(entries_in(served)) == Counter(ROWS)
 
@@ -269,9 +269,9 @@ LATE = 60.0
 def say_done(store: zlog.Store, before: int | None) -> None:
     with zlog.Log.open(store, "orders") as log:
         if before is None:
-            log.forget_source("query")
+            log.forget_producer("query")
         else:
-            log.deliveries_done("query", before=before)
+            log.complete_sequences("query", before=before)
 
 
 def comes_again(store: zlog.Store, number: int) -> zlog.Store:
@@ -302,13 +302,13 @@ def test_a_request_that_comes_again_does_nothing(
         async with log, cut_off:
             with contextlib.suppress(zlog.StoreTimeout):
                 if before is None:
-                    await cut_off.forget_source("query", timeout=1)
+                    await cut_off.forget_producer("query", timeout=1)
                 else:
-                    await cut_off.deliveries_done("query", before=before, timeout=1)
-            await log.forget_source("query")
-            assert await log.deliver(ROWS, source="query", batch=1) == len(ROWS)
+                    await cut_off.complete_sequences("query", before=before, timeout=1)
+            await log.forget_producer("query")
+            assert await log.append_once(ROWS, producer="query", sequence=1) == len(ROWS)
             await asyncio.sleep(2 * LATE)
-            assert await log.deliver(shuffled(1), source="query", batch=1) == 0
+            assert await log.append_once(shuffled(1), producer="query", sequence=1) == 0
 
     run_virtually(work())
     assert len(entries_in(memory)) == appended + len(ROWS)
@@ -318,12 +318,12 @@ def test_a_request_that_comes_again_does_nothing(
 def test_one_that_was_stopped_before_it_says_so_does_nothing(
     memory: zlog.Store, before: int | None
 ) -> None:
-    """It has seen a source that was forgotten since, and has come again."""
+    """It has seen a producer that was forgotten since, and has come again."""
     zlog.Log.create(memory, "orders", width=3)
     deliver(memory)
 
     def come_again() -> None:
-        zlog.Log.open(memory, "orders").forget_source("query")
+        zlog.Log.open(memory, "orders").forget_producer("query")
         assert deliver(memory) == len(ROWS)
 
     stopped = FaultyStore(memory, at_method("delivery_done", come_again, 2))
@@ -339,9 +339,9 @@ def test_sources_may_come_meanwhile(memory: zlog.Store, before: int | None) -> N
     others = iter(["a", "b", "query", "c"])
 
     def come() -> None:
-        log.deliver([b"x"], source=next(others), batch=0)
+        log.append_once([b"x"], producer=next(others), sequence=0)
 
     busy = FaultyStore(memory, lambda _, method: come() if method == "delivery_done" else None)
     say_done(busy, before)
-    found = {each.name: each.batch for each in log.sources()}
+    found = {each.name: each.sequence for each in log.producers()}
     assert found.get("query") == before

@@ -1,11 +1,11 @@
-# Positions of one stripe object (cls_zlog/base/spacing.h), for the modules that take them.
+# Positions of one stripe object (cls_zlog/base/striping.h), for the modules that take them.
 
 from libc.stdint cimport uint32_t, uint64_t
 from libcpp.vector cimport vector
 
 
-cdef extern from "cls_zlog/base/spacing.h" namespace "zlog" nogil:
-    cdef cppclass Spacing:
+cdef extern from "cls_zlog/base/striping.h" namespace "zlog" nogil:
+    cdef cppclass Striping:
         uint32_t stride
         uint32_t shift
         uint32_t residue(uint64_t position)
@@ -18,15 +18,15 @@ cdef extern from "cls_zlog/base/spacing.h" namespace "zlog" nogil:
     cdef uint32_t WIDTH_MAX "zlog::limits::width_max"
 
 cdef extern from "cls_zlog/wire/runs.h" namespace "zlog" nogil:
-    Spacing unpacked(uint32_t spacing)
+    Striping unpacked(uint32_t striping)
 
 
-# The spacing that a number stands for: its stride, and its shift from bit 16 on.
-cdef inline Spacing spacing_of(uint32_t number) except *:
-    cdef Spacing spacing = unpacked(number)
-    if not (1 <= spacing.stride <= WIDTH_MAX and spacing.shift <= UNIT_SHIFT_MAX):
-        raise ValueError(f"{number} is not a valid spacing: see ObjectRef.spacing")
-    return spacing
+# The striping that a number stands for: its stride, and its shift from bit 16 on.
+cdef inline Striping striping_of(uint32_t number) except *:
+    cdef Striping striping = unpacked(number)
+    if not (1 <= striping.stride <= WIDTH_MAX and striping.shift <= UNIT_SHIFT_MAX):
+        raise ValueError(f"{number} is not a valid striping: see ObjectRef.striping")
+    return striping
 
 
 # The positions in a sequence; OverflowError if one is not a uint64.

@@ -9,10 +9,10 @@
 namespace zlog {
 
 // The striping of positions over the `stride` objects of a stripe, which take turns. In each turn an
-// object has a unit of 2^shift consecutive positions. Position p is in the object of index residue(p).
-struct Spacing {
+// object has a stripe unit of 2^shift consecutive positions. Position p is in the object of index residue(p).
+struct Striping {
   uint32_t stride = 1;  // objects: the stripe's width
-  uint32_t shift = 0;   // the unit's logarithm
+  uint32_t shift = 0;   // the stripe unit's logarithm
 
   uint64_t unit() const { return uint64_t{1} << shift; }
   uint64_t turns() const { return uint64_t{stride} << shift; }  // from one turn to the next
@@ -30,7 +30,7 @@ struct Spacing {
   }
 
   // How many positions of its object are below a position.
-  uint64_t place(uint64_t position) const {
+  uint64_t rank(uint64_t position) const {
     return ((position >> shift) / stride << shift) + (position & mask());
   }
 
@@ -60,18 +60,18 @@ struct Spacing {
 
   // The number of positions below `end` that the object of `first` has from there on.
   uint64_t count(uint64_t first, uint64_t end) const {
-    return first >= end ? 0 : place(first_at(end, residue(first))) - place(first);
+    return first >= end ? 0 : rank(first_at(end, residue(first))) - rank(first);
   }
 
   // The number of positions of a span.
-  uint64_t length(const Span& span) const { return place(span.last) - place(span.first) + 1; }
+  uint64_t length(const Span& span) const { return rank(span.last) - rank(span.first) + 1; }
 
   // Which of a span's positions one is, counted from 0.
   uint32_t index(const Span& span, uint64_t position) const {
-    return static_cast<uint32_t>(place(position) - place(span.first));
+    return static_cast<uint32_t>(rank(position) - rank(span.first));
   }
 
-  bool operator==(const Spacing& other) const {
+  bool operator==(const Striping& other) const {
     return stride == other.stride && shift == other.shift;
   }
 
@@ -82,13 +82,13 @@ struct Spacing {
 
 constexpr uint32_t unit_max = 1u << limits::unit_shift_max;
 
-inline bool is_unit(uint32_t unit) {
-  return unit != 0 && (unit & (unit - 1)) == 0 && unit <= unit_max;
+inline bool is_unit(uint32_t stripe_unit) {
+  return stripe_unit != 0 && (stripe_unit & (stripe_unit - 1)) == 0 && stripe_unit <= unit_max;
 }
 
-// `unit` must be valid.
-inline Spacing spacing_of(uint32_t stride, uint32_t unit) {
-  return {stride, static_cast<uint32_t>(__builtin_ctz(unit))};
+// `stripe_unit` must be valid.
+inline Striping striping_of(uint32_t stride, uint32_t stripe_unit) {
+  return {stride, static_cast<uint32_t>(__builtin_ctz(stripe_unit))};
 }
 
 }  // namespace zlog

@@ -1,4 +1,4 @@
-"""What one copy of an object has lost on an OSD's disk is read from another, and put back."""
+"""What one replica of an object has lost on an OSD's disk is read from another, and put back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from zlog._native import messages
 from zlog._native.completions import CompletionQueue
 
 from ..support.ceph import CephCluster, ClusterSpec
-from ..support.copies import LOOKS, is_clean, opened_disk, placement
+from ..support.replicas import LOOKS, is_clean, opened_disk, placement
 from ..support.waiting import wait_until
 
 pytestmark = pytest.mark.parametrize(
@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
 
 class Damaged:
-    """A log of which one copy of each thing is damaged.
+    """A log of which one replica of each thing is damaged.
 
     Attributes:
         namespace: that it is in.
@@ -57,7 +57,7 @@ class Damaged:
         self.places: list[Place] = []
 
     def damage(self, places: list[Place], rank: int) -> None:
-        """Flip a byte of each place in the copy of this rank; 0 is the primary one."""
+        """Flip a byte of each place in the replica of this rank; 0 is the primary one."""
         self.places += places
         for osd in range(3):
             own = [p for p in places if self.acting(p.name)[rank] == osd]
@@ -65,11 +65,13 @@ class Damaged:
                 with opened_disk(self._cluster, osd, self.namespace) as disk:
                     for place in own:
                         disk.set(place.name, place.kind, flipped(disk.get(*place)), place.key)
-                for place in places:  # else no OSD answers for a copy that is not the primary one
+                for (
+                    place
+                ) in places:  # else no OSD answers for a replica that is not the primary one
                     wait_until(partial(is_clean, self._cluster, self.pgid(place.name)))
 
     def remove_keys(self) -> None:
-        """Remove all keys of the stripe object's primary copy, as recovery may leave one."""
+        """Remove all keys of the stripe object's primary replica, as recovery may leave one."""
         with opened_disk(self._cluster, self.acting(self.stripe)[0], self.namespace) as disk:
             for key in disk.keys(self.stripe):
                 disk.remove_key(self.stripe, key)
@@ -80,10 +82,10 @@ class Damaged:
         return placement(self._cluster, name, self.namespace).pgid
 
     def acting(self, name: str) -> list[int]:
-        """The OSDs that have copies of an object."""
+        """The OSDs that have replicas of an object."""
         return placement(self._cluster, name, self.namespace).acting
 
-    def copies(self) -> dict[Place, set[bytes]]:
+    def replicas(self) -> dict[Place, set[bytes]]:
         """What the disks of all OSDs have of what was damaged."""
         found: dict[Place, set[bytes]] = {place: set() for place in self.places}
         for osd in range(3):
@@ -134,19 +136,19 @@ def everything(log: Damaged) -> list[Place]:
     ]
 
 
-def test_an_audit_without_healing_says_who_may_have_what_the_primary_copy_has_damaged(
+def test_an_audit_without_repairing_says_who_may_have_what_the_primary_replica_has_damaged(
     damaged: Damaged,
 ) -> None:
     damaged.damage([Place(damaged.stripe, "bytes")], rank=0)
     with damaged.open() as log:
         lost = [each for each in log.check() if each.kind is FindingKind.LOST]
         assert {each.detail for each in lost} == {
-            "damaged in the primary copy; `--heal` looks for it in the others"
+            "damaged in the primary replica; `--repair` looks for it in the others"
         }
 
 
 @pytest.mark.parametrize("rank", [0, 1], ids=["primary", "other"])
-def test_what_a_copy_has_damaged_is_read_from_another_and_put_back_by_an_audit(
+def test_what_a_replica_has_damaged_is_read_from_another_and_put_back_by_an_audit(
     damaged: Damaged, rank: int
 ) -> None:
     damaged.damage(everything(damaged), rank)
@@ -154,46 +156,46 @@ def test_what_a_copy_has_damaged_is_read_from_another_and_put_back_by_an_audit(
         assert content(log) == LARGE + SMALL
         assert log.read(6).data == SMALL[2]
         assert log.cursor("reader").position == 2
-        assert (log.rescued.get(damaged.stripe, 0) > 0) is (rank == 0)
+        assert (log.replica_reads.get(damaged.stripe, 0) > 0) is (rank == 0)
     with damaged.open() as log:
-        found = kinds(log, heal=True, copies=LOOKS)
-        assert set(found) == {FindingKind.HEALED}
+        found = kinds(log, repair=True, replicas=LOOKS)
+        assert set(found) == {FindingKind.REPAIRED}
     with damaged.open() as log:
-        assert kinds(log, copies=LOOKS) == []
+        assert kinds(log, replicas=LOOKS) == []
         assert content(log) == LARGE + SMALL
-        assert log.rescued == {}
-    assert {place: len(values) for place, values in damaged.copies().items()} == dict.fromkeys(
+        assert log.replica_reads == {}
+    assert {place: len(values) for place, values in damaged.replicas().items()} == dict.fromkeys(
         damaged.places, 1
     )
 
 
-def test_what_a_copy_lacks_is_read_from_another_and_nothing_takes_its_place(
+def test_what_a_replica_lacks_is_read_from_another_and_nothing_takes_its_place(
     damaged: Damaged,
 ) -> None:
     damaged.remove_keys()
     with damaged.open() as log:
         assert content(log) == LARGE + SMALL
         assert log.append(b"on") == len(LARGE + SMALL)
-        assert set(kinds(log, heal=True, copies=LOOKS)) == {FindingKind.HEALED}
+        assert set(kinds(log, repair=True, replicas=LOOKS)) == {FindingKind.REPAIRED}
     with damaged.open() as log:
         assert content(log) == [*LARGE, *SMALL, b"on"]
-        assert log.rescued == {}
+        assert log.replica_reads == {}
 
 
 def answering(url: str, name: str) -> set[int]:
-    """The numbers of the OSDs' processes that answer for the copies of an object."""
+    """The numbers of the OSDs' processes that answer for the replicas of an object."""
     queue, request = CompletionQueue(), messages.max_position(1)
     found = set[int]()
     with zlog.connect(url) as store:
         for token in range(40):
-            store.ask_copy(queue, token, name, "max_position", request)
+            store.ask_replica(queue, token, name, "max_position", request)
             assert queue.wait(30)
             ((_, _, reply),) = queue.drain()
             found.add(int.from_bytes(bytes(reply)[:8], "little"))
     return found
 
 
-def test_copies_are_told_apart(damaged: Damaged, ceph_cluster: CephCluster) -> None:
+def test_replicas_are_told_apart(damaged: Damaged, ceph_cluster: CephCluster) -> None:
     """Not by clients that run the methods themselves: there no OSD says which one it is."""
     found = set[int]()
     wait_until(lambda: found.update(answering(damaged.url, damaged.stripe)) or len(found) == 3)
@@ -201,7 +203,7 @@ def test_copies_are_told_apart(damaged: Damaged, ceph_cluster: CephCluster) -> N
     assert answering(ceph_cluster.url(damaged.namespace, plain=True), damaged.stripe) == {0}
 
 
-def test_nothing_is_lost_while_a_copy_that_may_have_it_is_down(
+def test_nothing_is_lost_while_a_replica_that_may_have_it_is_down(
     damaged: Damaged, ceph_cluster: CephCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("zlog._read.read._REPLICAS_PAUSE_SECONDS_MAX", 0.0)

@@ -92,7 +92,7 @@ def stored(stripe: Stripe) -> list[tuple[bytes, bytes, bytes]]:
 
 
 def test_the_same_bytes_may_take_the_place_of_sound_ones(store: Store, prefix: str) -> None:
-    """So that a copy gets them which is not the one that decides."""
+    """So that a replica gets them which is not the one that decides."""
     stripe = make(store, prefix)
     sound = stored(stripe)
     for each in sound:
@@ -150,7 +150,7 @@ def test_nothing_is_put_where_nothing_is_stored(store: Store, prefix: str) -> No
 def vanished(
     store: Store, prefix: str, door: Door, key: bytes
 ) -> tuple[Stripe, Content, tuple[bytes, bytes, bytes]]:
-    """A stripe object without one of its records; what it was before, and what heals it."""
+    """A stripe object without one of its records; what it was before, and what repairs it."""
     stripe = make(store, prefix)
     sound = door.load(prefix)
     offered = salvaged(stripe, position=SPANS[key][0])

@@ -1,4 +1,4 @@
-"""A store that keeps several copies of each object, as Ceph does, in memory."""
+"""A store that keeps several replicas of each object, as Ceph does, in memory."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from ...conformance.stored import Content, MemoryDoor
 
 
 class Replicated(FaultyStore):
-    """Methods run on the primary copy, and what they change is done to all copies.
+    """Methods run on the primary replica, and what they change is done to all replicas.
 
-    So a copy that is damaged stays so where no change goes.
+    So a replica that is damaged stays so where no change goes.
 
     Attributes:
-        copies: the first one is the primary.
-        up: ranks of the copies that answer.
+        replicas: the first one is the primary.
+        up: ranks of the replicas that answer.
         without_class: those of them that only say that they can't.
-        tells_copies_apart: whether it says which of them did.
+        tells_replicas_apart: whether it says which of them did.
         map_epoch: another one once all OSDs have started anew.
-        asked: methods that were run on a copy other than by an ordinary call.
-        on_ask: called before a copy is chosen for such a one.
+        asked: methods that were run on a replica other than by an ordinary call.
+        on_ask: called before a replica is chosen for such a one.
     """
 
     def __init__(self, count: int = 3, seed: int = 1) -> None:
-        self.copies = [MemoryStore() for _ in range(count)]
-        super().__init__(self.copies[0])
+        self.replicas = [MemoryStore() for _ in range(count)]
+        super().__init__(self.replicas[0])
         self.up = set(range(count))
         self.without_class: set[int] = set()
-        self.tells_copies_apart = True
+        self.tells_replicas_apart = True
         self.map_epoch = 1
         self.asked: list[str] = []
         self.on_ask: Callable[[], object] = lambda: None
@@ -47,23 +47,25 @@ class Replicated(FaultyStore):
     def execute(
         self, object: str, method: str, payload: RequestPayload, timeout: float | None = None
     ) -> tuple[int, bytes]:
-        """Run it on the primary copy."""
-        before = self.copies[0].peek(object)
-        answer = self.copies[0].execute(object, method, payload, timeout)
+        """Run it on the primary replica."""
+        before = self.replicas[0].peek(object)
+        answer = self.replicas[0].execute(object, method, payload, timeout)
         if answer[0] == 0 and method in METHODS and not METHODS[method].reads:
-            for copy in self.copies[1:]:
-                self._replicate(object, before, copy, everything=method == "heal")
+            for replica in self.replicas[1:]:
+                self._replicate(object, before, replica, everything=method == "heal")
         return answer
 
-    def _replicate(self, name: str, before: object, copy: MemoryStore, *, everything: bool) -> None:
-        after = self.copies[0].peek(name)
+    def _replicate(
+        self, name: str, before: object, replica: MemoryStore, *, everything: bool
+    ) -> None:
+        after = self.replicas[0].peek(name)
         if after is None:
-            copy.poke(name, {}, {}, b"")
-            copy.execute(name, "remove", b"")
+            replica.poke(name, {}, {}, b"")
+            replica.execute(name, "remove", b"")
             return
         old = Content(*(before or ({}, {}, b"")))  # type: ignore[misc]
         new = Content(*after)
-        had = MemoryDoor(copy).load(name)
+        had = MemoryDoor(replica).load(name)
         omap = {
             key: value for key, value in had.omap.items() if key in new.omap or key not in old.omap
         }
@@ -72,7 +74,7 @@ class Replicated(FaultyStore):
             k: v for k, v in new.attrs.items() if everything or old.attrs.get(k) != v
         }
         stream = new.stream if everything else had.stream + new.stream[len(old.stream) :]
-        copy.poke(name, attrs, omap, stream)
+        replica.poke(name, attrs, omap, stream)
 
     def submit(
         self, queue: CompletionQueue, token: int, calls: Sequence[tuple[str, str, RequestPayload]]
@@ -81,10 +83,10 @@ class Replicated(FaultyStore):
         for number, call in enumerate(calls, token):
             queue.put(number, *self.execute(*call))
 
-    def ask_copy(
+    def ask_replica(
         self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
     ) -> None:
-        """Run it on a copy chosen at random, of those that are up."""
+        """Run it on a replica chosen at random, of those that are up."""
         if not METHODS[method].reads:
             queue.put(token, -errno.EOPNOTSUPP, b"")
             return
@@ -94,14 +96,14 @@ class Replicated(FaultyStore):
         if rank in self.without_class:
             queue.put(token, -errno.EOPNOTSUPP, bytes(8))
             return
-        code, reply = self.copies[rank].execute(object, method, request)
-        instance = rank + 1 + 10 * self.map_epoch if self.tells_copies_apart else 0
+        code, reply = self.replicas[rank].execute(object, method, request)
+        instance = rank + 1 + 10 * self.map_epoch if self.tells_replicas_apart else 0
         queue.put(token, code, instance.to_bytes(8, "little") + reply)
 
     def ask_monitor(self, queue: CompletionQueue, token: int, command: str) -> None:
-        """Tell how many copies the pool keeps, and which answer."""
+        """Tell how many replicas the pool keeps, and which answer."""
         answers = {
-            "osd pool get": {"size": len(self.copies)},
+            "osd pool get": {"size": len(self.replicas)},
             "osd map": {
                 "epoch": self.map_epoch,
                 "pgid": "1.0",
@@ -112,9 +114,9 @@ class Replicated(FaultyStore):
         queue.put(token, 0, json.dumps(answers[json.loads(command)["prefix"]]).encode())
 
     def damage(self, rank: int, name: str, old: bytes, new: bytes) -> None:
-        """Replace bytes of one copy of an object, wherever they are."""
+        """Replace bytes of one replica of an object, wherever they are."""
         assert len(old) == len(new)
-        door = MemoryDoor(self.copies[rank])
+        door = MemoryDoor(self.replicas[rank])
         found = door.load(name)
         changed = Content(
             {key: value.replace(old, new) for key, value in found.attrs.items()},
@@ -125,14 +127,14 @@ class Replicated(FaultyStore):
         door.save(name, changed)
 
     def alike(self, name: str) -> bool:
-        """Whether all copies of an object are the same."""
-        first, *others = (copy.peek(name) for copy in self.copies)
+        """Whether all replicas of an object are the same."""
+        first, *others = (replica.peek(name) for replica in self.replicas)
         return first is not None and all(other == first for other in others)
 
 
 def vanished_value(store: Replicated, rank: int, name: str, key: str) -> None:
-    """Remove a key from one copy."""
-    door = MemoryDoor(store.copies[rank])
+    """Remove a key from one replica."""
+    door = MemoryDoor(store.replicas[rank])
     content = door.load(name)
     omap = {each: value for each, value in content.omap.items() if each != key.encode()}
     assert omap != content.omap
@@ -140,8 +142,8 @@ def vanished_value(store: Replicated, rank: int, name: str, key: str) -> None:
 
 
 def damaged_value(store: Replicated, rank: int, name: str, key: str) -> None:
-    """Flip a bit in the middle of an attribute or a key's value, in one copy."""
-    content = MemoryDoor(store.copies[rank]).load(name)
+    """Flip a bit in the middle of an attribute or a key's value, in one replica."""
+    content = MemoryDoor(store.replicas[rank]).load(name)
     value = {**content.attrs, **content.omap}[key.encode()]
     middle = len(value) // 2
     flipped = value[:middle] + bytes([value[middle] ^ 1]) + value[middle + 1 :]
@@ -170,12 +172,12 @@ DAMAGES: dict[str, Damage] = {
 
 
 def with_older_copy(store: Replicated, log: zlog.Log, name: str, what: str, rank: int) -> Content:
-    """Change an object, but for one copy, and damage the primary one; the newest content."""
-    door = MemoryDoor(store.copies[rank])
+    """Change an object, but for one replica, and damage the primary one; the newest content."""
+    door = MemoryDoor(store.replicas[rank])
     before = door.load(name)
     log.reconfigure(options={"team": "a"})
     log.tail()
-    newest = MemoryDoor(store.copies[0]).load(name)
+    newest = MemoryDoor(store.replicas[0]).load(name)
     door.save(name, before)
     DAMAGES[what](store, name, 0)
     return newest

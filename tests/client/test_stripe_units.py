@@ -9,18 +9,18 @@ import pytest
 import zlog
 from zlog._base.io import Call
 from zlog._native.local import MemoryStore
-from zlog.limits import UNIT_DEFAULT, UNIT_MAX
+from zlog.limits import STRIPE_UNIT_DEFAULT, STRIPE_UNIT_MAX
 
 from ..support.logs import data_of
 from ..support.stores import PLAIN
 from .faulty import older_class
 
-SEAL_VERSION, STRIPE_VERSION = 3, 2  # those that know units
+SEAL_VERSION, STRIPE_VERSION = 3, 2  # those that know stripe units
 Refuses = Callable[[Call], bool]
 
 
 @pytest.fixture
-def unit() -> None:
+def stripe_unit() -> None:
     """Not that of the other tests: zlog's own default."""
 
 
@@ -28,24 +28,24 @@ def test_a_log_has_the_default_unit(store: zlog.Store, request: pytest.FixtureRe
     """One position where clients run the methods, so that single appends don't meet there."""
     plain = request.node.callspec.params["store_url"] == PLAIN
     with zlog.Log.create(store, "orders", width=2) as log:
-        assert log.view.live_stripe.unit == (1 if plain else UNIT_DEFAULT)
-        assert log.stat().unit == log.view.live_stripe.unit
-    with zlog.Log.create(store, "said", width=2, unit=4) as log:
-        assert log.view.live_stripe.unit == 4
+        assert log.view.live_stripe.stripe_unit == (1 if plain else STRIPE_UNIT_DEFAULT)
+        assert log.stat().stripe_unit == log.view.live_stripe.stripe_unit
+    with zlog.Log.create(store, "said", width=2, stripe_unit=4) as log:
+        assert log.view.live_stripe.stripe_unit == 4
 
 
-@pytest.mark.parametrize("wrong", [0, -1, 3, UNIT_MAX * 2, UNIT_MAX - 1])
+@pytest.mark.parametrize("wrong", [0, -1, 3, STRIPE_UNIT_MAX * 2, STRIPE_UNIT_MAX - 1])
 def test_a_unit_is_a_power_of_two(memory: zlog.Store, wrong: int) -> None:
     with pytest.raises(ValueError, match="power of two"):
-        zlog.Log.create(memory, "orders", unit=wrong)
-    with zlog.Log.create(memory, "orders", unit=1) as log:
+        zlog.Log.create(memory, "orders", stripe_unit=wrong)
+    with zlog.Log.create(memory, "orders", stripe_unit=1) as log:
         with pytest.raises(ValueError, match="power of two"):
-            log.reconfigure(unit=wrong)
+            log.reconfigure(stripe_unit=wrong)
         assert len(log.view.stripes) == 1
 
 
 def test_positions_in_a_row_lie_in_one_object(memory: zlog.Store) -> None:
-    with zlog.Log.create(memory, "orders", width=3, unit=4) as log:
+    with zlog.Log.create(memory, "orders", width=3, stripe_unit=4) as log:
         log.append_many([b"%d" % i for i in range(30)])
         objects = [log.view.object_of(position).number for position in range(30)]
         assert objects == [p // 4 % 3 for p in range(30)]
@@ -59,17 +59,17 @@ def test_positions_in_a_row_lie_in_one_object(memory: zlog.Store) -> None:
 
 def test_the_unit_changes_from_a_position_on(memory: zlog.Store) -> None:
     entries = [b"%d" % i for i in range(60)]
-    with zlog.Log.create(memory, "orders", width=3, unit=1) as log:
-        for at, unit in ((0, 1), (7, 8), (30, 2)):
-            log.reconfigure(unit=unit)
-            assert log.view.live_stripe.unit == unit
+    with zlog.Log.create(memory, "orders", width=3, stripe_unit=1) as log:
+        for at, stripe_unit in ((0, 1), (7, 8), (30, 2)):
+            log.reconfigure(stripe_unit=stripe_unit)
+            assert log.view.live_stripe.stripe_unit == stripe_unit
             assert log.view.live_stripe.width == 3
             log.append_many(entries[at : at + 30 if at == 30 else 30 if at else 7])
-        stripes = [(s.start, s.unit) for s in log.stripes()]
+        stripes = [(s.start, s.stripe_unit) for s in log.stripes()]
         assert stripes == [(0, 1), (7, 8), (30, 2)]
         before = log.view
-        assert log.reconfigure(unit=2, width=3) == before  # it has them already
-        assert log.roll().live_stripe.spacing == before.live_stripe.spacing
+        assert log.reconfigure(stripe_unit=2, width=3) == before  # it has them already
+        assert log.roll().live_stripe.striping == before.live_stripe.striping
         assert data_of(log.read_range()) == entries
         assert [bytes(d) for w in log.read_columns() for d in rows(w)] == entries
         assert list(log.check()) == []
@@ -110,8 +110,8 @@ def test_beside_older_classes_a_log_is_made_without_units(
     memory: zlog.Store, monkeypatch: pytest.MonkeyPatch, refuses: Refuses, said: int | None
 ) -> None:
     older_class(monkeypatch, SEAL_VERSION, refuses)
-    with zlog.Log.create(memory, "orders", width=3, unit=said) as log:
-        assert log.view.live_stripe.spacing == (3, 1)
+    with zlog.Log.create(memory, "orders", width=3, stripe_unit=said) as log:
+        assert log.view.live_stripe.striping == (3, 1)
         log.append_many([b"%d" % i for i in range(9)])
         assert list(log.check()) == []
 
@@ -119,8 +119,12 @@ def test_beside_older_classes_a_log_is_made_without_units(
 @pytest.mark.parametrize("refuses", REFUSALS)
 @pytest.mark.parametrize(
     "change",
-    [zlog.Log.roll, lambda log: log.reconfigure(width=2), lambda log: log.reconfigure(unit=8)],
-    ids=["roll", "width", "unit"],
+    [
+        zlog.Log.roll,
+        lambda log: log.reconfigure(width=2),
+        lambda log: log.reconfigure(stripe_unit=8),
+    ],
+    ids=["roll", "width", "stripe_unit"],
 )
 def test_beside_older_classes_a_new_stripe_has_no_units(
     memory: zlog.Store,
@@ -130,12 +134,12 @@ def test_beside_older_classes_a_new_stripe_has_no_units(
 ) -> None:
     """A class was put back after the log was made: what it can't have, it need not have."""
     with zlog.Log.create(
-        memory, "orders", width=3, unit=1 if refuses is proposes_units else 4
+        memory, "orders", width=3, stripe_unit=1 if refuses is proposes_units else 4
     ) as log:
         log.append_many([b"%d" % i for i in range(9)])
         older_class(monkeypatch, SEAL_VERSION, refuses)
         change(log)
-        assert log.view.live_stripe.unit == 1
+        assert log.view.live_stripe.stripe_unit == 1
         log.append_many([b"%d" % i for i in range(9, 18)])
         assert data_of(log.read_range()) == [b"%d" % i for i in range(18)]
         assert list(log.check()) == []

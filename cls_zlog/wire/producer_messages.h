@@ -8,22 +8,22 @@
 #include "cls_zlog/wire/frame.h"
 #include "cls_zlog/wire/stripe_messages.h"
 
-// Requests and replies of the methods on deliveries to a log.
+// Requests and replies of the methods for exactly-once appends.
 namespace zlog {
 
-constexpr uint64_t batch_all = UINT64_MAX;  // above every batch
+constexpr uint64_t sequence_all = UINT64_MAX;  // above every sequence
 
 // delivery_read.
 struct DeliveryRequest : LogRequest {
-  std::string_view source;
-  uint64_t batch = 0;
+  std::string_view producer;
+  uint64_t sequence = 0;
   uint32_t part = 0;
 
   template <typename V>
   void each(V& v) {
     LogRequest::each(v);
-    v("source", source, wire::name());
-    v("batch", batch, at_most(batch_all - 1));
+    v("producer", producer, wire::name());
+    v("sequence", sequence, at_most(sequence_all - 1));
     v("part", part);
   }
 };
@@ -41,7 +41,7 @@ struct DeliveryBeginRequest : DeliveryRequest {
 struct DeliveryBeginReply {
   uint32_t attempt = 0;      // from 1
   uint32_t grants = 0;       // of all earlier attempts
-  uint64_t incarnation = 0;  // of the source: changes if the source is forgotten and made again
+  uint64_t incarnation = 0;  // of the producer: changes if the producer is forgotten and made again
 
   template <typename V>
   void each(V& v) {
@@ -97,7 +97,7 @@ struct Grant {
 
 // delivery_read: a part. Also stored.
 struct DeliveryReadReply {
-  uint64_t incarnation = 0;   // of the source when the part was first begun
+  uint64_t incarnation = 0;   // of the producer when the part was first begun
   uint32_t attempt = 0;       // the newest one
   std::vector<Grant> grants;  // in the order in which they were made
 
@@ -110,54 +110,54 @@ struct DeliveryReadReply {
 };
 
 struct DeliveryDoneRequest : LogRequest {
-  std::string_view source;
-  uint64_t batch = 0;        // batches below it are done
-  uint64_t incarnation = 0;  // that the client saw; 0: the source does not exist, or is damaged
+  std::string_view producer;
+  uint64_t sequence = 0;     // sequences below it are done
+  uint64_t incarnation = 0;  // that the client saw; 0: the producer does not exist, or is damaged
   uint64_t timestamp = 0;    // µs since 1970, by the client's clock
 
   template <typename V>
   void each(V& v) {
     LogRequest::each(v);
-    v("source", source, wire::name());
-    v("batch", batch);
+    v("producer", producer, wire::name());
+    v("sequence", sequence);
     v("incarnation", incarnation);
     v("timestamp", timestamp);
   }
 };
 
-// Part of the stored value of a source.
-struct SourceProgress {
-  uint64_t batch = 0;    // the first one that is not done
-  uint32_t parts = 0;    // stored parts, of batches that are not done
-  uint64_t created = 0;  // µs since 1970
-  uint64_t updated = 0;  // when a part was last begun or a batch done
+// Part of the stored value of a producer.
+struct ProducerProgress {
+  uint64_t sequence = 0;  // the first one that is not done
+  uint32_t parts = 0;     // stored parts, of sequences that are not done
+  uint64_t created = 0;   // µs since 1970
+  uint64_t updated = 0;   // when a part was last begun or a sequence done
 
   template <typename V>
   void each(V& v) {
-    v("batch", batch);
+    v("sequence", sequence);
     v("parts", parts, at_most(limits::parts_max));
     v("created", created);
     v("updated", updated);
   }
 };
 
-struct NamedSource : SourceProgress {
+struct NamedProducer : ProducerProgress {
   std::string name;
 
   template <typename V>
   void each(V& v) {
     v("name", name, wire::name());
-    SourceProgress::each(v);
+    ProducerProgress::each(v);
   }
 };
 
 struct DeliveryListReply : MoreReply {
-  std::vector<NamedSource> sources;  // ascending by name
+  std::vector<NamedProducer> producers;  // ascending by name
 
   template <typename V>
   void each(V& v) {
     MoreReply::each(v);
-    v("sources", sources, at_most(limits::sources_max));
+    v("producers", producers, at_most(limits::producers_max));
   }
 };
 

@@ -28,7 +28,7 @@ from zlog.errors import Fenced, ZlogError
 from zlog.view import ExclusiveWriter, View
 
 
-class Taken(NamedTuple):
+class Ownership(NamedTuple):
     """A log that a writer has taken.
 
     Attributes:
@@ -56,7 +56,7 @@ def _checked_name(name: str | None) -> str:
     return name
 
 
-async def take(layout: Layout, name: str | None, deadline: Deadline) -> Taken:
+async def take(layout: Layout, name: str | None, deadline: Deadline) -> Ownership:
     """Make a new writer the only client that appends. The writer before is fenced.
 
     Raises TypeError or ValueError for an invalid name, AppendRefused for a mirror or a read-only
@@ -75,7 +75,7 @@ async def take(layout: Layout, name: str | None, deadline: Deadline) -> Taken:
         return replace(view, writer=writer, sequencer="")
 
     view = await _change(layout, edit, deadline)
-    return Taken(writer, *await end_in(layout, writer, view, 0, deadline))
+    return Ownership(writer, *await end_in(layout, writer, view, 0, deadline))
 
 
 async def end_in(

@@ -1,6 +1,6 @@
 """Players: processes that share a space of objects, and keep journals of their transactions.
 
-What they do in a transaction is what the simulation's players do; see ``tests/sim/players.py``. New
+What they do in a transaction is what the simulation's actors do; see ``tests/sim/actors.py``. New
 lists come into use all the time, since each read finds a list as a whole.
 """
 
@@ -19,8 +19,8 @@ from tests.history import ListTransaction, Result, TransactionHistory
 from zlog.objects import AlreadyCommitted, Conflict, Stopped, Transaction
 from zlog.objects.aio import Space
 
-from ..sim import players
-from ..sim.players import SPACE, Attempts, List, Work
+from ..sim import actors
+from ..sim.actors import SPACE, Attempts, List, Work
 from .journal import numbered, records, write
 from .role import PATIENCE, SEQUENCER_TIMEOUT, Client
 
@@ -31,7 +31,7 @@ _LIST_SECONDS = 3
 """How long a list is in use, about."""
 
 _REPLICA_SECONDS = 5.0
-"""How long a player keeps its replica, at most."""
+"""How long a actor keeps its replica, at most."""
 
 
 class TransactionJournal(TransactionHistory):
@@ -83,7 +83,7 @@ class _Work(Work):
         return f"{self._process}.{super().value()}"
 
 
-class Player(Client):
+class Actor(Client):
     """A replica of the space: transactions, single calls, checkpoints and trims."""
 
     async def begin(self) -> None:
@@ -127,9 +127,9 @@ class Player(Client):
             only_reads = self.chance.random() < 0.2
             for _ in range(self.chance.randint(1, 5)):
                 if only_reads or self.chance.random() < 0.4:
-                    players.read(txn, noted, self._key())
+                    actors.read(txn, noted, self._key())
                 else:
-                    players.append(txn, noted, self._key(), self._work.value())
+                    actors.append(txn, noted, self._key(), self._work.value())
             attempts.leave()
             self._journal.write(noted)
 
@@ -144,9 +144,9 @@ class Player(Client):
         calls: dict[str, Callable[[], Awaitable[Any]]] = {
             "queue": lambda: space.queue(key).push(value),
             "list": lambda: space.object(List, key).call(value),
-            "read": lambda: space.map(players.MAP).get(key, ()),
+            "read": lambda: space.map(actors.MAP).get(key, ()),
         }
-        kind = players.kind_of(key) if players.kind_of(key) in calls else "read"
+        kind = actors.kind_of(key) if actors.kind_of(key) in calls else "read"
         if kind != "read":
             noted.append(key, value)
         self._journal.write(noted)
@@ -168,4 +168,4 @@ async def audit(url: str, path: Path, keys: Iterable[str]) -> None:
     work = _Work("auditor", journal)
     with closing(journal), await zlog.aio.connect(url) as store:
         async with zlog.aio.Log.open(store, LOG, timeout=PATIENCE) as log:
-            await players.audit(log, work, lambda *_: None, sorted(keys))
+            await actors.audit(log, work, lambda *_: None, sorted(keys))

@@ -13,9 +13,9 @@ from typing import cast
 import pytest
 
 import zlog
-from zlog import DeliveryDiffers, DeliverySuperseded, testing
-from zlog._append.deliveries import _writer_id
-from zlog._append.delivery_records import DeliveryKey
+from zlog import SequenceDiffers, SequenceSuperseded, testing
+from zlog._append.exactly_once import _writer_id
+from zlog._append.producer_records import SequenceKey
 from zlog._base.codes import Code
 from zlog._native.new_entries import EntryColumn
 from zlog.testing import AT_ONCE, Fate, StoreCall
@@ -23,7 +23,7 @@ from zlog.testing import AT_ONCE, Fate, StoreCall
 from ..conformance import wire
 from ..conformance.stored import door_to, envelope
 from ..support.logs import data_of
-from .delivering import ROWS, deliver, entries_in
+from .appending_once import ROWS, deliver, entries_in
 from .faulty import Died, FaultyStore, dies_in
 from .planted import remove
 
@@ -50,12 +50,12 @@ def limit(number: int) -> tuple[int, bytes]:
 
 
 def test_a_delivery_is_appended_once_in_order(log: zlog.Log) -> None:
-    assert log.deliver(iter(ROWS), source="query", batch=1) == len(ROWS)
+    assert log.append_once(iter(ROWS), producer="query", sequence=1) == len(ROWS)
     assert [item.data for item in log.read_range()] == ROWS  # type: ignore[union-attr]
-    assert log.deliver(ROWS[::-1], source="query", batch=1) == 0
-    assert log.deliver(ROWS, source="query", batch=1, part=1) == len(ROWS)
-    assert log.deliver(ROWS, source="query", batch=2) == len(ROWS)
-    assert log.deliver(ROWS, source="other", batch=1) == len(ROWS)
+    assert log.append_once(ROWS[::-1], producer="query", sequence=1) == 0
+    assert log.append_once(ROWS, producer="query", sequence=1, part=1) == len(ROWS)
+    assert log.append_once(ROWS, producer="query", sequence=2) == len(ROWS)
+    assert log.append_once(ROWS, producer="other", sequence=1) == len(ROWS)
     assert log.tail() == 4 * len(ROWS)
     assert list(log.check()) == []
 
@@ -64,8 +64,8 @@ def test_columns_are_delivered_in_rounds(log: zlog.Log) -> None:
     column = EntryColumn(array("i", range(21)), bytes(range(20)))
     entries = [b"first", *column, b"last"]
     given = cast("list[bytes]", [b"first", column, b"last"])
-    assert log.deliver(entries[3:9], source="copy", batch=0) == 6
-    assert log.deliver(given, source="copy", batch=0) == len(entries) - 6
+    assert log.append_once(entries[3:9], producer="copy", sequence=0) == 6
+    assert log.append_once(given, producer="copy", sequence=0) == len(entries) - 6
     assert sorted(data_of(log.read_range())) == sorted(entries)
 
 
@@ -80,7 +80,7 @@ def test_equal_entries_count(memory: zlog.Store) -> None:
 def test_other_entries_than_before_are_told_of(memory: zlog.Store) -> None:
     zlog.Log.create(memory, "orders", width=3)
     deliver(memory)
-    with pytest.raises(DeliveryDiffers, match=r"appended 2 entries that are not among those"):
+    with pytest.raises(SequenceDiffers, match=r"appended 2 entries that are not among those"):
         deliver(memory, [b"0'", *ROWS[2:]])
     assert Counter(entries_in(memory)) == Counter([*ROWS, b"0'"])
 
@@ -117,30 +117,30 @@ def test_a_log_that_was_made_anew_knows_nothing_of_it(memory: zlog.Store) -> Non
     zlog.Log.remove(memory, "orders")
     zlog.Log.create(memory, "orders", width=2)
     with pytest.raises(zlog.LogNotFound):
-        old.deliver(ROWS, source="query", batch=1)
+        old.append_once(ROWS, producer="query", sequence=1)
     with pytest.raises(zlog.LogNotFound):
-        old.deliveries_done("query", before=9)
+        old.complete_sequences("query", before=9)
     with pytest.raises(zlog.LogNotFound):
-        old.sources()
+        old.producers()
     assert deliver(memory) == len(ROWS)
 
 
 def test_a_source_that_is_no_more_is_forgotten(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=2)
     for part in range(300):
-        log.deliver([b"x"], source="query", batch=part // 2, part=part)
-    log.deliveries_done("query", before=7)
-    with pytest.raises(DeliverySuperseded):
-        log.deliver([b"x"], source="query", batch=6)
-    log.forget_source("query")
-    assert log.deliver([b"x"], source="query", batch=6) == 1
+        log.append_once([b"x"], producer="query", sequence=part // 2, part=part)
+    log.complete_sequences("query", before=7)
+    with pytest.raises(SequenceSuperseded):
+        log.append_once([b"x"], producer="query", sequence=6)
+    log.forget_producer("query")
+    assert log.append_once([b"x"], producer="query", sequence=6) == 1
 
 
 def test_a_source_that_comes_again_has_ids_of_its_own(log: zlog.Log) -> None:
     """Else its appends would look like those of the one before, at other positions."""
     for _ in range(3):
-        assert log.deliver(ROWS, source="query", batch=1) == len(ROWS)
-        log.forget_source("query")
+        assert log.append_once(ROWS, producer="query", sequence=1) == len(ROWS)
+        log.forget_producer("query")
     assert list(log.check()) == []
 
 
@@ -151,21 +151,26 @@ def test_there_is_an_end_to_the_parts_of_a_source(memory: zlog.Store) -> None:
     with door_to(memory) as door:
         head = door.load("zlog.orders.head")
         door.save("zlog.orders.head", head.with_value(b"s.query", envelope(b"s.query", full)))
-    with pytest.raises(zlog.ZlogError, match="65,536 parts of this source") as caught:
-        deliver(memory, batch=2)
-    assert "before=batch" in caught.value.hint
-    assert "delivery rm" not in caught.value.hint
-    log.deliveries_done("query", before=2)
-    assert deliver(memory, batch=2) == len(ROWS)
+    with pytest.raises(zlog.ZlogError, match="65,536 parts of this producer") as caught:
+        deliver(memory, sequence=2)
+    assert "before=sequence" in caught.value.hint
+    assert "producer rm" not in caught.value.hint
+    log.complete_sequences("query", before=2)
+    assert deliver(memory, sequence=2) == len(ROWS)
 
 
 @pytest.mark.parametrize(
     ("method", "answer", "what", "hint"),
     [
-        ("delivery_begin", limit(1 << 20), "has seen a million attempts", "batch another number"),
+        (
+            "delivery_begin",
+            limit(1 << 20),
+            "has seen a million attempts",
+            "sequence another number",
+        ),
         ("delivery_grant", (-errno.ERANGE, b""), "has no position left", "--rescue"),
         ("delivery_grant", limit(4096), "keeps 4,096 grants", "in more parts"),
-        ("delivery_done", limit(1024), "has 1,024 sources", "zlog delivery rm"),
+        ("delivery_done", limit(1024), "has 1,024 producers", "zlog producer rm"),
     ],
 )
 def test_each_limit_says_what_to_do(
@@ -175,8 +180,8 @@ def test_each_limit_says_what_to_do(
     log = zlog.Log.open(refusing(memory, method, answer), "orders")
 
     def use() -> None:
-        log.deliver(ROWS, source="query", batch=1)
-        log.deliveries_done("query", before=1)
+        log.append_once(ROWS, producer="query", sequence=1)
+        log.complete_sequences("query", before=1)
 
     with pytest.raises(zlog.ZlogError, match=f"log 'orders' {what}") as caught:
         use()
@@ -195,63 +200,63 @@ def test_what_was_refused_by_a_limit_is_filled_at_once(memory: zlog.Store) -> No
 def test_a_source_that_is_forgotten_in_part_says_what_to_do(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=2)
     for part in range(300):
-        log.deliver([b"x"], source="query", batch=0, part=part)
+        log.append_once([b"x"], producer="query", sequence=0, part=part)
     dies = FaultyStore(memory, dies_in("delivery_done", 3))
     with pytest.raises(Died):
-        zlog.Log.open(dies, "orders").forget_source("query")
-    (source,) = log.sources()
-    assert source.batch == 2**64 - 1
-    with pytest.raises(DeliverySuperseded, match="'query' is being forgotten") as caught:
-        log.deliver([b"x"], source="query", batch=9)
-    assert "`forget_source('query')`" in caught.value.hint
-    assert "`zlog delivery rm orders query`" in caught.value.hint
-    log.forget_source("query")
-    assert log.deliver([b"x"], source="query", batch=9) == 1
+        zlog.Log.open(dies, "orders").forget_producer("query")
+    (producer,) = log.producers()
+    assert producer.sequence == 2**64 - 1
+    with pytest.raises(SequenceSuperseded, match="'query' is being forgotten") as caught:
+        log.append_once([b"x"], producer="query", sequence=9)
+    assert "`forget_producer('query')`" in caught.value.hint
+    assert "`zlog producer rm orders query`" in caught.value.hint
+    log.forget_producer("query")
+    assert log.append_once([b"x"], producer="query", sequence=9) == 1
 
 
 def test_sources_are_listed(log: zlog.Log) -> None:
     """More than one page of them, with what the log keeps of each."""
-    assert log.sources() == []
+    assert log.producers() == []
     before = datetime.now(timezone.utc)
     for number in range(300):
-        log.deliveries_done(f"query-{number}", before=number)
-    log.deliver(ROWS, source="crm", batch=3)
-    log.deliver(ROWS, source="crm", batch=4, part=7)
-    found = log.sources()
+        log.complete_sequences(f"query-{number}", before=number)
+    log.append_once(ROWS, producer="crm", sequence=3)
+    log.append_once(ROWS, producer="crm", sequence=4, part=7)
+    found = log.producers()
     assert [each.name for each in found] == sorted(["crm", *(f"query-{n}" for n in range(300))])
     crm = found[0]
-    assert isinstance(crm, zlog.DeliverySource)
-    assert (crm.batch, crm.parts) == (0, 2)
+    assert isinstance(crm, zlog.Producer)
+    assert (crm.sequence, crm.parts) == (0, 2)
     assert before <= crm.created < crm.updated <= datetime.now(timezone.utc)
-    log.deliveries_done("crm", before=4)
-    again = log.sources()[0]
-    assert (again.batch, again.parts, again.created) == (4, 1, crm.created)
+    log.complete_sequences("crm", before=4)
+    again = log.producers()[0]
+    assert (again.sequence, again.parts, again.created) == (4, 1, crm.created)
     assert again.updated > crm.updated
-    log.forget_source("crm")
-    assert log.sources() == found[1:]
+    log.forget_producer("crm")
+    assert log.producers() == found[1:]
 
 
 def test_what_can_t_be_named_or_delivered(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=2)
-    with pytest.raises(ValueError, match="can't name a source"):
-        log.deliver([], source="a/b", batch=0)
-    with pytest.raises(ValueError, match="the number of a batch"):
-        log.deliver([], source="a", batch=-1)
+    with pytest.raises(ValueError, match="can't name a producer"):
+        log.append_once([], producer="a/b", sequence=0)
+    with pytest.raises(ValueError, match="the number of a sequence"):
+        log.append_once([], producer="a", sequence=-1)
     with pytest.raises(ValueError, match="the number of a part"):
-        log.deliver([], source="a", batch=0, part=2**32)
-    with pytest.raises(TypeError, match="the number of a batch"):
-        log.deliver([], source="a", batch="0")  # type: ignore[arg-type]
+        log.append_once([], producer="a", sequence=0, part=2**32)
+    with pytest.raises(TypeError, match="the number of a sequence"):
+        log.append_once([], producer="a", sequence="0")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="deliver takes a list of entries"):
-        log.deliver(b"abc", source="a", batch=0)  # type: ignore[arg-type]
+        log.append_once(b"abc", producer="a", sequence=0)  # type: ignore[arg-type]
     with pytest.raises(zlog.EntryTooLarge):
-        log.deliver([bytes(2 << 20)], source="a", batch=0)
-    assert log.deliver([], source="a", batch=0) == 0
+        log.append_once([bytes(2 << 20)], producer="a", sequence=0)
+    assert log.append_once([], producer="a", sequence=0) == 0
 
 
 def test_attempts_of_a_delivery_have_one_writer_and_numbers_of_their_own() -> None:
-    key = DeliveryKey("query", 1, 2)
+    key = SequenceKey("query", 1, 2)
     assert len(_writer_id(7, key, 1)) == 16
-    others = [key._replace(source="q"), key._replace(batch=2), key._replace(part=1)]
+    others = [key._replace(producer="q"), key._replace(sequence=2), key._replace(part=1)]
     ids = {_writer_id(7, each, 1) for each in [key, *others]}
     assert len(ids | {_writer_id(8, key, 1), _writer_id(7, key, 2)}) == 6
 
@@ -268,7 +273,7 @@ def test_entries_may_come_in_one_buffer(memory: zlog.Store) -> None:
     assert entries_in(memory) == [row.rjust(2) for row in ROWS]
     assert deliver(memory, in_one_buffer()) == 0  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="an entry is bytes, not str"):
-        deliver(memory, ["text"], batch=2)  # type: ignore[list-item]
+        deliver(memory, ["text"], sequence=2)  # type: ignore[list-item]
 
 
 def test_equal_numbers_are_the_same_batch_and_part(memory: zlog.Store) -> None:
@@ -277,6 +282,6 @@ def test_equal_numbers_are_the_same_batch_and_part(memory: zlog.Store) -> None:
             return "a number"
 
     zlog.Log.create(memory, "orders", width=2)
-    assert deliver(memory, batch=1, part=0) == len(ROWS)
-    assert deliver(memory, batch=True, part=False) == 0
-    assert deliver(memory, batch=Number(1), part=Number(0)) == 0
+    assert deliver(memory, sequence=1, part=0) == len(ROWS)
+    assert deliver(memory, sequence=True, part=False) == 0
+    assert deliver(memory, sequence=Number(1), part=Number(0)) == 0

@@ -1,1 +1,0 @@
-"""Objects in several copies, of which some are damaged: what clients read, and what heals them."""

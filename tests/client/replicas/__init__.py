@@ -1,0 +1,1 @@
+"""Reads and repairs of objects with damaged replicas."""
