@@ -240,11 +240,9 @@ struct Result : Answer {
 // A host that is closed at the end of its scope.
 class Host {
  public:
-  explicit Host(ObjectStore& store) : host_(std::make_shared<ClientSideHost>(store)) {}
-  ~Host() {
-    host_->close();
-    host_->settle();
-  }
+  explicit Host(const std::shared_ptr<Cluster>& cluster)
+      : host_(std::make_shared<ClientSideHost>(cluster)) {}
+  ~Host() { host_->close(); }
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
   ClientSideHost* operator->() const { return host_.get(); }
@@ -262,28 +260,29 @@ Ticket start(const Host& host, const Method& method, const char* request, Result
                       });
 }
 
-Answer finish(Cluster& cluster, const Host& host, const Method& method, const char* request) {
+Answer finish(const std::shared_ptr<Cluster>& cluster, const Host& host, const Method& method,
+              const char* request) {
   Result result;
   start(host, method, request, &result);
-  cluster.step_until([&] { return result.answers > 0; });
+  cluster->step_until([&] { return result.answers > 0; });
   return {result.code, result.reply};
 }
 
 // Each number is given once, and every reader sees one number, however operations interleave.
 void clients_take_turns(unsigned seed) {
   constexpr size_t kClients = 3, kCalls = 12;
-  Cluster cluster(seed);
+  const auto cluster = std::make_shared<Cluster>(seed);
   std::array<std::unique_ptr<Host>, kClients> hosts;
   std::vector<Result> counts(kClients * kCalls), shows(kClients * kCalls);
   for (auto& host : hosts) host = std::make_unique<Host>(cluster);
   for (size_t i = 0; i < counts.size(); i++) {
     const Host& host = *hosts[i % kClients];
-    start(host, kCount, cluster.chance(2) ? "look" : "", &counts[i]);
+    start(host, kCount, cluster->chance(2) ? "look" : "", &counts[i]);
     start(host, kShow, "", &shows[i]);
-    while (cluster.chance(2)) cluster.step();
+    while (cluster->chance(2)) cluster->step();
   }
   const auto answered = [](const Result& each) { return each.answers > 0; };
-  cluster.step_until([&] {
+  cluster->step_until([&] {
     return std::all_of(counts.begin(), counts.end(), answered) &&
            std::all_of(shows.begin(), shows.end(), answered);
   });
@@ -297,24 +296,24 @@ void clients_take_turns(unsigned seed) {
 }
 
 void a_lone_writer_needs_one_round_trip() {
-  Cluster cluster(1);
+  const auto cluster = std::make_shared<Cluster>(1);
   const Host host(cluster);
   for (int i = 0; i < 5; i++) finish(cluster, host, kCount, "");
-  CHECK(cluster.reads() == 1 && cluster.writes() == 5);
+  CHECK(cluster->reads() == 1 && cluster->writes() == 5);
 }
 
 void calls_that_wait_go_out_together() {
-  Cluster cluster(1);
+  const auto cluster = std::make_shared<Cluster>(1);
   const Host host(cluster);
   std::vector<Result> results(20);
   for (Result& result : results) start(host, kCount, "", &result);
-  cluster.step_until([&] { return results.back().answers > 0; });
+  cluster->step_until([&] { return results.back().answers > 0; });
   for (size_t i = 0; i < results.size(); i++) CHECK(number_of(results[i].reply) == i + 1);
-  CHECK(cluster.writes() == 1);
+  CHECK(cluster->writes() == 1);
 }
 
 void what_is_remembered_answers_nothing_by_itself() {
-  Cluster cluster(1);
+  const auto cluster = std::make_shared<Cluster>(1);
   const Host one(cluster), other(cluster);
   finish(cluster, one, kCount, "");
   finish(cluster, other, kCount, "");
@@ -323,9 +322,9 @@ void what_is_remembered_answers_nothing_by_itself() {
 }
 
 void attributes_are_not_changed_alone() {
-  Cluster cluster(1);  // its write() checks that
+  const auto cluster = std::make_shared<Cluster>(1);  // its write() checks that
   const Host host(cluster);
-  CHECK(finish(cluster, host, kTouch, "x").code == 0 && cluster.object().attrs["t"] == "x");
+  CHECK(finish(cluster, host, kTouch, "x").code == 0 && cluster->object().attrs["t"] == "x");
 }
 
 // A store that keeps a thread which starts an operation until the test lets it go.
@@ -366,27 +365,27 @@ void a_host_is_gone_once_no_thread_is_in_its_store() {
 
 // An object that is removed and made again has another version, and one that is gone has none.
 void what_is_removed_is_not_taken_for_what_it_was() {
-  Cluster cluster(1);
+  const auto cluster = std::make_shared<Cluster>(1);
   const Host host(cluster);
   finish(cluster, host, kCount, "");
-  cluster.object() = {};
+  cluster->object() = {};
   CHECK(finish(cluster, host, kShow, "").code == -ENOENT);
   finish(cluster, host, kCount, "");
-  cluster.object() = {};
+  cluster->object() = {};
   CHECK(finish(cluster, host, kCount, "").reply == "1");
 }
 
 // Calls are given up in every state, their replies lost: each answers once, and others go on.
 void calls_are_given_up_at_any_time(unsigned seed) {
   std::vector<Result> results(30), others(30);
-  Cluster cluster(seed);
+  const auto cluster = std::make_shared<Cluster>(seed);
   const Host host(cluster), other(cluster);
   std::vector<Ticket> tickets;
   for (size_t i = 0; i < results.size(); i++) {
-    tickets.push_back(start(host, cluster.chance(4) ? kShow : kCount, "look", &results[i]));
-    if (cluster.chance(3)) start(other, kTouch, "x", &others[i]);
-    while (cluster.chance(2)) cluster.step();
-    host->give_up(tickets[cluster.chance(2) ? tickets.size() - 1 : 0]);
+    tickets.push_back(start(host, cluster->chance(4) ? kShow : kCount, "look", &results[i]));
+    if (cluster->chance(3)) start(other, kTouch, "x", &others[i]);
+    while (cluster->chance(2)) cluster->step();
+    host->give_up(tickets[cluster->chance(2) ? tickets.size() - 1 : 0]);
   }
   const Answer last = finish(cluster, host, kShow, "");
   CHECK(last.code == 0 || last.code == -ENOENT || last.code == -ENODATA);

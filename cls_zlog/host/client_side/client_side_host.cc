@@ -85,10 +85,8 @@ Ticket ClientSideHost::submit(std::string_view object, const Method& method, Sha
     }
   }
   const RunPtr run = make_run(call, replica);
-  inside_++;
   lock.unlock();
   begin(run);
-  leave();
   return call->ticket;
 }
 
@@ -160,10 +158,10 @@ void ClientSideHost::read(const RunPtr& run, Reads missing) {
   reads.add(missing);
   run->asked.add(std::move(missing));
   take_step(run, [&] {
-    return store_.read(run->object, std::move(reads), run->replica,
-                       [self = shared_from_this(), run](int error, ObjectVersion known) {
-                         self->was_read(run, error, std::move(known));
-                       });
+    return store_->read(run->object, std::move(reads), run->replica,
+                        [self = shared_from_this(), run](int error, ObjectVersion known) {
+                          self->was_read(run, error, std::move(known));
+                        });
   });
 }
 
@@ -229,20 +227,20 @@ void ClientSideHost::write(const RunPtr& run, ReadSet* read_set) {
   std::vector<Change> changes = read_set->take_changes();
   const bool exists = read_set->exists();
   take_step(run, [&] {
-    return store_.write(run->object, run->known.version, std::move(changes),
-                        run->calls.front()->method->flags,
-                        [self = shared_from_this(), run, exists, attrs = read_set->take_attrs()](
-                            int error, uint64_t version) {
-                          {
-                            const std::lock_guard<std::mutex> lock(self->mutex_);
-                            self->cache(run->object, error == 0 && exists ? version : 0, attrs);
-                          }
-                          if (error == -ESTALE) {
-                            self->repeat(run);
-                          } else {
-                            self->finish(run, error);
-                          }
-                        });
+    return store_->write(run->object, run->known.version, std::move(changes),
+                         run->calls.front()->method->flags,
+                         [self = shared_from_this(), run, exists, attrs = read_set->take_attrs()](
+                             int error, uint64_t version) {
+                           {
+                             const std::lock_guard<std::mutex> lock(self->mutex_);
+                             self->cache(run->object, error == 0 && exists ? version : 0, attrs);
+                           }
+                           if (error == -ESTALE) {
+                             self->repeat(run);
+                           } else {
+                             self->finish(run, error);
+                           }
+                         });
   });
 }
 
@@ -280,25 +278,7 @@ void ClientSideHost::repeat(const RunPtr& run) {
   run->fresh = false;
   run->asked = {};
   const auto pause = backoff(++run->conflicts);
-  timer_.after(pause, [self = shared_from_this(), run] {
-    {
-      const std::lock_guard<std::mutex> lock(self->mutex_);
-      if (self->closed_) return;
-      self->inside_++;
-    }
-    self->read(run, {});
-    self->leave();
-  });
-}
-
-void ClientSideHost::leave() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (--inside_ == 0) left_.notify_all();
-}
-
-void ClientSideHost::settle() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  left_.wait(lock, [this] { return inside_ == 0; });
+  timer_.after(pause, [self = shared_from_this(), run] { self->read(run, {}); });
 }
 
 // Starts an operation of the store, and gives it up if no call waits for it any more: its calls may
@@ -320,7 +300,7 @@ void ClientSideHost::take_step(const RunPtr& run, Start start) {
     run->step = step;
     too_late = deserted(*run);
   }
-  if (too_late) store_.give_up(step);
+  if (too_late) store_->give_up(step);
 }
 
 bool ClientSideHost::deserted(const Run& run) const {
@@ -344,7 +324,7 @@ void ClientSideHost::give_up(Ticket ticket) {
       step = run->step;
     }
   }
-  if (step != kNoTicket) store_.give_up(step);
+  if (step != kNoTicket) store_->give_up(step);
   call->done(-ECANCELED, {});
 }
 

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "cls_zlog/host/async_host.h"
 #include "cls_zlog/host/client_side/object_store.h"
@@ -30,20 +30,18 @@ class ReadSet;
 // does not wait for a turn. A call may be given up at any time.
 class ClientSideHost : public std::enable_shared_from_this<ClientSideHost> {
  public:
-  // `store` must outlive settle(), and make no more calls once the host is closed. The host belongs
-  // to a shared_ptr, which operations of `store` share; its owner closes it before releasing it.
-  explicit ClientSideHost(ObjectStore& store) : store_(store) {}
+  // The host belongs to a shared_ptr, which operations of `store` share; its owner closes it before
+  // releasing it.
+  explicit ClientSideHost(std::shared_ptr<ObjectStore> store) : store_(std::move(store)) {}
 
   // As in AsyncHost. `replica`: a method that only reads does so at replicas chosen at random.
   Ticket submit(std::string_view object, const Method& method, SharedRequest payload, bool replica,
                 Done done);
   void give_up(Ticket ticket);
 
-  // Gives up all calls, and ignores what `store` still has under way.
+  // Gives up all calls, and ignores what `store` still has under way. A thread may use `store` a
+  // last time after that.
   void close();
-
-  // After close(): returns once no thread is about to use `store`, or within it.
-  void settle();
 
  private:
   struct Call;
@@ -65,17 +63,14 @@ class ClientSideHost : public std::enable_shared_from_this<ClientSideHost> {
   void write(const RunPtr& run, ReadSet* read_set);
   void finish(const RunPtr& run, int error);
   void repeat(const RunPtr& run);
-  void leave();
   template <typename Start>
   void take_step(const RunPtr& run, Start start);
   bool deserted(const Run& run) const;
   void cache(const std::string& object, uint64_t version, const Attrs& attrs);
 
-  ObjectStore& store_;
+  const std::shared_ptr<ObjectStore> store_;
   std::mutex mutex_;
-  std::condition_variable left_;
   bool closed_ = false;
-  unsigned inside_ = 0;  // threads that began or repeated a run, and may use the store
   Ticket last_ = kNoTicket;
   std::unordered_map<Ticket, CallPtr> calls_;             // that are not answered
   std::unordered_map<std::string, Line> lines_;           // of the objects that are being changed

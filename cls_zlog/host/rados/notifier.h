@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "cls_zlog/host/rados/calls.h"
+#include "cls_zlog/host/rados/io.h"
 #include "cls_zlog/host/rados/librados.h"
 #include "cls_zlog/host/timer.h"
 
@@ -22,9 +22,7 @@ namespace zlog {
 // Life of an object's pace: none → sent → paused (→ resting, unheard) → sent again, or none.
 class RadosNotifier : public std::enable_shared_from_this<RadosNotifier> {
  public:
-  // `io` is valid until close().
-  RadosNotifier(rados_ioctx_t io, std::shared_ptr<RadosCalls> outstanding)
-      : io_(io), outstanding_(std::move(outstanding)) {}
+  explicit RadosNotifier(std::shared_ptr<RadosIo> io) : io_(std::move(io)) {}
 
   void notify(std::string_view object) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -65,10 +63,9 @@ class RadosNotifier : public std::enable_shared_from_this<RadosNotifier> {
   // With the mutex.
   void send(const std::string& object, Pace* pace) {
     const auto reply = std::make_shared<ClassReply>();
-    const int error = begin_call(
-        outstanding_,
-        [&](rados_completion_t completion) {
-          return librados().aio_notify(io_, object.c_str(), completion, nullptr, 0, kTimeoutMs,
+    const int error = io_->try_begin(
+        [&](rados_ioctx_t io, rados_completion_t completion) {
+          return librados().aio_notify(io, object.c_str(), completion, nullptr, 0, kTimeoutMs,
                                        &reply->bytes, &reply->size);
         },
         [self = shared_from_this(), object, reply](int failed, rados_completion_t) {
@@ -107,8 +104,7 @@ class RadosNotifier : public std::enable_shared_from_this<RadosNotifier> {
     }
   }
 
-  void* const io_;  // rados_ioctx_t
-  const std::shared_ptr<RadosCalls> outstanding_;
+  const std::shared_ptr<RadosIo> io_;
   std::mutex mutex_;
   bool closed_ = false;
   std::map<std::string, Pace, std::less<>> paces_;

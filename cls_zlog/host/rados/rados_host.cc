@@ -3,22 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
-#include <mutex>
 #include <utility>
 
 #include "cls_zlog/host/client_side/lock_class.h"
 #include "cls_zlog/host/large_blocks.h"
 #include "cls_zlog/host/listing.h"
 #include "cls_zlog/host/rados/listing.h"
-#include "cls_zlog/host/rados/object.h"
 #include "cls_zlog/host/rados/replicas.h"
 #include "cls_zlog/host/signal_masked_thread.h"
 
 namespace zlog {
 namespace {
 
-constexpr std::chrono::seconds kCloseTimeout{5};
 constexpr int kReplicasAskedMax = 4;  // at the same time
 
 // The first release whose OSDs return what a writing method answers (OPERATION_RETURNVEC).
@@ -29,12 +25,6 @@ constexpr Ticket kClientSideTicket = Ticket{1} << 63;
 constexpr Ticket kWatchTicket = Ticket{1} << 62;
 
 constexpr size_t kFsidBytes = 36;
-
-// On a full cluster an operation that adds data waits for space, as RADOS does it, and every other one
-// takes effect: else no client could trim, which frees space. Cursors and fills are among these, though
-// they add a little: a reader must pass holes and commit, since trims wait for it. (FULL_TRY can't have
-// it refused instead: an OSD then accepts changes of keys and attributes, until it accepts nothing.)
-int flags_when_full(int method_flags) { return (method_flags & kAddsData) != 0 ? 0 : kFullForce; }
 
 // Encodes key-value pairs for librados: each key and each value ends with a NUL, and all with one more.
 std::string pairs(const std::map<std::string, std::string>& words) {
@@ -54,58 +44,17 @@ std::shared_ptr<void> take_place(const std::shared_ptr<std::atomic<int>>& taken,
 
 }  // namespace
 
-// The operations on the cluster that a ClientSideHost needs.
-class RadosHost::Operations final : public ObjectStore {
- public:
-  explicit Operations(RadosHost& host) : host_(host) {}
-
-  Ticket read(const std::string& object, Reads reads, bool replica, ReadDone done) override {
-    const auto operation = std::make_shared<RadosRead>(std::move(reads));
-    return host_.begin(
-        [&](rados_ioctx_t io, rados_completion_t completion) {
-          return operation->start(io, completion, object, replica ? kBalanceReads : 0);
-        },
-        [operation, done = std::move(done)](int error, rados_completion_t completion) {
-          if (error == 0) {
-            done(0, operation->take(librados().aio_get_version(completion)));
-          } else {
-            done(error == -ENOENT ? 0 : error, {});
-          }
-        });
-  }
-
-  Ticket write(const std::string& object, uint64_t version, std::vector<Change> changes, int flags,
-               WriteDone done) override {
-    return host_.begin(
-        [&](rados_ioctx_t io, rados_completion_t completion) {
-          const RadosOperation operation = operation_of(version, changes);
-          return librados().aio_write_op_operate(operation.get(), io, completion, object.c_str(),
-                                                 nullptr, flags_when_full(flags));
-        },
-        [version, done = std::move(done)](int error, rados_completion_t completion) {
-          done(error_of(version, error), error == 0 ? librados().aio_get_version(completion) : 0);
-        });
-  }
-
-  void give_up(Ticket ticket) override { host_.cancel(ticket); }
-
- private:
-  RadosHost& host_;
-};
-
 RadosHost::RadosHost(RadosHandle io, ClassUse class_use)
-    : outstanding_(std::make_shared<RadosCalls>()),
-      io_(std::move(io)),
+    : io_(std::make_shared<RadosIo>(std::move(io))),
       client_(librados().get_instance_id(cluster())),
-      operations_(std::make_unique<Operations>(*this)),
-      client_side_(std::make_shared<ClientSideHost>(*operations_)),
+      client_side_(std::make_shared<ClientSideHost>(io_)),
       way_(std::make_shared<std::atomic<Way>>(class_use == ClassUse::kAuto    ? Way::kUnknown
                                               : class_use == ClassUse::kNever ? Way::kClientSide
                                                                               : Way::kClassAlone)),
       lock_way_(std::make_shared<std::atomic<Way>>(
           class_use == ClassUse::kRequire ? Way::kClassAlone : Way::kUnknown)),
-      notifier_(std::make_shared<RadosNotifier>(io_.get(), outstanding_)),
-      watches_(std::make_shared<RadosWatches>(io_.get(), outstanding_)) {
+      notifier_(std::make_shared<RadosNotifier>(io_)),
+      watches_(std::make_shared<RadosWatches>(io_)) {
   keep_large_blocks();
 }
 
@@ -118,7 +67,7 @@ int RadosHost::share(rados_ioctx_t ioctx, ClassUse class_use, std::unique_ptr<Ra
   return (*host)->check_release();
 }
 
-rados_t RadosHost::cluster() const { return librados().ioctx_get_cluster(io_.get()); }
+rados_t RadosHost::cluster() const { return librados().ioctx_get_cluster(io_->io()); }
 
 int RadosHost::check_release() {
   int8_t oldest = 0;
@@ -135,80 +84,76 @@ int RadosHost::fsid(std::string* out) {
 
 int RadosHost::register_service(const std::string& service, const std::string& daemon,
                                 const std::map<std::string, std::string>& metadata) {
-  const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
-  if (closing_) return -ECANCELED;
-  return librados().service_register(cluster(), service.c_str(), daemon.c_str(),
-                                     pairs(metadata).c_str());
+  return io_->use([&](const RadosHandle&) {
+    return librados().service_register(cluster(), service.c_str(), daemon.c_str(),
+                                       pairs(metadata).c_str());
+  });
 }
 
 int RadosHost::update_service(const std::map<std::string, std::string>& status) {
-  const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
-  if (closing_) return -ECANCELED;
-  return librados().service_update_status(cluster(), pairs(status).c_str());
+  return io_->use([&](const RadosHandle&) {
+    return librados().service_update_status(cluster(), pairs(status).c_str());
+  });
+}
+
+template <typename Work>
+void RadosHost::start_thread(const Done& done, Work work) {
+  const int error = io_->use([&](const RadosHandle& io) {
+    start_signal_masked_thread([io, work = std::move(work)]() mutable { work(io.get()); }).detach();
+    return 0;
+  });
+  if (error != 0) refuse(done, error);
 }
 
 void RadosHost::ask_monitor(std::string_view command, Done done) {
-  const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
   std::shared_ptr<void> place = take_place(monitors_asked_, 1);
-  if (closing_ || place == nullptr) {
-    refuse(done, closing_ ? -ECANCELED : -EBUSY);
+  if (place == nullptr) {
+    refuse(done, -EBUSY);
     return;
   }
-  start_signal_masked_thread([io = io_, place = std::move(place), command = std::string(command),
-                              done = std::move(done)]() mutable {
+  start_thread(done, [place, command = std::string(command), done](rados_ioctx_t io) mutable {
     const char* line = command.c_str();
     char *answer = nullptr, *words = nullptr;
     size_t answer_size = 0, words_size = 0;
-    const int error =
-        librados().mon_command(librados().ioctx_get_cluster(io.get()), &line, 1, nullptr, 0,
-                               &answer, &answer_size, &words, &words_size);
+    const int error = librados().mon_command(librados().ioctx_get_cluster(io), &line, 1, nullptr, 0,
+                                             &answer, &answer_size, &words, &words_size);
     place.reset();  // first, since the caller may ask again at once
     const Buffer replied = taken(answer, answer_size), said = taken(words, words_size);
     done(error, error == 0 ? replied : said);
-  }).detach();
+  });
 }
 
 // A page covers objects of all names in the namespace.
 void RadosHost::list(std::string_view prefix, std::string_view after, Done done) {
-  const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
-  if (closing_) {
-    refuse(done, -ECANCELED);
-    return;
-  }
-  start_signal_masked_thread([io = io_, prefix = std::string(prefix), after = std::string(after),
-                              done = std::move(done)] {
-    Listing page;
-    page.answer(list_page(io.get(), prefix, after, &page), done);
-  }).detach();
+  start_thread(done,
+               [prefix = std::string(prefix), after = std::string(after), done](rados_ioctx_t io) {
+                 Listing page;
+                 page.answer(list_page(io, prefix, after, &page), done);
+               });
 }
 
 // In a thread of its own, since it runs several operations one after the other.
 void RadosHost::ask_replica(std::string_view object, std::string_view method, SharedRequest payload,
                             Done done) {
-  const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
   const Method* found = find_method(method);
-  if (closing_ || found == nullptr || (found->flags & kWrite) != 0) {
-    refuse(done, closing_ ? -ECANCELED : -EOPNOTSUPP);
-    return;
-  }
-  std::shared_ptr<void> place = take_place(replicas_asked_, kReplicasAskedMax);
+  const bool reads = found != nullptr && (found->flags & kWrite) == 0;
+  const auto place = reads ? take_place(replicas_asked_, kReplicasAskedMax) : nullptr;
   if (place == nullptr) {
-    refuse(done, -EBUSY);
+    refuse(done, reads ? -EBUSY : -EOPNOTSUPP);
     return;
   }
-  start_signal_masked_thread([io = io_,
-                              client_side = *way_ == Way::kClientSide ? client_side_ : nullptr,
-                              object = std::string(object), found, place = std::move(place),
-                              payload = std::move(payload), done = std::move(done)] {
-    stir(io.get(), object, client_side != nullptr);
+  start_thread(done, [client_side = *way_ == Way::kClientSide ? client_side_ : nullptr,
+                      object = std::string(object), found, place, payload = std::move(payload),
+                      done](rados_ioctx_t io) {
+    stir(io, object, client_side != nullptr);
     if (client_side == nullptr) {
-      run_at_replica(io.get(), object, found->name, payload->bytes(), done);
+      run_at_replica(io, object, found->name, payload->bytes(), done);
       return;
     }
     client_side->submit(
         object, *found, payload, true,
         [place, done](int code, const Buffer& reply) { done(code, replica_reply(0, reply)); });
-  }).detach();
+  });
 }
 
 Ticket RadosHost::submit(std::string_view object, std::string_view method, SharedRequest payload,
@@ -262,22 +207,6 @@ void RadosHost::note(std::atomic<Way>* way, int code, Way tried) {
   if (code >= 0 || code == -ENOENT) way->compare_exchange_strong(unknown, tried);
 }
 
-Ticket RadosHost::begin(const Start& start, RadosCall::Finish finish) {
-  std::shared_lock<std::shared_mutex> lock(handles_mutex_);
-  if (closing_) {
-    lock.unlock();
-    finish(-ECANCELED, nullptr);
-    return kNoTicket;
-  }
-  std::shared_ptr<RadosCall> call;
-  const int error = begin_call(
-      outstanding_, [&](rados_completion_t completion) { return start(io_.get(), completion); },
-      std::move(finish), &call);
-  lock.unlock();
-  if (error != 0) call->finish(error, call->completion);
-  return call->ticket;
-}
-
 void RadosHost::notify(std::string_view object) { notifier_->notify(object); }
 
 Ticket RadosHost::watch(std::string_view object, uint64_t seen, Done done) {
@@ -286,7 +215,7 @@ Ticket RadosHost::watch(std::string_view object, uint64_t seen, Done done) {
 
 void RadosHost::remove_watched(std::string_view object, Done done) {
   const std::string name(object);
-  begin(
+  io_->begin(
       [&](rados_ioctx_t io, rados_completion_t completion) {
         const auto operation = new_write_op();
         librados().write_op_remove(operation.get());
@@ -304,14 +233,8 @@ void RadosHost::give_up(Ticket ticket) {
   } else if ((ticket & kWatchTicket) != 0) {
     watches_->give_up(ticket & ~kWatchTicket);
   } else {
-    cancel(ticket);
+    io_->give_up(ticket);
   }
-}
-
-void RadosHost::cancel(Ticket ticket) {
-  const std::shared_lock<std::shared_mutex> lock(handles_mutex_);
-  const std::shared_ptr<RadosCall> call = closing_ ? nullptr : outstanding_->find(ticket);
-  if (call != nullptr) librados().aio_cancel(io_.get(), call->completion);
 }
 
 // librados' C interface lets only a call in a reading operation return a reply. In librados both kinds
@@ -321,7 +244,7 @@ Ticket RadosHost::call_class(const char* class_name, const Method& method, std::
   const bool writes = (method.flags & kWrite) != 0;
   const std::string name(object);
   const auto reply = std::make_shared<ClassReply>();
-  return begin(
+  return io_->begin(
       [&](rados_ioctx_t io, rados_completion_t completion) {
         const auto operation = writes ? new_write_op() : new_read_op();
         librados().read_op_exec(operation.get(), class_name, method.name, payload->data(),
@@ -339,20 +262,11 @@ Ticket RadosHost::call_class(const char* class_name, const Method& method, std::
 }
 
 void RadosHost::close() {
-  const auto deadline = std::chrono::steady_clock::now() + kCloseTimeout;
-  if (closing_.exchange(true)) return;
+  if (!io_->stop()) return;
   client_side_->close();
   notifier_->close();
   watches_->close();
-  // First without the mutex: librados may block threads that are starting operations until others end.
-  outstanding_->cancel_all(io_.get(), deadline);
-  {
-    const std::unique_lock<std::shared_mutex> lock(handles_mutex_);
-    // An operation that can't be cancelled may still complete: the handle stays open for it.
-    if (!outstanding_->cancel_all(io_.get(), deadline)) new RadosHandle(io_);
-    io_.reset();
-  }
-  client_side_->settle();  // its threads find this host closing
+  io_->close();
 }
 
 }  // namespace zlog

@@ -2,16 +2,14 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 
 #include "cls_zlog/host/async_host.h"
 #include "cls_zlog/host/client_side/client_side_host.h"
-#include "cls_zlog/host/rados/calls.h"
+#include "cls_zlog/host/rados/io.h"
 #include "cls_zlog/host/rados/librados.h"
 #include "cls_zlog/host/rados/notifier.h"
 #include "cls_zlog/host/rados/watches.h"
@@ -85,7 +83,6 @@ class RadosHost final : public AsyncHost {
 
  private:
   friend class RadosConnecting;
-  class Operations;
   enum class Way {
     kUnknown,
     kClassAlone,
@@ -98,9 +95,9 @@ class RadosHost final : public AsyncHost {
   // EPROTO unless the protocol works with the releases of all OSDs that may be in the cluster.
   int check_release();
 
-  // Starts an operation of librados. `finish` gets its result.
-  using Start = std::function<int(rados_ioctx_t io, rados_completion_t completion)>;
-  Ticket begin(const Start& start, RadosCall::Finish finish);
+  // Calls work(io) in a thread of its own; after close() refuses instead.
+  template <typename Work>
+  void start_thread(const Done& done, Work work);
   Ticket call_class(const char* class_name, const Method& method, std::string_view object,
                     const SharedRequest& payload, Done done);
 
@@ -114,16 +111,11 @@ class RadosHost final : public AsyncHost {
   Ticket call(const EitherWay& what, std::string_view object, const SharedRequest& payload,
               const Done& done);
   static void note(std::atomic<Way>* way, int code, Way tried);
-  void cancel(Ticket ticket);
 
-  const std::shared_ptr<RadosCalls> outstanding_;
+  const std::shared_ptr<RadosIo> io_;
   const std::shared_ptr<std::atomic<int>> monitors_asked_ = std::make_shared<std::atomic<int>>(0);
   const std::shared_ptr<std::atomic<int>> replicas_asked_ = std::make_shared<std::atomic<int>>(0);
-  std::atomic<bool> closing_{false};  // set first: nothing new is started
-  std::shared_mutex handles_mutex_;   // shared: using the handle; alone: ending it
-  RadosHandle io_;                    // shares the connection, if that is our own
-  const uint64_t client_;             // its number, for OSDs
-  const std::unique_ptr<ObjectStore> operations_;
+  const uint64_t client_;  // its number, for OSDs
   const std::shared_ptr<ClientSideHost> client_side_;
   const std::shared_ptr<std::atomic<Way>> way_;
   const std::shared_ptr<std::atomic<Way>> lock_way_;  // of Ceph's own class `lock`

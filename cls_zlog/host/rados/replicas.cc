@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "cls_zlog/base/little_endian.h"
-#include "cls_zlog/host/rados/calls.h"
+#include "cls_zlog/host/rados/io.h"
 #include "cls_zlog/method_table.h"
 #include "cls_zlog/wire/frame.h"
 #include "cls_zlog/wire/stripe_messages.h"

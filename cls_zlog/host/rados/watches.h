@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "cls_zlog/host/notification_table.h"
-#include "cls_zlog/host/rados/calls.h"
+#include "cls_zlog/host/rados/io.h"
 #include "cls_zlog/host/rados/librados.h"
 
 namespace zlog {
@@ -63,9 +63,7 @@ class WatchOwners {
 // starts it again), or ended.
 class RadosWatches : public std::enable_shared_from_this<RadosWatches> {
  public:
-  // `io` is valid until close(), and until all calls that were outstanding then have ended.
-  RadosWatches(rados_ioctx_t io, std::shared_ptr<RadosCalls> outstanding)
-      : io_(io), outstanding_(std::move(outstanding)) {}
+  explicit RadosWatches(std::shared_ptr<RadosIo> io) : io_(std::move(io)) {}
 
   // As in NotificationTable. Fails as the watch does: EPERM if the client's caps do not allow it,
   // ENOTCONN if it was lost.
@@ -124,10 +122,9 @@ class RadosWatches : public std::enable_shared_from_this<RadosWatches> {
     const auto cookie = std::make_shared<uint64_t>(0);
     void* const argument =
         reinterpret_cast<void*>(number);  // NOLINT(performance-no-int-to-ptr): never dereferenced
-    return begin_call(
-        outstanding_,
-        [&](rados_completion_t completion) {
-          return librados().aio_watch2(io_, object.c_str(), completion, cookie.get(), &on_notify,
+    return io_->try_begin(
+        [&](rados_ioctx_t io, rados_completion_t completion) {
+          return librados().aio_watch2(io, object.c_str(), completion, cookie.get(), &on_notify,
                                        &on_error, kTimeoutSeconds, argument);
         },
         [self = shared_from_this(), object, number, cookie](int failed, rados_completion_t) {
@@ -139,10 +136,9 @@ class RadosWatches : public std::enable_shared_from_this<RadosWatches> {
   int create_object(const std::string& object, uint64_t number) {
     const auto operation = new_write_op();
     librados().write_op_create(operation.get(), 0, nullptr);
-    return begin_call(
-        outstanding_,
-        [&](rados_completion_t completion) {
-          return librados().aio_write_op_operate(operation.get(), io_, completion, object.c_str(),
+    return io_->try_begin(
+        [&](rados_ioctx_t io, rados_completion_t completion) {
+          return librados().aio_write_op_operate(operation.get(), io, completion, object.c_str(),
                                                  nullptr, 0);
         },
         [self = shared_from_this(), object, number](int failed, rados_completion_t) {
@@ -182,7 +178,7 @@ class RadosWatches : public std::enable_shared_from_this<RadosWatches> {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (closed_) return;
-      librados().notify_ack(io_, object.c_str(), notify_id, cookie, nullptr, 0);
+      librados().notify_ack(io_->io(), object.c_str(), notify_id, cookie, nullptr, 0);
       const auto at = find(object, number);
       if (at == watches_.end() || !at->second.active) return;
       const auto idle = std::chrono::steady_clock::now() - at->second.awaited;
@@ -219,10 +215,9 @@ class RadosWatches : public std::enable_shared_from_this<RadosWatches> {
 
   // Called with the mutex, or in a call that is outstanding.
   void end(uint64_t cookie) {
-    begin_call(
-        outstanding_,
-        [&](rados_completion_t completion) {
-          return librados().aio_unwatch(io_, cookie, completion);
+    io_->try_begin(
+        [&](rados_ioctx_t io, rados_completion_t completion) {
+          return librados().aio_unwatch(io, cookie, completion);
         },
         [](int, rados_completion_t) {});
   }
@@ -243,8 +238,7 @@ class RadosWatches : public std::enable_shared_from_this<RadosWatches> {
     if (const auto watches = owner.watches.lock()) watches->lost(owner.object, number);
   }
 
-  void* const io_;  // rados_ioctx_t
-  const std::shared_ptr<RadosCalls> outstanding_;
+  const std::shared_ptr<RadosIo> io_;
   NotificationTable notifications_;
   std::mutex mutex_;
   bool closed_ = false;
