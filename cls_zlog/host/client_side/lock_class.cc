@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,8 @@
 #include "cls_zlog/wire/frame.h"
 
 // The structures are those of Ceph (src/cls/lock/cls_lock_types.h and cls_lock_ops.h).
-namespace zlog::client_lock {
+namespace zlog {
+namespace client_lock {
 namespace {
 
 constexpr uint8_t kExclusive = 1, kExclusiveEphemeral = 3;
@@ -129,27 +131,17 @@ struct LockRequest {
   }
 };
 
-// cls_lock_unlock_op
-struct UnlockRequest {
-  std::string name;
-  std::string cookie;
-
-  template <typename V>
-  void each(V& v) {
-    v("name", name);
-    v("cookie", cookie);
-  }
-};
-
-// cls_lock_break_op
-struct BreakRequest {
+// cls_lock_unlock_op, for a lock of the client that asks, and cls_lock_break_op, for any.
+template <bool own>
+struct RemoveRequest {
   std::string name;
   HolderId holder;
 
   template <typename V>
   void each(V& v) {
     v("name", name);
-    holder.each(v);
+    if (!own) v("client", holder.client);
+    v("cookie", holder.cookie);
   }
 };
 
@@ -220,28 +212,18 @@ int lock(Object& object, std::string_view in, std::string*) {
   return save(object, request.name, lock);
 }
 
-int remove_holder(Object& object, const std::string& name, const HolderId& id) {
+template <bool own>
+int remove(Object& object, std::string_view in, std::string*) {
+  Client client;
+  RemoveRequest<own> request;
+  ZLOG_TRY(decode(in, &client, &request));
+  if (own) request.holder.client = client;
   Lock lock;
-  ZLOG_TRY(load(object, name, &lock));
-  const auto found = lock.find(id);
+  ZLOG_TRY(load(object, request.name, &lock));
+  const auto found = lock.find(request.holder);
   if (found == lock.holders.end()) return -ENOENT;
   lock.holders.erase(found);
-  return save(object, name, lock);
-}
-
-int unlock(Object& object, std::string_view in, std::string*) {
-  HolderId id;
-  UnlockRequest request;
-  ZLOG_TRY(decode(in, &id.client, &request));
-  id.cookie = request.cookie;
-  return remove_holder(object, request.name, id);
-}
-
-int break_lock(Object& object, std::string_view in, std::string*) {
-  Client client;
-  BreakRequest request;
-  ZLOG_TRY(decode(in, &client, &request));
-  return remove_holder(object, request.name, request.holder);
+  return save(object, request.name, lock);
 }
 
 int get_info(Object& object, std::string_view in, std::string* out) {
@@ -256,21 +238,19 @@ int get_info(Object& object, std::string_view in, std::string* out) {
 
 constexpr Method kMethods[] = {
     {"lock", kRead | kWrite, lock},
-    {"unlock", kRead | kWrite, unlock},
-    {"break_lock", kRead | kWrite, break_lock},
+    {"unlock", kRead | kWrite, remove<true>},
+    {"break_lock", kRead | kWrite, remove<false>},
     {"get_info", kRead, get_info},
 };
 
 }  // namespace
-}  // namespace zlog::client_lock
-
-namespace zlog {
+}  // namespace client_lock
 
 const Method* find_lock_method(std::string_view name) {
-  for (const Method& method : client_lock::kMethods) {
-    if (name == method.name) return &method;
-  }
-  return nullptr;
+  const auto found =
+      std::find_if(std::begin(client_lock::kMethods), std::end(client_lock::kMethods),
+                   [&](const Method& method) { return name == method.name; });
+  return found == std::end(client_lock::kMethods) ? nullptr : found;
 }
 
 SharedRequest lock_request(uint64_t client, std::string_view request) {
