@@ -1,6 +1,5 @@
 #include "cls_zlog/client/audit.h"
 
-#include <algorithm>
 #include <cerrno>
 
 #include "cls_zlog/wire/frame.h"
@@ -12,20 +11,6 @@ namespace {
 AppendId id_of(const VerifiedRow& row, uint32_t i) {
   return {wire::load<uint64_t>(row.writer.data()), wire::load<uint64_t>(row.writer.data() + 8),
           row.number + uint64_t{i} * row.step};
-}
-
-// The counter of each state.
-constexpr uint64_t Audit::Counts::* kCounters[] = {
-    &Audit::Counts::entries, &Audit::Counts::unwritten, &Audit::Counts::filled,
-    &Audit::Counts::trimmed, &Audit::Counts::lost,      &Audit::Counts::unreadable,
-    &Audit::Counts::unknown,
-};
-
-// Adds a position to a row. False: it does not continue the row.
-bool continues(AuditRow* row, uint64_t position) {
-  if (row->end != position) return false;
-  row->end += row->step;
-  return true;
 }
 
 }  // namespace
@@ -45,7 +30,7 @@ int Audit::add(std::string_view reply, uint64_t first, uint32_t* count) {
   uint64_t position = first;
   for (const VerifiedRow& row : decoded.rows) {
     const bool has_ids = row.has_ids();
-    if (pass_ == Pass::kAll) counts_.bytes += row.bytes;
+    if (pass_ == Pass::kAll) counts_.back() += row.bytes;
     for (uint32_t i = 0; i < row.length; i++, position = striping_.next(position)) {
       slots_[position - start_] = {static_cast<State>(row.state), has_ids,
                                    has_ids ? id_of(row, i) : AppendId()};
@@ -61,41 +46,34 @@ void Audit::rest(uint64_t first, State state) {
 }
 
 void Audit::finish() {
-  lost_.begin(striping_.stride);
-  unreadable_.begin(striping_.stride);
-  holes_.clear();
   found_.clear();
   for (size_t i = 0; i < slots_.size(); i++) {
     const Slot& slot = slots_[i];
-    if (pass_ == Pass::kAll) note(slot.state, i);
+    if (pass_ == Pass::kAll) counts_[static_cast<size_t>(slot.state)]++;
     if (!slot.has_id) continue;
     const bool found = pass_ == Pass::kSearch ? wanted_.count(slot.id) != 0 : ids_.add(slot.id);
     if (found) found_.push_back({slot.id, start_ + i});
   }
 }
 
-void Audit::Fate::begin(uint32_t width) {
-  rows.clear();
-  open.assign(width, 0);
-}
-
-void Audit::Fate::add(uint64_t position, const Striping& striping) {
-  size_t& last = open[striping.residue(position)];
-  if (last != 0 && continues(&rows[last - 1], position)) return;
-  const uint32_t step = striping.shift == 0 ? striping.stride : 1;
-  rows.push_back({position, position + step, step});
-  last = rows.size();
-}
-
-void Audit::note(State state, size_t at) {
-  const uint64_t position = start_ + at;
-  ++(counts_.*kCounters[static_cast<size_t>(state)]);
-  if (state == State::kLost) lost_.add(position, striping_);
-  if (state == State::kUnreadable) unreadable_.add(position, striping_);
-  const bool hole = state == State::kUnwritten;
-  if (hole && (holes_.empty() || !continues(&holes_.back(), position))) {
-    holes_.push_back({position, position + 1, 1});
+std::vector<AuditRow> Audit::rows(State state) const {
+  const bool by_object = state != State::kUnwritten;
+  const uint32_t step = by_object && striping_.shift == 0 ? striping_.stride : 1;
+  std::vector<AuditRow> rows;
+  std::vector<size_t> ends(by_object ? striping_.stride
+                                     : 1);  // one past the last row of each object
+  for (size_t i = 0; i < slots_.size(); i++) {
+    if (slots_[i].state != state) continue;
+    const uint64_t position = start_ + i;
+    size_t& end = ends[by_object ? striping_.residue(position) : 0];
+    if (end != 0 && rows[end - 1].end == position) {
+      rows[end - 1].end += step;
+    } else {
+      rows.push_back({position, position + step, step});
+      end = rows.size();
+    }
   }
+  return rows;
 }
 
 }  // namespace zlog

@@ -50,18 +50,6 @@ class Audit {
     kUnknown
   };
 
-  // The number of positions in each state, in all windows.
-  struct Counts {
-    uint64_t entries = 0;
-    uint64_t bytes = 0;  // data of the entries
-    uint64_t filled = 0;
-    uint64_t trimmed = 0;
-    uint64_t unwritten = 0;
-    uint64_t lost = 0;
-    uint64_t unreadable = 0;
-    uint64_t unknown = 0;
-  };
-
   // `intervals_max`: of AppendIds, some 80 bytes each.
   explicit Audit(size_t intervals_max) : ids_(intervals_max) {}
 
@@ -77,12 +65,12 @@ class Audit {
 
   void finish();
 
-  const Counts& counts() const { return counts_; }
+  // The number of positions in each state, and then the bytes of the entries' data, in all windows of
+  // the first pass.
+  const std::vector<uint64_t>& counts() const { return counts_; }
 
-  // Of the last window. Lost and unreadable rows are of one object each; holes have step 1.
-  const std::vector<AuditRow>& lost() const { return lost_.rows; }
-  const std::vector<AuditRow>& unreadable() const { return unreadable_.rows; }
-  const std::vector<AuditRow>& holes() const { return holes_; }
+  // The positions of the last window in a state. Each row is of one object; unwritten ones have step 1.
+  std::vector<AuditRow> rows(State state) const;
 
   // Appends of the last window that also occur further down; in kSearch, those of search_for().
   const std::vector<AuditAppend>& found() const { return found_; }
@@ -99,27 +87,13 @@ class Audit {
     AppendId id;
   };
 
-  // Positions in one state; consecutive positions of an object are in one row.
-  struct Fate {
-    std::vector<AuditRow> rows;
-    std::vector<size_t> open;  // by object: the index of its last row, plus one
-
-    void begin(uint32_t width);
-    void add(uint64_t position, const Striping& striping);
-  };
-
-  void note(State state, size_t at);
-
   AppendIds ids_;
   std::set<AppendId> wanted_;
-  Counts counts_;
+  std::vector<uint64_t> counts_ = std::vector<uint64_t>(static_cast<size_t>(State::kUnknown) + 2);
   Pass pass_ = Pass::kAll;
   uint64_t start_ = 0;
   Striping striping_;
   std::vector<Slot> slots_;
-  Fate lost_;
-  Fate unreadable_;
-  std::vector<AuditRow> holes_;
   std::vector<AuditAppend> found_;
 };
 

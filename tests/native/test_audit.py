@@ -139,7 +139,7 @@ def test_what_nobody_told_is_unknown() -> None:
     audit.rest(12, "lost")
     audit.rest(18, "unknown")
     audit.finish()
-    assert audit.counts == (2, 10, 0, 3, 0, 2, 0, 3)
+    assert audit.counts == (2, 0, 0, 3, 2, 0, 3, 10)
     assert audit.lost == [range(12, 20, 4)]
 
 

@@ -35,32 +35,22 @@ cdef extern from "cls_zlog/client/audit.h" namespace "zlog" nogil:
     ctypedef uint8_t AuditPass "zlog::Audit::Pass"
     ctypedef uint8_t AuditState "zlog::Audit::State"
 
-    cdef cppclass AuditCounts "zlog::Audit::Counts":
-        uint64_t entries
-        uint64_t bytes
-        uint64_t filled
-        uint64_t trimmed
-        uint64_t unwritten
-        uint64_t lost
-        uint64_t unreadable
-        uint64_t unknown
-
     cdef cppclass CppAudit "zlog::Audit":
         CppAudit(size_t intervals_max)
         void begin(AuditPass purpose, uint64_t start, uint64_t end, const Striping& striping) except +
         int add(string_view reply, uint64_t first, uint32_t* count) except +
         void rest(uint64_t first, AuditState state)
         void finish() except +
-        const AuditCounts& counts()
-        const vector[AuditRow]& lost()
-        const vector[AuditRow]& unreadable()
-        const vector[AuditRow]& holes()
+        const vector[uint64_t]& counts()
+        vector[AuditRow] rows(AuditState state) except +
         const vector[AuditAppend]& found()
         bint next_part()
         void search_for(cpp_set[CppAppendId] ids) except +
 
 
-cdef dict AUDIT_STATES = {"trimmed": 3, "lost": 4, "unknown": 6}  # as in the enumerations
+cdef dict AUDIT_STATES = {  # as in the enumerations
+    "unwritten": 1, "trimmed": 3, "lost": 4, "unreadable": 5, "unknown": 6
+}
 cdef dict AUDIT_PASSES = {"all": 0, "appends": 1, "search": 2}
 
 AppendId: TypeAlias = tuple[int, int, int]
@@ -68,20 +58,16 @@ AppendId: TypeAlias = tuple[int, int, int]
 
 
 class AuditCount(NamedTuple):
-    """Positions by state; ``bytes`` is the entries' data, ``unknown`` counts those without answer."""
+    """Positions by state, and the bytes of the entries' data. ``unknown`` has those without answer."""
 
     entries: int
-    bytes: int
+    unwritten: int
     filled: int
     trimmed: int
-    unwritten: int
     lost: int
     unreadable: int
     unknown: int
-
-
-cdef list rows_of(vector[AuditRow] rows):
-    return [range(row.first, row.end, row.step) for row in rows]
+    bytes: int
 
 
 cdef class Audit:
@@ -148,9 +134,9 @@ cdef class Audit:
 
     def rest(self, uint64_t first, str state not None) -> None:
         """Count an object's positions from ``first`` on as ``trimmed``, ``lost`` or ``unknown``."""
-        cdef uint8_t told = AUDIT_STATES[state]
+        cdef uint8_t number = AUDIT_STATES[state]
         self.check(first)
-        deref(self.audit).rest(first, <AuditState> told)
+        deref(self.audit).rest(first, <AuditState> number)
 
     def finish(self) -> None:
         """Complete the window: set its lists."""
@@ -159,29 +145,24 @@ cdef class Audit:
 
     @property
     def counts(self) -> AuditCount:
-        cdef AuditCounts counts = deref(self.audit).counts()
-        return AuditCount(
-            counts.entries,
-            counts.bytes,
-            counts.filled,
-            counts.trimmed,
-            counts.unwritten,
-            counts.lost,
-            counts.unreadable,
-            counts.unknown,
-        )
+        return AuditCount(*deref(self.audit).counts())
+
+    cdef list rows(self, str state):
+        cdef uint8_t number = AUDIT_STATES[state]
+        cdef vector[AuditRow] rows = deref(self.audit).rows(<AuditState> number)
+        return [range(row.first, row.end, row.step) for row in rows]
 
     @property
     def lost(self) -> list[range]:
-        return rows_of(deref(self.audit).lost())
+        return self.rows("lost")
 
     @property
     def unreadable(self) -> list[range]:
-        return rows_of(deref(self.audit).unreadable())
+        return self.rows("unreadable")
 
     @property
     def holes(self) -> list[range]:
-        return rows_of(deref(self.audit).holes())
+        return self.rows("unwritten")
 
     @property
     def found(self) -> list[tuple[AppendId, int]]:
