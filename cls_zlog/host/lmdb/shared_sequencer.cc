@@ -97,12 +97,6 @@ struct alignas(128) SharedSequencer::Slot {
 
   bool holds(uint64_t id) const { return used == 1 && log_id == id; }
 
-  // Under the lock: 0 when the log's positions may be granted under `at`.
-  int check(const Lock& lock, uint64_t id, uint64_t at) {
-    if (lock.error()) return lock.error();
-    return holds(id) && !broken && epoch == at ? 0 : -ESTALE;
-  }
-
   // Counts a change and wakes the waits for it.
   void announce() {
     changes++;
@@ -226,27 +220,34 @@ int SharedSequencer::activate(uint64_t log_id, uint64_t epoch, uint64_t tail) {
   return 0;
 }
 
-int SharedSequencer::next(uint64_t log_id, uint64_t epoch, uint64_t count, uint64_t* first) {
-  Slot* slot = find(log_id);
-  if (slot == nullptr) return -ESTALE;
-  {
-    const Lock lock(&slot->mutex, &slot->broken);
-    if (const int error = slot->check(lock, log_id, epoch)) return error;
-    if (count > limits::position_max - slot->tail) return -EOVERFLOW;
-    *first = slot->tail;
-    slot->tail += count;
-  }
-  slot->announce();
-  return 0;
-}
-
-int SharedSequencer::tail(uint64_t log_id, uint64_t epoch, uint64_t* tail) {
+// Calls use(slot) under the lock of the slot of a log that is active at an epoch.
+template <typename Use>
+int SharedSequencer::use(uint64_t log_id, uint64_t epoch, const Use& use) {
   Slot* slot = find(log_id);
   if (slot == nullptr) return -ESTALE;
   const Lock lock(&slot->mutex, &slot->broken);
-  if (const int error = slot->check(lock, log_id, epoch)) return error;
-  *tail = slot->tail;
-  return 0;
+  if (lock.error()) return lock.error();
+  return slot->holds(log_id) && !slot->broken && slot->epoch == epoch ? use(*slot) : -ESTALE;
+}
+
+int SharedSequencer::next(uint64_t log_id, uint64_t epoch, uint64_t count, uint64_t* first) {
+  Slot* changed = nullptr;
+  const int error = use(log_id, epoch, [&](Slot& slot) {
+    if (count > limits::position_max - slot.tail) return -EOVERFLOW;
+    *first = slot.tail;
+    slot.tail += count;
+    changed = &slot;
+    return 0;
+  });
+  if (changed != nullptr) changed->announce();
+  return error;
+}
+
+int SharedSequencer::tail(uint64_t log_id, uint64_t epoch, uint64_t* tail) {
+  return use(log_id, epoch, [&](const Slot& slot) {
+    *tail = slot.tail;
+    return 0;
+  });
 }
 
 int SharedSequencer::wait(uint64_t log_id, uint64_t epoch, uint64_t position, int timeout_ms,

@@ -81,6 +81,8 @@ class SharedSequencer {
   static int create_file(const std::string& directory, const std::string& path);
   static int map_file(const std::string& path, Mapping* region);
 
+  template <typename Use>
+  int use(uint64_t log_id, uint64_t epoch, const Use& use);
   Slot* find(uint64_t log_id) const;
   int claim(uint64_t log_id, Slot** slot);
 
