@@ -113,7 +113,8 @@ class Compaction {
         continue;
       }
       largest = std::max(largest, record.bytes_of(i));
-      kept->bytes += SparseBuilder::kBytes + record.bytes_of(i) + names_bytes(tags, i);
+      kept->bytes += SparseBuilder::kBytes + record.bytes_of(i);
+      for (const std::string_view tag : tags.of(i)) kept->bytes += 1 + tag.size();
       stay.push_back(i);
     }
     if (!stay.empty() && (record.compressed() || largest > limits::sparse_entry_bytes_max ||
@@ -123,15 +124,6 @@ class Compaction {
     if (record.compressed() || stay.empty()) return 0;
     if (record.streamed() && *out != Verdict::kReplace) return 0;
     return fetch(stored, stay, tags, kept, otherwise, out);
-  }
-
-  static uint64_t names_bytes(const TagsReader& tags, uint32_t i) {
-    uint64_t bytes = 0;
-    if (!tags.tags().any()) return bytes;
-    for (uint32_t at = tags.begin_of(i); at < tags.begin_of(i + 1); at++) {
-      bytes += 1 + tags.names()[tags.tags().ids[at]].size();
-    }
-    return bytes;
   }
 
   // Whether the rest of a record takes much less space in a sparse record. Space in the bytestream

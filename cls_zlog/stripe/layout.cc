@@ -57,23 +57,21 @@ int Layout::put_value(const std::string& key, const std::string& value) {
 
 int Layout::data_of(const Stored& stored, uint32_t begin, uint32_t end, std::string* buffer,
                     std::string_view* out) {
-  const Record& record = stored.record;
-  const uint32_t from = record.begin_of(begin);
-  const uint32_t length = record.ends[end - 1] - from;
+  const uint32_t from = stored.record.begin_of(begin);
+  return bytes_of(stored.record, from, stored.record.ends[end - 1] - from, buffer, out);
+}
+
+int Layout::block_of(const Stored& stored, std::string* buffer, std::string_view* out) {
+  return bytes_of(stored.record, 0, stored.record.block.stored_bytes, buffer, out);
+}
+
+int Layout::bytes_of(const Record& record, uint32_t from, uint32_t length, std::string* buffer,
+                     std::string_view* out) {
   if (!record.streamed()) {
     *out = record.data.substr(from, length);
     return 0;
   }
   const int r = object_.read(record.offset + from, length, buffer);
-  *out = *buffer;
-  return r;
-}
-
-int Layout::block_of(const Stored& stored, std::string* buffer, std::string_view* out) {
-  const Record& record = stored.record;
-  *out = record.data;
-  if (!record.streamed()) return 0;
-  const int r = object_.read(record.offset, record.block.stored_bytes, buffer);
   *out = *buffer;
   return r;
 }
@@ -186,25 +184,42 @@ int Layout::trim(const Stored& stored, const std::vector<uint64_t>& positions) {
 }
 
 int Layout::trim_entries(const Stored& stored, const std::vector<uint64_t>& positions) {
-  std::vector<RecordEntry> entries = entries_of(stored.record);
-  std::vector<uint32_t> gone;  // those that were not trimmed before
+  const Record& record = stored.record;
+  std::vector<RecordEntry> entries = entries_of(record);
+  bool any = false;
   for (const uint64_t position : positions) {
     const uint32_t i = header_.striping().index(stored.span, position);
     if (entries[i].state == EntryState::kTrimmed) continue;
     entries[i].state = EntryState::kTrimmed;
-    forget(stored.record, 1, stored.record.bytes_of(i));
-    gone.push_back(i);
+    forget(record, 1, record.bytes_of(i));
+    any = true;
   }
-  if (gone.empty()) return 0;
+  if (!any) return 0;
+  std::string data;
+  if (record.compressed()) {  // the block stays until its last entry is trimmed
+    const auto written = [](const RecordEntry& each) { return each.state == EntryState::kWritten; };
+    if (std::any_of(entries.begin(), entries.end(), written)) {
+      data = record.data;
+    } else {
+      ZLOG_TRY(free_block(record));
+    }
+  } else if (record.streamed()) {  // the ends stay: they locate the data of the other entries
+    for (const Span& span : spans_of(positions, header_.striping())) {
+      const uint32_t begin = record.begin_of(header_.striping().index(stored.span, span.first));
+      const uint32_t end = record.ends[header_.striping().index(stored.span, span.last)];
+      ZLOG_TRY(punch(record.offset + begin, end - begin));
+    }
+  } else {
+    for (uint32_t i = 0; i < entries.size(); i++) {
+      if (entries[i].state == EntryState::kTrimmed) entries[i].bytes = 0;
+      data.append(record.data.substr(record.begin_of(i), entries[i].bytes));
+    }
+  }
+  Record left = record;
   TagsBuilder tags;
-  Stored left = stored;
-  if (stored.record.tags.any()) {
-    keep_tags(TagsReader(stored.record.tags), entries, &tags);
-    left.record.tags = tags.tags();
-  }
-  if (stored.record.compressed()) return trim_block(left, entries);
-  return stored.record.streamed() ? trim_stream(left, entries, gone)
-                                  : trim_inline(left, std::move(entries));
+  if (record.tags.any()) keep_tags(TagsReader(record.tags), entries, &tags);
+  left.tags = tags.tags();
+  return put(std::string(stored.key), left, entries, data);
 }
 
 // Subtracts written entries from the counters.
@@ -213,61 +228,23 @@ void Layout::forget(const Record& record, uint64_t entries, uint64_t bytes) {
   if (record.compressed()) header_.block_data -= std::min<uint64_t>(header_.block_data, bytes);
 }
 
-// The block stays until its last entry is trimmed.
-int Layout::trim_block(const Stored& stored, const std::vector<RecordEntry>& entries) {
-  const Record& record = stored.record;
-  const auto written = [](const RecordEntry& entry) { return entry.state == EntryState::kWritten; };
-  const bool needed = std::any_of(entries.begin(), entries.end(), written);
-  if (!needed) ZLOG_TRY(free_block(record));
-  return put(std::string(stored.key), record, entries, needed ? record.data : std::string_view());
-}
-
 int Layout::free_block(const Record& record) {
   const uint32_t bytes = record.block.stored_bytes;
   header_.block_bytes -= std::min<uint64_t>(header_.block_bytes, bytes);
   return record.streamed() ? punch(record.offset, bytes) : 0;
 }
 
-// Keeps the ends, which locate the data of the other entries.
-int Layout::trim_stream(const Stored& stored, const std::vector<RecordEntry>& entries,
-                        const std::vector<uint32_t>& gone) {
-  const Record& record = stored.record;
-  for (size_t i = 0; i < gone.size();) {
-    const uint32_t begin = record.begin_of(gone[i]);
-    uint32_t end = record.ends[gone[i]];
-    for (i++; i < gone.size() && record.begin_of(gone[i]) == end; i++) end = record.ends[gone[i]];
-    ZLOG_TRY(punch(record.offset + begin, end - begin));
-  }
-  return put(std::string(stored.key), record, entries);
-}
-
-int Layout::trim_inline(const Stored& stored, std::vector<RecordEntry> entries) {
-  const Record& record = stored.record;
-  std::string data;
-  for (uint32_t i = 0; i < entries.size(); i++) {
-    if (entries[i].state == EntryState::kTrimmed) {
-      entries[i].bytes = 0;
-    } else {
-      data.append(record.data.substr(record.begin_of(i), record.bytes_of(i)));
-    }
-  }
-  return put(std::string(stored.key), record, entries, data);
-}
-
 int Layout::trim_sparse(const Stored& stored, const std::vector<uint64_t>& positions) {
-  const SparseEntries& left = stored.record.left;
   SparseBuilder kept;
-  auto next = positions.begin();
   each_entry(stored.record, [&](const SparseBuilder::Entry& entry) {
     const uint64_t position = header_.striping().after(stored.span.first, entry.index);
-    next = std::lower_bound(next, positions.end(), position);
-    if (next != positions.end() && *next == position) {
+    if (std::binary_search(positions.begin(), positions.end(), position)) {
       header_.forget(1, entry.data.size());
     } else {
       kept.add(entry);
     }
   });
-  if (kept.count() == left.count) return 0;
+  if (kept.count() == stored.record.left.count) return 0;
   const std::string key(stored.key);
   if (!kept.empty()) return put_value(key, kept.encode(key));
   Record trimmed;

@@ -195,12 +195,10 @@ class Layout {
   int remove(const std::string& first, const std::string& last, uint64_t count);
 
  private:
+  int bytes_of(const Record& record, uint32_t from, uint32_t length, std::string* buffer,
+               std::string_view* out);
   int append_inline(const Batch& batch);
   int trim_entries(const Stored& stored, const std::vector<uint64_t>& positions);
-  int trim_stream(const Stored& stored, const std::vector<RecordEntry>& entries,
-                  const std::vector<uint32_t>& gone);
-  int trim_inline(const Stored& stored, std::vector<RecordEntry> entries);
-  int trim_block(const Stored& stored, const std::vector<RecordEntry>& entries);
   int trim_sparse(const Stored& stored, const std::vector<uint64_t>& positions);
   void forget(const Record& record, uint64_t entries, uint64_t bytes);
   int free_block(const Record& record);

@@ -73,68 +73,69 @@ struct SentBlock {
   }
 };
 
-std::vector<SentBlock> blocks_of(const WriteRequest& request) {
+// A request, and what is made of it once.
+struct Write {
+  explicit Write(const WriteRequest& sent_request)
+      : request(sent_request), positions(request.runs.positions()), tags(request.tags) {
+    uint32_t begin = 0;
+    uint64_t at = 0;
+    for (const WriteBlock& sent : request.blocks) {
+      const uint32_t end = begin + sent.entries;
+      const uint32_t plain_bytes = request.ends[end - 1] - request.begin_of(begin);
+      blocks.push_back({begin,
+                        end,
+                        request.data.substr(at, sent.stored_bytes),
+                        {request.compression, plain_bytes, 0, sent.stored_bytes, sent.crc}});
+      begin = end;
+      at += sent.stored_bytes;
+    }
+  }
+
+  const SentBlock& block_with(uint32_t i) const {
+    return *std::upper_bound(
+        blocks.begin(), blocks.end(), i,
+        [](uint32_t entry, const SentBlock& block) { return entry < block.end; });
+  }
+
+  // Compares the checksums of blocks, or of entries that are not compressed.
+  bool intact() const {
+    for (uint32_t i = 0; i < positions.size() && blocks.empty(); i++) {
+      if (entry_crc(positions[i], request.data_of(i)) != request.crcs[i]) return false;
+    }
+    return std::all_of(blocks.begin(), blocks.end(),
+                       [](const SentBlock& sent) { return crc32c(sent.data) == sent.block.crc; });
+  }
+
+  const WriteRequest& request;
+  const std::vector<uint64_t> positions;
+  const TagsReader tags;
   std::vector<SentBlock> blocks;
-  uint32_t begin = 0;
-  uint64_t at = 0;
-  for (const WriteBlock& sent : request.blocks) {
-    const uint32_t end = begin + sent.entries;
-    const uint32_t plain_bytes = request.ends[end - 1] - request.begin_of(begin);
-    blocks.push_back({begin,
-                      end,
-                      request.data.substr(at, sent.stored_bytes),
-                      {request.compression, plain_bytes, 0, sent.stored_bytes, sent.crc}});
-    begin = end;
-    at += sent.stored_bytes;
-  }
-  return blocks;
-}
-
-const SentBlock& block_with(const std::vector<SentBlock>& blocks, uint32_t i) {
-  return *std::upper_bound(
-      blocks.begin(), blocks.end(), i,
-      [](uint32_t entry, const SentBlock& block) { return entry < block.end; });
-}
-
-// Compares the checksums of blocks, or of entries that are not compressed.
-bool intact(const WriteRequest& request, const std::vector<uint64_t>& positions,
-            const std::vector<SentBlock>& blocks) {
-  for (uint32_t i = 0; i < positions.size() && !request.compressed(); i++) {
-    if (entry_crc(positions[i], request.data_of(i)) != request.crcs[i]) return false;
-  }
-  return std::all_of(blocks.begin(), blocks.end(),
-                     [](const SentBlock& sent) { return crc32c(sent.data) == sent.block.crc; });
-}
+};
 
 // Compares entries of a request and of a record.
 class Comparison {
  public:
-  Comparison(Layout* layout, const Stored& stored, const WriteRequest& request,
-             const TagsReader& tags, const std::vector<SentBlock>& blocks)
-      : layout_(layout),
-        stored_(stored),
-        request_(request),
-        tags_(tags),
-        stored_tags_(stored.record.tags),
-        blocks_(blocks) {}
+  Comparison(Layout* layout, const Stored& stored, const Write& write)
+      : layout_(layout), stored_(stored), stored_tags_(stored.record.tags), write_(write) {}
 
   // Whether they are the same in all fields but data. A trimmed entry has lost its data and tags.
   bool alike(uint32_t i, uint32_t index) const {
     const Record& record = stored_.record;
-    return record.holds_entries() && record.origin.writer == request_.writer &&
-           record.origin.number + record.numbers[index] == request_.number_of(i) &&
-           record.crcs[index] == request_.crcs[i] &&
-           (!record.written(index) || (record.bytes_of(index) == request_.bytes_of(i) &&
-                                       tags_.of(i) == stored_tags_.of(index)));
+    const WriteRequest& request = write_.request;
+    return record.holds_entries() && record.origin.writer == request.writer &&
+           record.origin.number + record.numbers[index] == request.number_of(i) &&
+           record.crcs[index] == request.crcs[i] &&
+           (!record.written(index) || (record.bytes_of(index) == request.bytes_of(i) &&
+                                       write_.tags.of(i) == stored_tags_.of(index)));
   }
 
   // Whether they are at one place of the same block.
   int same_block(uint32_t i, uint32_t index, bool* out) {
     const Block& other = stored_.record.block;
     *out = false;
-    if (blocks_.empty() || !stored_.record.compressed()) return 0;
-    const SentBlock& sent = block_with(blocks_, i);
-    const Block own = sent.at(request_, i);
+    if (write_.blocks.empty() || !stored_.record.compressed()) return 0;
+    const SentBlock& sent = write_.block_with(i);
+    const Block own = sent.at(write_.request, i);
     if (own.compression != other.compression || own.plain_bytes != other.plain_bytes ||
         own.stored_bytes != other.stored_bytes || own.crc != other.crc ||
         own.skip != other.skip + stored_.record.begin_of(index)) {
@@ -154,10 +155,8 @@ class Comparison {
  private:
   Layout* const layout_;
   const Stored& stored_;
-  const WriteRequest& request_;
-  const TagsReader& tags_;
   const TagsReader stored_tags_;
-  const std::vector<SentBlock>& blocks_;
+  const Write& write_;
   const SentBlock* compared_ = nullptr;  // the block that was compared last
   bool same_ = false;
 };
@@ -166,15 +165,15 @@ class Comparison {
 // same append with the same data, also if it was damaged or trimmed since. Readers learn the ids of
 // appends, so another writer may have stored other data under this id; that blocks the position. If
 // either side is compressed, only the same block counts as the same data.
-int sort_covered(Layout* layout, const Header& header, const WriteRequest& request,
-                 const TagsReader& tags, const std::vector<uint64_t>& positions,
-                 const Walk::Stretch& stretch, const std::vector<SentBlock>& blocks,
-                 Claims* claims) {
+int sort_covered(Layout* layout, const Header& header, const Write& write,
+                 const Walk::Stretch& stretch, Claims* claims) {
+  const WriteRequest& request = write.request;
+  const std::vector<uint64_t>& positions = write.positions;
   const Stored& stored = *stretch.stored;
   const Record& record = stored.record;
-  const bool comparable = blocks.empty() && !record.compressed();
+  const bool comparable = write.blocks.empty() && !record.compressed();
   const Striping striping = header.striping();
-  Comparison comparison(layout, stored, request, tags, blocks);
+  Comparison comparison(layout, stored, write);
   for (uint32_t i = stretch.begin; i < stretch.end;) {
     const uint32_t index = striping.index(stored.span, positions[i]);
     uint32_t count = 0;  // consecutive entries that are alike and whose data can be compared
@@ -211,23 +210,22 @@ int sort_covered(Layout* layout, const Header& header, const WriteRequest& reque
 
 // Entries [begin, end) of the request, at consecutive positions; if compressed, those in the first
 // one's block. `kept` owns the tags if they are not all tags of the request.
-Batch batch_of(const WriteRequest& request, const std::vector<uint64_t>& positions, uint32_t begin,
-               uint32_t end, const std::vector<SentBlock>& blocks, const TagsReader& tags,
-               TagsBuilder* kept) {
-  const SentBlock* const block = blocks.empty() ? nullptr : &block_with(blocks, begin);
+Batch batch_of(const Write& write, uint32_t begin, uint32_t end, TagsBuilder* kept) {
+  const WriteRequest& request = write.request;
+  const SentBlock* const block = write.blocks.empty() ? nullptr : &write.block_with(begin);
   if (block != nullptr) end = std::min(end, block->end);
   Batch batch;
   batch.origin = {request.timestamp, request.writer, request.number};
-  batch.first = positions[begin];
+  batch.first = write.positions[begin];
   batch.entries.reserve(end - begin);
   for (uint32_t i = begin; i < end; i++) {
     batch.entries.push_back(
         {EntryState::kWritten, request.bytes_of(i), request.crcs[i], request.numbers[i]});
   }
-  if (end - begin == positions.size()) {
+  if (end - begin == write.positions.size()) {
     batch.tags = request.tags;
   } else if (request.tags.any()) {
-    kept->add(tags, begin, end);
+    kept->add(write.tags, begin, end);
     batch.tags = kept->tags();
   }
   const uint32_t from = request.begin_of(begin);
@@ -242,12 +240,11 @@ Batch batch_of(const WriteRequest& request, const std::vector<uint64_t>& positio
   return batch;
 }
 
-int store(Object& object, Header* header, const WriteRequest& request, const TagsReader& tags,
-          const std::vector<uint64_t>& positions, const std::vector<uint32_t>& open,
-          const std::vector<SentBlock>& blocks) {
+int store(Object& object, Header* header, const Write& write, const std::vector<uint32_t>& open) {
+  const std::vector<uint64_t>& positions = write.positions;
   Layout layout(object, *header);
   const Striping striping = header->striping();
-  const bool tagged = header->tagged || request.tags.any();
+  const bool tagged = header->tagged || write.request.tags.any();
   if (tagged) ZLOG_TRY(make_chunks(object, header, positions[open.front()]));
   const uint64_t records = header->records;
   uint64_t data_bytes = 0;
@@ -261,7 +258,7 @@ int store(Object& object, Header* header, const WriteRequest& request, const Tag
     for (i++; goes_on(); i++) end++;
     for (uint32_t at = begin; at < end;) {
       TagsBuilder kept;
-      const Batch batch = batch_of(request, positions, at, end, blocks, tags, &kept);
+      const Batch batch = batch_of(write, at, end, &kept);
       // A block is stored once for each run of its positions, which must not multiply a request.
       data_bytes += batch.data.size();
       if (data_bytes > limits::request_bytes_max) return -E2BIG;
@@ -271,26 +268,23 @@ int store(Object& object, Header* header, const WriteRequest& request, const Tag
     header->use({positions[begin], positions[end - 1]});
   }
   if (tagged) header->unindexed_records += static_cast<uint32_t>(header->records - records);
-  if (request.tags.any()) ZLOG_TRY(add_tags(object, header, positions, tags, open));
+  if (write.request.tags.any()) ZLOG_TRY(add_tags(object, header, positions, write.tags, open));
   return header->save(object);
 }
 
 }  // namespace
 
 Result<Fullness> write(Object& object, const WriteRequest& request) {
-  const std::vector<uint64_t> positions = request.runs.positions();
-  const std::vector<SentBlock> blocks = blocks_of(request);
-  if (!intact(request, positions, blocks)) return Failure{-EINVAL};
+  const Write write(request);
+  if (!write.intact()) return Failure{-EINVAL};
+  const std::vector<uint64_t>& positions = write.positions;
   Header header;
   ZLOG_TRY(Header::load(object, &header));
   if (!header.owns(request.runs)) return Failure{-EINVAL};
 
   Layout layout(object, header);
-  const TagsReader tags(request.tags);
   const auto judge = [&](const Walk::Stretch& stretch, Claims* claims) {
-    if (stretch.stored != nullptr) {
-      return sort_covered(&layout, header, request, tags, positions, stretch, blocks, claims);
-    }
+    if (stretch.stored != nullptr) return sort_covered(&layout, header, write, stretch, claims);
     for (uint32_t i = stretch.begin; i < stretch.end; i++) {
       if (positions[i] < header.trim_point) {
         claims->block(kReadOnly, positions[i]);
@@ -308,7 +302,7 @@ Result<Fullness> write(Object& object, const WriteRequest& request) {
   ZLOG_TRY(header.admit(request.epoch));
   ZLOG_TRY(claims.blocked);
   ZLOG_TRY(header.take(positions[claims.open.back()]));
-  ZLOG_TRY(store(object, &header, request, tags, positions, claims.open, blocks));
+  ZLOG_TRY(store(object, &header, write, claims.open));
   return header.fullness();
 }
 
