@@ -35,22 +35,14 @@ struct Entered<handler> {
 template <auto handler>
 constexpr auto entered = Entered<handler>::call;
 
-// The message of a handler's reply: the one that a builder builds, or the reply itself.
-template <typename Reply>
+// The message of a handler's reply: the reply itself, or what it builds.
+template <typename Reply, typename = void>
 struct Built {
   using Message = Reply;
 };
-template <>
-struct Built<ReadReplyBuilder> {
-  using Message = ReadReply;
-};
-template <>
-struct Built<SelectReplyBuilder> {
-  using Message = SelectReply;
-};
-template <>
-struct Built<TagsListReplyBuilder> {
-  using Message = TagsListReply;
+template <typename Builder>
+struct Built<Builder, std::void_t<typename Builder::Message>> {
+  using Message = typename Builder::Message;
 };
 template <typename Reply>
 using MessageOf = typename Built<Reply>::Message;

@@ -1,6 +1,7 @@
 #include "cls_zlog/methods.h"
 
 #include <cerrno>
+#include <type_traits>
 
 #include "cls_zlog/base/limits.h"
 #include "cls_zlog/method_table.h"
@@ -8,14 +9,6 @@
 
 namespace zlog {
 namespace {
-
-template <typename Reply>
-void encode_reply(const Reply& reply, std::string* out) {
-  wire::encode(reply, out);
-}
-void encode_reply(const ReadReplyBuilder& reply, std::string* out) { reply.encode(out); }
-void encode_reply(const SelectReplyBuilder& reply, std::string* out) { reply.encode(out); }
-void encode_reply(const TagsListReplyBuilder& reply, std::string* out) { reply.encode(out); }
 
 // A refusal has a reply, its number; a negative errno has none.
 int refuse(const Failure& failure, std::string* out) {
@@ -33,7 +26,11 @@ int run(Result<Reply> (*)(Object&, const Request&), Object& object, std::string_
   if (malformed.code != 0) return refuse(malformed, out);
   const Result<Reply> result = handler(object, request);
   if (result.failure.code != 0) return refuse(result.failure, out);
-  encode_reply(result.reply, out);
+  if constexpr (std::is_same_v<MessageOf<Reply>, Reply>) {
+    wire::encode(result.reply, out);
+  } else {
+    result.reply.encode(out);
+  }
   return kOk;
 }
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cerrno>
-
 namespace zlog {
 
 // The inner code, >= 0, that a method returns if it ran. A negative errno is the outer result (RADOS or

@@ -2,8 +2,6 @@
 // `python -m tools.messages` generates the Python side and the tables of the documentation.
 
 #include <cstdio>
-#include <string>
-#include <vector>
 
 #include "cls_zlog/describe/visitors.h"
 #include "cls_zlog/head/head_state.h"

@@ -122,7 +122,7 @@ std::string_view index_of(std::string_view key, std::string_view value) {
 // -ENOENT unless the record of these positions has vanished: its key does not exist, and the header
 // says that something was stored at all of them that are not trimmed.
 int check_vanished(Object& object, const Header& header, const Span& span) {
-  RecordIterator records(object, header, 1);
+  RecordIterator records(object, header, 1, true);
   const Stored* next = nullptr;
   ZLOG_TRY(records.seek(span.first, &next));
   if (next != nullptr && next->span.first <= span.last) return -ENOENT;
@@ -135,9 +135,9 @@ int check_vanished(Object& object, const Header& header, const Span& span) {
 Result<SalvageReply> salvage_record(Object& object, uint64_t position) {
   Header header;
   ZLOG_TRY(Header::load(object, &header));
-  RecordIterator records(object, header, 1);
+  RecordIterator records(object, header, 1, true);
   const Stored* stored = nullptr;
-  ZLOG_TRY(records.seek_whole(position, &stored));
+  ZLOG_TRY(records.seek(position, &stored));
   if (stored == nullptr || !stored->span.covers(position)) return Failure{-ENOENT};
   const Record& record = stored->record;
   if (record.unreadable()) return Failure{kUnreadable, stored->span.first};

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,23 +37,20 @@ struct Stored {
   Buffer value;  // the encoded record
 };
 
-// Reads the records of an object upwards, a bounded page at a time. It splits sparse records into
-// pieces that look like other records: one entry each, or trimmed positions.
+// Reads the records of an object upwards, a bounded page at a time. Unless `whole`, it splits sparse
+// records into pieces that look like other records: one entry each, or trimmed positions.
 class RecordIterator {
  public:
   // The first page has `likely` records, the number that the caller is expected to use. The next
   // one has twice as many if more than half of the last page was used, else as many as were used.
   // So short reads and reads of positions far apart fetch little in vain, and long reads take few
   // fetches.
-  RecordIterator(Object& object, const Header& header, uint64_t likely);
+  RecordIterator(Object& object, const Header& header, uint64_t likely, bool whole);
 
   // The record that covers `position`, or the next one above; nullptr if there is none. A position
   // may be lower than the last one only if it is at hand. -EIO: a malformed key; -E2BIG: more bytes
   // of records than one call may read.
   int seek(uint64_t position, const Stored** out);
-
-  // As seek(), but with sparse records as they are stored.
-  int seek_whole(uint64_t position, const Stored** out);
 
   // Whether seek() needs no other page.
   bool at_hand(uint64_t position) const;
@@ -72,6 +68,7 @@ class RecordIterator {
   Object& object_;
   const Striping striping_;
   const uint32_t residue_;
+  const bool whole_;
   const uint64_t page_max_;  // records
   uint64_t page_next_;       // size of the last page; at first, of the next one
   uint64_t used_ = 0;        // records of the page
@@ -97,7 +94,7 @@ class Walk {
     uint32_t end = 0;                // one past the last
   };
 
-  // `whole`: with sparse records as they are stored.
+  // `whole`: of the RecordIterator.
   Walk(Object& object, const Header& header, const std::vector<uint64_t>& positions,
        bool whole = false);
 
@@ -110,7 +107,6 @@ class Walk {
 
   const Header& header_;
   const std::vector<uint64_t>& positions_;
-  const bool whole_;
   const bool descending_;
   RecordIterator records_;
   uint32_t at_ = 0;
@@ -139,7 +135,6 @@ class Sweep {
 
  private:
   const Header& header_;
-  const bool whole_;
   RecordIterator records_;
   uint64_t at_;
   const uint64_t end_;

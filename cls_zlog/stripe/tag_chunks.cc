@@ -1,7 +1,6 @@
 #include "cls_zlog/stripe/tag_chunks.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "cls_zlog/base/crc32c.h"
 #include "cls_zlog/base/hex.h"

@@ -37,7 +37,7 @@ Failure trim_below(Object& object, uint64_t point, uint32_t records_max, Header*
   const uint64_t installed = header->trim_point;
   header->trim_point = std::max(installed, point);
   Layout layout(object, *header);
-  RecordIterator records(object, *header, 1);
+  RecordIterator records(object, *header, 1, true);
   std::string first;
   std::string last;
   uint64_t removed = 0;
@@ -47,7 +47,7 @@ Failure trim_below(Object& object, uint64_t point, uint32_t records_max, Header*
   *more = false;
   while (true) {
     const Stored* stored = nullptr;
-    ZLOG_TRY(records.seek_whole(from, &stored));
+    ZLOG_TRY(records.seek(from, &stored));
     const uint64_t next = stored == nullptr ? header->trim_point : stored->span.first;
     lost = lost || header->lost(known, std::min(next, header->trim_point));
     if (next >= header->trim_point) break;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cerrno>
 #include <iterator>
 
 #include "cls_zlog/base/limits.h"
@@ -24,10 +23,11 @@ bool parse_key(std::string_view key, const Striping& striping, uint32_t residue,
   return parse_span_key(kRecords, key, striping, residue, out);
 }
 
-RecordIterator::RecordIterator(Object& object, const Header& header, uint64_t likely)
+RecordIterator::RecordIterator(Object& object, const Header& header, uint64_t likely, bool whole)
     : object_(object),
       striping_(header.striping()),
       residue_(header.residue),
+      whole_(whole),
       page_max_(std::clamp<uint64_t>(limits::page_bytes_max / std::max(header.value_bytes, 1u), 1,
                                      limits::page_records_max)),
       page_next_(std::clamp<uint64_t>(likely, 1, page_max_)) {}
@@ -63,14 +63,6 @@ bool RecordIterator::at_hand(uint64_t position) const {
   return bound >= page_begin_ && (!more_ || (!page_.empty() && bound < page_.rbegin()->first));
 }
 
-int RecordIterator::seek(uint64_t position, const Stored** out) {
-  ZLOG_TRY(seek_whole(position, out));
-  if (*out == nullptr || !current_.record.sparse()) return 0;
-  cut(position);
-  *out = &piece_;
-  return 0;
-}
-
 // Makes the piece of the sparse record that begins at its first position from `position` on.
 void RecordIterator::cut(uint64_t position) {
   const Span& span = current_.span;
@@ -103,7 +95,7 @@ void RecordIterator::cut(uint64_t position) {
   piece.tags = left.tags_of(i, name_begins_);
 }
 
-int RecordIterator::seek_whole(uint64_t position, const Stored** out) {
+int RecordIterator::seek(uint64_t position, const Stored** out) {
   const std::string bound = span_key_bound(kRecords, position);
   const bool falls = at_ != page_.begin() && bound < std::prev(at_)->first;
   if (falls || (at_ != page_.end() && at_->first < bound)) at_ = page_.upper_bound(bound);
@@ -121,16 +113,20 @@ int RecordIterator::seek_whole(uint64_t position, const Stored** out) {
     used_++;
     name_begins_.clear();
   }
-  *out = &current_;
+  if (whole_ || !current_.record.sparse()) {
+    *out = &current_;
+  } else {
+    cut(position);
+    *out = &piece_;
+  }
   return 0;
 }
 
 Walk::Walk(Object& object, const Header& header, const std::vector<uint64_t>& positions, bool whole)
     : header_(header),
       positions_(positions),
-      whole_(whole),
       descending_(positions.size() > 1 && positions[0] > positions[1]),
-      records_(object, header, likely_records(header, positions.size())) {}
+      records_(object, header, likely_records(header, positions.size()), whole) {}
 
 // Fetches the records of the next descending position and of some below it, if these are a few
 // records.
@@ -147,7 +143,7 @@ int Walk::fetch_below() {
   ahead_ = 2 * ahead_ + 1;
   records_.start_over(likely(lowest));
   const Stored* stored = nullptr;
-  ZLOG_TRY(records_.seek_whole(positions_[lowest], &stored));
+  ZLOG_TRY(records_.seek(positions_[lowest], &stored));
   if (records_.at_hand(positions_[at_])) return 0;
   ahead_ = 0;  // there are more records than expected
   records_.start_over(1);
@@ -157,8 +153,7 @@ int Walk::fetch_below() {
 int Walk::next(Stretch* out) {
   const Stored* stored = nullptr;
   if (descending_ && !records_.at_hand(positions_[at_])) ZLOG_TRY(fetch_below());
-  ZLOG_TRY(whole_ ? records_.seek_whole(positions_[at_], &stored)
-                  : records_.seek(positions_[at_], &stored));
+  ZLOG_TRY(records_.seek(positions_[at_], &stored));
   const bool covered = stored != nullptr && stored->span.covers(positions_[at_]);
   auto end = positions_.end();
   if (descending_) {
@@ -175,8 +170,7 @@ int Walk::next(Stretch* out) {
 
 Sweep::Sweep(Object& object, const Header& header, uint64_t begin, uint64_t end, bool whole)
     : header_(header),
-      whole_(whole),
-      records_(object, header, limits::page_records_max),
+      records_(object, header, limits::page_records_max, whole),
       at_(header.first_at(begin)),
       end_(end) {}
 
@@ -184,9 +178,7 @@ int Sweep::next(Part* out) {
   const Striping striping = header_.striping();
   const uint64_t records_end = std::min(end_, header_.records_end());
   const Stored* stored = nullptr;
-  if (at_ < records_end) {
-    ZLOG_TRY(whole_ ? records_.seek_whole(at_, &stored) : records_.seek(at_, &stored));
-  }
+  if (at_ < records_end) ZLOG_TRY(records_.seek(at_, &stored));
   if (stored != nullptr && stored->span.first >= records_end) stored = nullptr;
   uint64_t end = stored == nullptr ? end_ : stored->span.first;
   const bool covered = stored != nullptr && end <= at_;

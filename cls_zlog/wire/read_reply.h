@@ -94,6 +94,8 @@ struct ReadEntries {
 // Builds a read's reply without the data, which follows it.
 class ReadReplyBuilder {
  public:
+  using Message = ReadReply;
+
   // `count_max`: for how many positions memory is reserved.
   explicit ReadReplyBuilder(std::optional<uint64_t> highest = {}, bool with_ids = false,
                             uint32_t count_max = 0, bool with_tags = false);

@@ -103,6 +103,8 @@ struct TagsListReply : EndReply {
 };
 
 struct TagsListReplyBuilder : EndReply {
+  using Message = TagsListReply;
+
   std::string positions;
   uint32_t count = 0;
   TagsBuilder tags;
@@ -134,6 +136,8 @@ struct CompactReply : EndReply {
 
 // Builds a select's reply without the data, which follows it.
 struct SelectReplyBuilder {
+  using Message = SelectReply;
+
   SelectReply reply;  // without count and positions
   std::vector<uint64_t> positions;
   ReadReplyBuilder entries;

@@ -19,57 +19,50 @@ constexpr std::chrono::seconds kDeadReadersInterval{60};
 bool writes(const Method& method) { return (method.flags & kWrite) != 0; }
 bool adds_data(const Method& method) { return (method.flags & kAddsData) != 0; }
 
-// Runs one operation in a transaction of its own.
-int run_alone(LmdbEnv& env, std::string_view object, const Method& method, std::string_view payload,
-              std::string* reply) {
-  if (object.empty()) return -EINVAL;
-  int code = 0;
+// Runs operations that all write, or all read, in one transaction, each seeing what those before it did.
+// A refused one leaves no trace, as its writes were only buffered. An error means that none of them took
+// effect.
+int run_together(LmdbEnv& env, Operation* operations, size_t count) {
   const auto work = [&](MDB_txn* txn, Redo* changes = nullptr) {
-    code = run_in_transaction(txn, env.format(), changes, object, method, payload, reply).code;
-    return code < 0 ? code : 0;
-  };
-  const auto run = [&] {
-    if (!writes(method)) return env.read(work);
-    return !adds_data(method) || env.has_space_for(payload.size()) ? env.change(work) : -ENOSPC;
-  };
-  int error = exception_barrier(run);
-  // Space that was just trimmed can be used one transaction later.
-  if (error == -ENOSPC && exception_barrier([&] { return env.release_freed_pages(); }) == 0) {
-    error = exception_barrier(run);
-  }
-  if (error == -ENOSPC && !adds_data(method)) {
-    error = exception_barrier([&] { return env.run_with_reserve(run); });
-  }
-  if (error == 0) return code;
-  reply->clear();
-  return error;
-}
-
-// Runs all operations in one transaction, each seeing what those before it did. A refused one
-// leaves no trace, as its writes were only buffered. An error means that none of them took effect.
-int run_together(LmdbEnv& env, std::vector<Operation>& batch) {
-  const auto work = [&](MDB_txn* txn, Redo* changes) {
-    for (Operation& each : batch) {
-      if (each.object.empty()) {
-        each.code = -EINVAL;
-        continue;
-      }
+    for (size_t i = 0; i < count; i++) {
+      Operation& each = operations[i];
+      each.code = -EINVAL;
+      if (each.object.empty()) continue;
       const Outcome outcome = run_in_transaction(txn, env.format(), changes, each.object,
                                                  *each.method, each.payload->bytes(), &each.reply);
-      if (outcome.broken) return outcome.code;
+      if (outcome.broken || (count == 1 && outcome.code < 0)) return outcome.code;
       each.code = outcome.code;
     }
     return 0;
   };
   size_t added = 0;
-  for (const Operation& each : batch) added += adds_data(*each.method) ? each.payload->size() : 0;
-  return exception_barrier([&] { return env.has_space_for(added) ? env.change(work) : -ENOSPC; });
+  for (size_t i = 0; i < count; i++) {
+    if (adds_data(*operations[i].method)) added += operations[i].payload->size();
+  }
+  return exception_barrier([&] {
+    if (!writes(*operations->method)) return env.read(work);
+    return added == 0 || env.has_space_for(added) ? env.change(work) : -ENOSPC;
+  });
+}
+
+// Runs an operation in a transaction of its own.
+void run_alone(LmdbEnv& env, Operation* operation) {
+  const auto run = [&] { return run_together(env, operation, 1); };
+  int error = run();
+  // Space that was just trimmed can be used one transaction later.
+  if (error == -ENOSPC && exception_barrier([&] { return env.release_freed_pages(); }) == 0) {
+    error = run();
+  }
+  if (error == -ENOSPC && !adds_data(*operation->method)) {
+    error = exception_barrier([&] { return env.run_with_reserve(run); });
+  }
+  if (error == 0) return;
+  operation->code = error;
+  operation->reply.clear();
 }
 
 void run_each(LmdbEnv& env, std::vector<Operation>& batch) {
-  for (Operation& each : batch) {
-    each.code = run_alone(env, each.object, *each.method, each.payload->bytes(), &each.reply);
-  }
+  for (Operation& each : batch) run_alone(env, &each);
 }
 
 void answer(std::vector<Operation>& batch) {
@@ -96,7 +89,8 @@ EmbeddedHost::EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, std::string dire
       writer_([env, checked = Clock::now()](std::vector<Operation>& batch) mutable {
         // What fails together (a full disk, a batch too large) may succeed one by one, and if not, the
         // error belongs to the operation that meets it.
-        if (batch.size() == 1 || run_together(*env, batch) != 0) run_each(*env, batch);
+        if (batch.size() == 1 || run_together(*env, batch.data(), batch.size()) != 0)
+          run_each(*env, batch);
         answer(batch);
         if (Clock::now() - checked < kDeadReadersInterval) return;
         env->forget_dead_readers();
@@ -147,9 +141,13 @@ Ticket EmbeddedHost::run(std::string_view object, std::string_view method, Share
   if (code == 0 && writes(*found)) {
     return submit(object, method, std::move(payload), std::move(done));
   }
-  std::string reply;
-  if (code == 0) code = run_alone(*env_, object, *found, payload->bytes(), &reply);
-  done(code, Buffer::of(std::move(reply)));
+  if (code == 0) {
+    Operation operation = {std::string(object), found, std::move(payload), {}};
+    run_alone(*env_, &operation);
+    done(operation.code, Buffer::of(std::move(operation.reply)));
+  } else {
+    done(code, {});
+  }
   return kNoTicket;
 }
 

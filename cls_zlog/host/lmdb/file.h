@@ -3,7 +3,6 @@
 #include <lmdb.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <string>
