@@ -99,7 +99,7 @@ class Contender:
 
 
 Figures = dict[str, Any]
-"""What came of one contender, as it is printed: the medians of its slices, see docs/cli.md."""
+"""What came of one contender, as it is printed: the medians of its slices."""
 
 
 def contest(

@@ -1,4 +1,4 @@
-"""What no test of a page runs: Python names what is there, commands and data parse."""
+"""Checks of blocks that no test runs: names exist in Python, commands and data parse."""
 
 from __future__ import annotations
 
@@ -96,11 +96,39 @@ def parse(words: list[str]) -> None:
         context = command.make_context(name, rest, parent=context)
 
 
-LINES = [(page, words) for page in PAGES for line in typed(page) for words in commands(line)]
+def all_commands(
+    command: click.Command = zlog_command, name: str = "zlog"
+) -> Iterator[tuple[str, click.Command]]:
+    """Iterate over the command and all commands in it, each with the words that call it."""
+    yield name, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for word in command.list_commands(context):
+            inner = command.get_command(context, word)
+            assert inner is not None
+            yield from all_commands(inner, f"{name} {word}")
+
+
+EXAMPLES = [
+    (f"{name} --help", line)
+    for name, command in all_commands()
+    for line in getattr(command, "examples", "").splitlines()
+]
+LINES = [
+    (place, words)
+    for place, line in [*((page.name, line) for page in PAGES for line in typed(page)), *EXAMPLES]
+    for words in commands(line)
+]
+
+
+def test_every_command_is_in_the_command_reference() -> None:
+    text = (DOCS / "cli.md").read_text()
+    missing = [name for name, _ in all_commands() if not re.search(rf"\b{name}\b", text)]
+    assert missing == []
 
 
 def test_commands_are_found() -> None:
-    assert len(LINES) > 200
+    assert len(LINES) > 300
     assert [
         *commands(
             "x=1 zlog --store a append b < c && (zlog ls | zlog read d --format '%s') # zlog e"
@@ -117,13 +145,13 @@ def test_commands_parse(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(kind, "convert", lambda _self, value, *_: Path(value))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"null")))
     offences = []
-    for page, words in LINES:
+    for place, words in LINES:
         try:
             parse(words)
         except click.exceptions.Exit:
             pass  # --help, --version
         except click.UsageError as error:
-            offences.append(f"{page.name}: zlog {shlex.join(words)}: {error.format_message()}")
+            offences.append(f"{place}: zlog {shlex.join(words)}: {error.format_message()}")
     assert offences == []
 
 

@@ -115,25 +115,14 @@ def test_every_page_is_reachable_from_the_index() -> None:
         assert page.name == "README.md" or f"({page.name})" in index
 
 
-def test_the_command_reference_agrees_with_help(generate: Any) -> None:
-    text = CLI.read_text()
-    assert generate.render(text) == text, "run: python docs/generate.py"
-
-
 def test_the_tables_of_metrics_are_the_help_texts(generate: Any) -> None:
     text = (DOCS / "metrics.md").read_text()
-    assert generate.tabulate(text) == text, "run: python docs/generate.py"
+    assert generate.render(text) == text, "run: python docs/generate.py"
     for family in chain.from_iterable(generate.metrics().values()):
         words = family.documentation.split()
         assert len(words) > 1
         assert words[0] not in ("That", "Of", "In", "When", "Whose", "Since"), "lacks its subject"
         assert words[-1].endswith(".")
-
-
-def test_every_command_is_in_the_command_reference(generate: Any) -> None:
-    text = CLI.read_text()
-    for name, _ in generate.commands():
-        assert f"<!-- begin {name} -->" in text
 
 
 def test_every_exit_code_is_documented() -> None:
