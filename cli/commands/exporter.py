@@ -119,7 +119,7 @@ class Exporter:
             for log in sound:
                 gauge.add_metric([log.name], value(log))
             yield gauge
-        what = f"Positions to the tail, for the {_CURSORS_MAX} cursors that are furthest behind."
+        what = f"Positions from the cursor to the tail, for the {_CURSORS_MAX} slowest cursors."
         lag = Gauge("zlog_log_cursor_lag", what, labels=["log", "cursor"])
         for log in sound:
             behind = sorted(log.cursors, key=lambda cursor: -cursor.lag)[:_CURSORS_MAX]
@@ -142,12 +142,12 @@ class Exporter:
 
 
 _OF_LOG: tuple[tuple[str, str, Callable[[LogOverview], float]], ...] = (
-    ("tail", "Position after the highest one that is in use.", lambda log: log.tail),
+    ("tail", "Position after the highest position in use.", lambda log: log.tail),
     ("trim_point", "Position below which the log is trimmed.", lambda log: log.trim_point),
     ("epoch", "Epoch of the newest view.", lambda log: log.epoch),
     ("stripes", "Stripes in the newest view.", lambda log: log.stripes),
     ("width", "Stripe objects of the live stripe.", lambda log: log.width),
-    ("lag", "Positions from the cursor that is furthest behind to the tail.", lambda log: log.lag),
+    ("lag", "Positions from the slowest cursor to the tail.", lambda log: log.lag),
 )
 
 _OF_CONTENT: tuple[tuple[str, str, Callable[[LogContent], float]], ...] = (
