@@ -72,6 +72,7 @@ def test_the_readme_runs(tmp_path: Path) -> None:
 
 def test_the_python_reference_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZLOG_STORE", (tmp_path / "store").as_uri())
+    monkeypatch.chdir(tmp_path)  # a block writes a file
     names: dict[str, Any] = {}
     for block in python_blocks(API, ceph=False):
         run(block, names)
