@@ -89,4 +89,4 @@ async def test_for_its_scrub(monkeypatch: pytest.MonkeyPatch) -> None:
     await until(lambda: status.rounds == 4, 60)
     work.cancel()
     assert {"damaged", "verify", "salvage", "heal"} <= {*store.asked}
-    assert {*store.asked} <= SETS["heal"]
+    assert {*store.asked} <= SETS["repair"]

@@ -227,7 +227,7 @@ def repairs(mine: zlog.Log) -> None:
         ("read with cursors", keeps_cursors),
         ("append, with or without one", appends_anywhere),
         ("append, with or without one", ends_the_log),
-        ("deliver", delivers),
+        ("exactly-once append", delivers),
         ("enforce retention", trims_what_need_not_be_kept),
         ("audit", audits),
         ("heal", repairs),

@@ -160,7 +160,7 @@ def test_the_documented_methods_are_enough_to_deliver(
 ) -> None:
     """The first attempt and one that finds what the first was granted; in a stripe, and in two."""
     append = "append with a sequencer" if sequenced else "append, with or without one"
-    uses = ["read", "append with a sequencer", append, "deliver"]
+    uses = ["read", "append with a sequencer", append, "exactly-once append"]
     app = user(*caps(*uses), name="app")
     owner = user(CLASS, LOCK, name="owner")
     with (
