@@ -43,11 +43,17 @@ NAVIGATION = {
     "Guides": ["docs/wal", "docs/objects", "docs/spark", "docs/testing"],
     "Operating": ["docs/operating", "docs/console", "docs/metrics", "docs/upgrading"],
     "Reference": ["docs/cli", "docs/api", "docs/correctness", "docs/performance"],
-    "Design": ["docs/design", "docs/model", "docs/formats/README", "docs/decisions/README"],
+    "Design": [
+        "docs/design",
+        "docs/glossary",
+        "docs/model",
+        "docs/formats/README",
+        "docs/decisions/README",
+    ],
     "Project": ["CHANGELOG", "CONTRIBUTING", "ceph-dev/README", "SECURITY", "CODE_OF_CONDUCT"],
 }
-FOLDERS = ("docs/formats/README", "docs/decisions/README")
-"""Pages that list the others of their folder, in the order of their links."""
+FOLDERS = {"docs/design": "design/", "docs/formats/README": "", "docs/decisions/README": ""}
+"""Pages that list the pages of a folder, in the order of their links, which begin with this."""
 
 
 def add_contents(_app: Sphinx, name: str, text: list[str]) -> None:
@@ -56,7 +62,8 @@ def add_contents(_app: Sphinx, name: str, text: list[str]) -> None:
         for caption, pages in NAVIGATION.items():
             text[0] += _toctree(pages, f":caption: {caption}")
     if name in FOLDERS:
-        text[0] += _toctree(dict.fromkeys(re.findall(r"\]\(([\w-]+)\.md\)", text[0])))
+        links = re.findall(rf"\]\(({FOLDERS[name]}[\w-]+)\.md\)", text[0])
+        text[0] += _toctree(dict.fromkeys(links))
 
 
 def _toctree(pages: Iterable[str], *caption: str) -> str:

@@ -6,7 +6,7 @@
 // Exactly-once appends: the head records which positions were granted to which part of which
 // sequence number of a producer, before anything is written there. After a failure a new attempt finds here what
 // earlier attempts may have written, and shuts them out, so entries are appended exactly once
-// (docs/design.md, "Exactly-once appends"). A part is begun, by one attempt after the other, granted
+// (docs/design/append-once.md). A part is begun, by one attempt after the other, granted
 // positions, and removed once its sequence is done.
 namespace zlog::producers {
 

@@ -204,7 +204,7 @@ class TimelyHistory(RuleBasedStateMachine):
 
     @rule(rounds=st.sampled_from([1, 1, 2, 30, 300]))
     def enforce(self, rounds: int) -> None:
-        """What stays is within the limits, and what design.md says."""
+        """What stays is within the limits, and what docs/design/trim.md says."""
         for _ in range(rounds):
             self.now += self.BETWEEN
             set_clocks(self.log, self.now)

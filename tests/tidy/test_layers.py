@@ -1,4 +1,4 @@
-"""Imports go down the layers of docs/design.md, never up."""
+"""Imports go down the layers of docs/design/source-tree.md, never up."""
 
 from __future__ import annotations
 
@@ -169,8 +169,8 @@ def test_add_ons_import_public_names_only() -> None:
 
 
 def test_the_design_page_lists_the_layers_in_this_order() -> None:
-    page = (ROOT / "docs" / "design.md").read_text()
-    table = page.partition("### Layers of the client")[2].partition("\n#")[0]
+    page = (ROOT / "docs" / "design" / "source-tree.md").read_text()
+    table = page.partition("## Layers of the client")[2].partition("\n#")[0]
     rows = re.findall(r"^\| ([^|]*`[^|]*) \|", table, re.MULTILINE)
     shown = [{name.strip("/") for name in re.findall(r"`([^`]+)`", row)} for row in rows]
     assert shown == [{*layer} for layer in LAYERS]

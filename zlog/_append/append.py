@@ -91,7 +91,7 @@ class Appender:
         """Append entries; returns their positions, in the entries' order.
 
         Positions ascend, except for an entry whose position was taken by a reader or another writer
-        (docs/design.md, "Order within a batch").
+        (docs/design/append.md, "Order within a batch").
 
         Raises:
             EntryTooLarge: nothing was sent.

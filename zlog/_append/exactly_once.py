@@ -12,7 +12,7 @@ attempt
 After step 2 no other attempt can write an entry of the part, so step 3 finds all entries that
 are in the log. They are compared by data and tags, and may come in another order.
 
-Producer: docs/design.md, "Exactly-once appends".
+Source: docs/design/append-once.md.
 """
 
 from __future__ import annotations

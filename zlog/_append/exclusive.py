@@ -15,7 +15,7 @@ If an object refuses a round, no further round leaves until those under way are 
   sender's knowledge. Before the next append the writer brings in a new view. After that, an earlier
   entry is in the log or never will be.
 
-Source: docs/design.md, "Exclusive writers".
+Source: docs/design/exclusive-writers.md.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _RETENTION = (*_LIMITS, RETENTION_SKEW)
 
 MIRROR_OF = "mirror_of"
 """The source of a mirror: its log_id, 16 hex digits, or one of the next two values
-(docs/design.md, "Copies")."""
+(docs/design/mirrors.md)."""
 
 MIRROR_OF_FILE = "file"
 """A mirror that is imported from exports."""

@@ -23,8 +23,7 @@ If several clients take the steps at once, the accepted view may have a lower ep
 objects, which makes it useless. So the losers let the client with the highest epoch finish, and a
 client that sealed above the accepted view brings it in again.
 
-Source: CORFU (NSDI 2012), sections 2.2 and 2.3; docs/design.md, "Views, epochs, and
-changing the layout".
+Source: CORFU (NSDI 2012), sections 2.2 and 2.3; docs/design/layout.md.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Writers notify the watchers of an empty object when there may be more entries, a
 watch it. This is a hint: a notification may be lost, a client may not be allowed to watch, and a
 writer may be older. So readers also poll, less often while notifications arrive in time.
 
-Source: docs/design.md, "Exclusive writers".
+Source: docs/design/exclusive-writers.md.
 """
 
 from __future__ import annotations
