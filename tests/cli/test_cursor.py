@@ -188,15 +188,15 @@ def test_a_trim_ends_at_a_place(inside: Inside, ten: zlog.Log) -> None:
 
 
 def test_sources_are_listed(inside: Inside, orders: zlog.Log) -> None:
-    assert inside.ok("delivery", "ls", "orders") == b""
+    assert inside.ok("producer", "ls", "orders") == b""
     orders.append_once([b"a"], producer="crm", sequence=7)
     orders.append_once([b"b"], producer="crm", sequence=7, part=1)
     orders.append_once([b"c"], producer="audit", sequence=3)
     orders.complete_sequences("audit", before=4)
-    rows = [line.split() for line in inside.ok("delivery", "ls", "orders").decode().splitlines()]
+    rows = [line.split() for line in inside.ok("producer", "ls", "orders").decode().splitlines()]
     assert [row[:3] for row in rows] == [["audit", "4", "0"], ["crm", "0", "2"]]
     found = [
-        json.loads(line) for line in inside.ok("delivery", "ls", "orders", "--json").splitlines()
+        json.loads(line) for line in inside.ok("producer", "ls", "orders", "--json").splitlines()
     ]
     assert [each["name"] for each in found] == ["audit", "crm"]
     assert {"name", "batch", "parts", "created", "updated"} == found[0].keys()
@@ -206,21 +206,21 @@ def test_sources_are_listed(inside: Inside, orders: zlog.Log) -> None:
 def test_a_source_that_is_gone_is_removed(inside: Inside, orders: zlog.Log) -> None:
     for source in ("a", "b", "c"):
         orders.append_once([source.encode()], producer=source, sequence=1)
-    inside.ok("delivery", "rm", "orders", "a", "c")
+    inside.ok("producer", "rm", "orders", "a", "c")
     assert [each.name for each in orders.producers()] == ["b"]
     assert [item.data for item in orders.read_range()] == [b"a", b"b", b"c"]  # type: ignore[union-attr]
-    refused = inside("delivery", "rm", "orders", "a")
+    refused = inside("producer", "rm", "orders", "a")
     assert refused.code == 1
     assert "no source of deliveries 'a'" in refused.err
     assert "zlog producer ls" in refused.err
-    assert inside("delivery", "rm", "orders", "a b").code == 2
+    assert inside("producer", "rm", "orders", "a b").code == 2
 
 
 def test_the_hint_of_a_full_log_can_be_followed(inside: Inside, orders: zlog.Log) -> None:
     for number in range(1024):
         orders.complete_sequences(f"query-{number}", before=0)
-    assert len(inside.ok("delivery", "ls", "orders").splitlines()) == 1024
-    inside.ok("delivery", "rm", "orders", "query-7")
+    assert len(inside.ok("producer", "ls", "orders").splitlines()) == 1024
+    inside.ok("producer", "rm", "orders", "query-7")
     assert orders.append_once([b"x"], producer="more", sequence=0) == 1
 
 
@@ -231,6 +231,6 @@ def test_a_damaged_source_can_be_removed(tmp_path: Path) -> None:
         log.append_once([b"b"], producer="audit", sequence=1)
     assert damage_file(folder, b"s.crm", b"s.crn") >= 1  # the checksum covers the key
     inside = Inside(folder.as_uri())
-    assert inside("delivery", "ls", "orders").code == 1
-    inside.ok("delivery", "rm", "orders", "crn")
-    assert inside.ok("delivery", "ls", "orders").decode().split()[0] == "audit"
+    assert inside("producer", "ls", "orders").code == 1
+    inside.ok("producer", "rm", "orders", "crn")
+    assert inside.ok("producer", "ls", "orders").decode().split()[0] == "audit"

@@ -87,7 +87,7 @@ def test_one_that_was_overtaken_writes_nothing_more(
     fault = at_method(method, lambda: appended.append(deliver(served, shuffled(3))), number)
     with pytest.raises(SequenceSuperseded) as caught:
         deliver(wrapped(served, fault))
-    assert "part 0 of sequence 1 of 'query'" in str(caught.value)
+    assert "part 0 of sequence 1 of producer 'query'" in str(caught.value)
     assert not caught.value.retryable
     assert len(appended) == 1
     assert Counter(entries_in(served)) == Counter(ROWS)
@@ -99,7 +99,7 @@ def test_one_whose_batch_is_done_writes_nothing_more(served: zlog.Store, method:
         deliver(served)
         zlog.Log.open(served, "orders").complete_sequences("query", before=2)
 
-    with pytest.raises(SequenceSuperseded, match="its sequence is done"):
+    with pytest.raises(SequenceSuperseded, match="is complete"):
         deliver(wrapped(served, at_method(method, finish)))
     assert Counter(entries_in(served)) == Counter(ROWS)
     assert deliver(served, sequence=2) == len(ROWS)
@@ -256,7 +256,7 @@ def test_one_whose_source_was_forgotten_writes_nothing_more(
         deliver(served)
         deliver(served)
 
-    with pytest.raises(SequenceSuperseded, match="its sequence is done"):
+    with pytest.raises(SequenceSuperseded, match="is complete"):
         deliver(wrapped(served, at_method(method, forget_and_deliver)))
     assert Counter(entries_in(served)) == Counter(ROWS)
 

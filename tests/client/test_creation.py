@@ -53,7 +53,7 @@ def test_objects_that_were_there_before_are_not_taken_for_its_own(
             request = messages.seal(epoch, stride, ref.number, True, start)
             planted.call(store, ref.name, "seal", request)
             if start == 0:
-                request = messages.fill(epoch, 1, b"a untrusted's id.", 0, stride, [ref.number])
+                request = messages.fill(epoch, 1, b"a stranger's id.", 0, stride, [ref.number])
                 planted.call(store, ref.name, "fill", request)
     with zlog.Log.create(store, "orders", width=WIDTH) as log:
         assert log.view.log_id == LOG_ID

@@ -18,7 +18,7 @@ UNITS = (1, 2, 8)
 
 TAGS = ("even", *(f"kind-{number}" for number in range(4)))
 
-_UNTRUSTED = b"a untrusted's id."
+_UNTRUSTED = b"a stranger's id."
 
 
 def data_of(items: Iterable[zlog.Entry | zlog.Gap]) -> list[bytes]:
