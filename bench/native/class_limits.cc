@@ -25,9 +25,9 @@ Measure class_calls(const Host& host, const Options& options) {
   return [=, in_flight = options.number("in_flight")](double seconds) {
     uint64_t number = 0;
     return repeat(in_flight, seconds, [&](Finish finish) {
-      host->submit(stripe->object(number++ * stripe_unit), "sequencer_withdraw",
-                   RequestBytes::copy_of(absent),
-                   [finish = std::move(finish)](int code, const Buffer&) { finish(code); });
+      host->submit({stripe->object(number++ * stripe_unit), "sequencer_withdraw",
+                    RequestBytes::copy_of(absent),
+                    [finish = std::move(finish)](int code, const Buffer&) { finish(code); }});
       return true;
     });
   };

@@ -89,7 +89,7 @@ bool Stripe::full() const { return bytes_ >= kObjectBytesMax * objects_.size(); 
 
 int Stripe::run(const std::string& object, const char* method, const std::string& request) {
   const auto pending = std::make_shared<Pending>();
-  host_->run(object, method, RequestBytes::copy_of(request), Pending::completer(pending));
+  host_->run({object, method, RequestBytes::copy_of(request), Pending::completer(pending)});
   while (!pending->wait(1000)) {
   }
   return error_of(pending->code());
@@ -133,11 +133,11 @@ void Stripe::read(uint64_t start, uint64_t end, const Finish& finish) {
       join->end(-EINVAL);
       continue;
     }
-    host_->submit(
-        object(first), "read", RequestBytes::copy_of(wire::encoded(request)),
-        [join, first, asked, striping = striping_](int code, const Buffer& reply) {
-          join->end(code == 0 ? verify(reply.bytes, first, striping, asked) : error_of(code));
-        });
+    host_->submit({object(first), "read", RequestBytes::copy_of(wire::encoded(request)),
+                   [join, first, asked, striping = striping_](int code, const Buffer& reply) {
+                     join->end(code == 0 ? verify(reply.bytes, first, striping, asked)
+                                         : error_of(code));
+                   }});
   }
 }
 

@@ -15,9 +15,9 @@
 
 namespace zlog {
 
-// Receives the outcome of one operation: the method's Code with its reply, or a negative errno
-// (EOPNOTSUPP: the method does not exist; EINVAL: the object has no name; ENOENT: the object does not
-// exist); then nothing was applied.
+// Receives the outcome of one operation: the method's Code with its reply, or a negative errno if
+// nothing was applied (EOPNOTSUPP: the method does not exist; EINVAL: the object has no name; ENOENT:
+// the object does not exist).
 using Done = std::function<void(int code, Buffer reply)>;
 
 // Identifies an operation under way to its host.
@@ -32,7 +32,7 @@ inline Ticket refuse(const Done& done, int error) {
   return kNoTicket;
 }
 
-// An operation that submit_all() starts.
+// A method to run.
 struct Submission {
   std::string_view object;
   std::string_view method;
@@ -41,50 +41,37 @@ struct Submission {
 };
 
 // A host stores objects and runs methods on them, each as one atomic, isolated step. It calls each
-// `done` exactly once: on one of its threads, or on the caller's before the call returns. It copies
-// the names that it needs for longer; it shares the payload, which must not change any more.
+// `done` exactly once: on one of its threads, or on the caller's before the call returns. It shares
+// the payload, which must not change any more.
 class AsyncHost {
  public:
   virtual ~AsyncHost() = default;
 
   // Starts an operation without blocking, as event loops need it.
-  virtual Ticket submit(std::string_view object, std::string_view method, SharedRequest payload,
-                        Done done) = 0;
+  virtual Ticket submit(Submission submission) = 0;
 
   // Whether operations that are started together are also carried out together. If not, callers
-  // start the first one before they encode the next.
+  // start each before they encode the next.
   virtual bool gathers() const { return false; }
 
   // Starts several operations at once, in their order.
   virtual void submit_all(std::vector<Submission> submissions) {
-    for (Submission& each : submissions) {
-      submit(each.object, each.method, std::move(each.payload), std::move(each.done));
-    }
+    for (Submission& each : submissions) submit(std::move(each));
   }
 
   // Starts an operation for a thread that will wait for it. The host may run it on that thread.
-  virtual Ticket run(std::string_view object, std::string_view method, SharedRequest payload,
-                     Done done) {
-    return submit(object, method, std::move(payload), std::move(done));
-  }
+  virtual Ticket run(Submission submission) { return submit(std::move(submission)); }
 
   // Lists the objects whose names begin with `prefix`. `after` is the `next` of the page before,
   // empty at first. The reply is the encoded Listing.
   virtual void list(std::string_view prefix, std::string_view after, Done done) = 0;
 
   // On Ceph: starts a method of Ceph's own class `lock`.
-  virtual Ticket lock(std::string_view /*object*/, std::string_view /*method*/,
-                      SharedRequest /*payload*/, Done done) {
-    return refuse(done, -EOPNOTSUPP);
-  }
+  virtual Ticket lock(Submission submission) { return refuse(submission.done, -EOPNOTSUPP); }
 
-  // On Ceph: starts a method that only reads at one of the object's replicas, chosen at random.
-  // Every other call goes to the primary one. The reply begins with the number of the process that
-  // answered (replica_reply).
-  virtual void ask_replica(std::string_view /*object*/, std::string_view /*method*/,
-                           SharedRequest /*payload*/, Done done) {
-    refuse(done, -EOPNOTSUPP);
-  }
+  // On Ceph: starts a method that only reads at one of the object's replicas, chosen at random. The
+  // reply begins with the number of the process that answered (replica_reply).
+  virtual void ask_replica(Submission submission) { refuse(submission.done, -EOPNOTSUPP); }
 
   // On Ceph: runs a command at the monitors. Command and reply are JSON; the reply of a failure is
   // the monitors' error message.
@@ -94,22 +81,22 @@ class AsyncHost {
   // with later ones. Does not wait.
   virtual void notify(std::string_view /*object*/) {}
 
-  // Waits until an object is notified. The reply is a number (number_reply) that each notification
-  // changes; it comes once the number differs from `seen`. The number is never 0, so a wait with 0
-  // ends as soon as the host misses no later notification.
+  // Waits until an object is notified. The reply is a number above 0 (number_reply) that each
+  // notification changes; it comes once the number differs from `seen`. A wait with 0 ends as soon as
+  // the host misses no later notification.
   virtual Ticket watch(std::string_view /*object*/, uint64_t /*seen*/, Done done) {
     return refuse(done, -EOPNOTSUPP);
   }
 
-  // Removes what the host stores for watches of an object. Waits for it may fail.
+  // Removes the objects that the host made for watches of an object. Waits for it may fail.
   virtual void remove_watched(std::string_view /*object*/, Done done) { done(0, {}); }
 
-  // Gives up an operation that its caller no longer waits for: unless it has ended, its `done`
-  // gets ECANCELED. It may or may not take effect.
+  // Gives up an operation: unless it has ended, its `done` gets ECANCELED. It may or may not take
+  // effect.
   virtual void give_up(Ticket) {}
 
-  // Gives up all operations under way and releases the store, in a bounded time. The host must not
-  // be used afterwards; a call that another thread makes too late gets ECANCELED.
+  // Gives up all operations under way and releases the store, in a bounded time. A later call gets
+  // ECANCELED.
   virtual void close() = 0;
 };
 
@@ -120,8 +107,7 @@ inline Done queue_completer(std::shared_ptr<CompletionQueue> queue, uint64_t tok
   };
 }
 
-// The outcome that a blocking caller waits for. The operation shares it, so the caller may stop
-// waiting at any time.
+// The outcome that a blocking caller waits for, and may stop waiting for at any time.
 class Pending {
  public:
   // Returns a Done that completes `pending`.

@@ -22,11 +22,8 @@ struct Completion {
   Buffer reply;
 };
 
-// Passes the results of operations from any thread to one consumer.
-//
-// Stores push from their own threads (librados' callbacks, the embedded store's workers) and never
-// wait for the consumer. The consumer watches fileno(), an eventfd that is readable exactly while
-// results wait, and takes all of them with one drain().
+// Passes the results of operations from any thread to one consumer. The consumer watches fileno(), an
+// eventfd that is readable exactly while results wait, and takes all of them with one drain().
 class CompletionQueue {
  public:
   // Throws std::system_error if the system has no eventfd left.

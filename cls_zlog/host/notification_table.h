@@ -95,7 +95,7 @@ class NotificationTable {
     if (done) done(-ECANCELED, {});
   }
 
-  // Answers all waits, and those that come later, with ECANCELED.
+  // Answers all waits, also later ones, with ECANCELED.
   void close() {
     Objects over;
     {

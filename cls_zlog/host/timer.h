@@ -40,7 +40,7 @@ class Timer {
     state_->changed.notify_one();
   }
 
-  // Drops what is not due yet. A call under way continues.
+  // Drops the calls that are not due yet. A call under way continues.
   void stop() {
     std::multimap<Clock::time_point, std::function<void()>> dropped;  // destroyed without the mutex
     const std::lock_guard<std::mutex> lock(state_->mutex);

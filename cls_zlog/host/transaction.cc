@@ -1,6 +1,5 @@
 #include "cls_zlog/host/transaction.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -21,8 +20,8 @@ void append(const Pieces& pieces, std::string* out) {
   for (const std::string_view piece : pieces) out->append(piece);
 }
 
-// Reads from a Backing and keeps what is written until commit(), as an OSD does during one method.
-// Its errors are those measured on a real OSD (Ceph 16.2).
+// Reads from a Backing and keeps changes until commit(), as an OSD does during one method. Its errors
+// were measured on a real OSD (Ceph 16.2).
 class BufferedObject final : public Object {
  public:
   BufferedObject(Backing& backing, int flags, bool exists)

@@ -72,11 +72,10 @@ struct Outcome {
   bool broken = false;  // applying failed half-way: the host must drop its whole transaction
 };
 
-// Runs a method on an object as an OSD does: a read-only method on a missing object is ENOENT
-// without running; a call that the method's flags do not allow is EIO; an exception becomes ENOMEM
-// or EIO; so does a refusal that has changed something; a write method's reply above 64 bytes is
-// EOVERFLOW; a negative answer applies nothing and has no reply. Changes are applied to `backing`
-// before it returns.
+// Runs a method on an object as an OSD does. A read-only method on a missing object is ENOENT without
+// running. A call that the method's flags do not allow, or a refusal that has changed something, is
+// EIO; an exception ENOMEM or EIO; a write method's reply above 64 bytes EOVERFLOW. A negative answer
+// applies nothing and has no reply. Changes are applied to `backing` before this returns.
 Outcome run_method(const Method& method, Backing& backing, std::string_view payload,
                    std::string* reply);
 

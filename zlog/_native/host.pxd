@@ -1,6 +1,7 @@
 # The C++ classes that several modules use (cls_zlog/host/): operations and completions.
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stddef cimport size_t
 from libcpp cimport bool as cbool
 from libcpp.memory cimport shared_ptr
@@ -27,6 +28,13 @@ cdef inline string_view view_of(bytes data) noexcept:
     return string_view(PyBytes_AS_STRING(data), <size_t> PyBytes_GET_SIZE(data))
 
 
+# The text of a str, valid as long as the str is.
+cdef inline string_view text_view(str text) except *:
+    cdef Py_ssize_t size
+    cdef const char* data = PyUnicode_AsUTF8AndSize(text, &size)
+    return string_view(data, <size_t> size)
+
+
 cdef inline bytes bytes_of(string_view data):
     return PyBytes_FromStringAndSize(data.data(), <Py_ssize_t> data.size())
 
@@ -47,7 +55,6 @@ cdef extern from "cls_zlog/host/completion_queue.h" namespace "zlog" nogil:
 
 cdef extern from "cls_zlog/client/latch.h" namespace "zlog" nogil:
     cdef cppclass CppLatch "zlog::Latch":
-        CppLatch()
         void open()
         cbool wait(double seconds) except +raise_caught
 
@@ -72,7 +79,6 @@ cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
         Done done
 
     cdef cppclass Pending:
-        Pending()
         cbool wait(int timeout_ms)
         int code()
         const CppBuffer& reply()
@@ -82,20 +88,12 @@ cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
     ctypedef uint64_t Ticket
 
     cdef cppclass AsyncHost:
-        Ticket submit(
-            string_view object, string_view method, shared_ptr[RequestBytes] payload, Done done
-        ) except +raise_caught
+        Ticket submit(Submission submission) except +raise_caught
         cbool gathers()
         void submit_all(vector[Submission] submissions) except +raise_caught
-        Ticket run(
-            string_view object, string_view method, shared_ptr[RequestBytes] payload, Done done
-        ) except +raise_caught
-        Ticket lock(
-            string_view object, string_view method, shared_ptr[RequestBytes] payload, Done done
-        ) except +raise_caught
-        void ask_replica(
-            string_view object, string_view method, shared_ptr[RequestBytes] payload, Done done
-        ) except +raise_caught
+        Ticket run(Submission submission) except +raise_caught
+        Ticket lock(Submission submission) except +raise_caught
+        void ask_replica(Submission submission) except +raise_caught
         void list(string_view prefix, string_view after, Done done) except +raise_caught
         void ask_monitor(string_view command, Done done) except +raise_caught
         void notify(string_view object) except +raise_caught

@@ -11,7 +11,7 @@ entries are encoded and decoded elsewhere, many entries at once.
 """
 
 from cpython.number cimport PyNumber_Index
-from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeUTF8
+from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libcpp cimport bool as cbool
 from libcpp.map cimport map as cpp_map
@@ -21,7 +21,7 @@ from libcpp.string_view cimport string_view
 from libcpp.vector cimport vector
 
 from zlog._native.completions cimport reply_view, well_formed
-from zlog._native.host cimport bytes_of, view_of
+from zlog._native.host cimport bytes_of, text_view, view_of
 from zlog._native.striping cimport Striping, positions_of, striping_of
 
 from collections import namedtuple
@@ -59,12 +59,6 @@ cdef extern from "cls_zlog/wire/frame.h" namespace "zlog::wire" nogil:
 
 
 # Python's values as fields. A view is valid as long as its object is.
-
-cdef string_view text_view(str text) except *:
-    cdef Py_ssize_t size
-    cdef const char* data = PyUnicode_AsUTF8AndSize(text, &size)
-    return string_view(data, <size_t> size)
-
 
 cdef string_view bytes_view(bytes data) except *:
     if data is None:

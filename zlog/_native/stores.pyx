@@ -4,13 +4,10 @@ C++ does the work. This module converts values, releases the interpreter's lock 
 block, and checks for signals while it waits.
 """
 
-from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from cython.operator cimport dereference as deref
 from libc.errno cimport ETIMEDOUT
 from libc.stdint cimport uint64_t
-from libcpp cimport bool as cbool
 from libcpp.memory cimport make_shared, shared_ptr
-from libcpp.string cimport string
 from libcpp.string_view cimport string_view
 from libcpp.utility cimport move
 from libcpp.vector cimport vector
@@ -19,7 +16,7 @@ from posix.unistd cimport getpid
 from zlog._native.completions cimport SLICE_MS, CompletionQueue, Wait
 from zlog._native.host cimport (
     AsyncHost, CppCompletionQueue, Done, Pending, RequestBytes, Submission, Ticket, bytes_of,
-    raise_caught, view_of
+    raise_caught, text_view, view_of
 )
 from zlog._native.writes cimport Request, encode
 
@@ -38,13 +35,6 @@ cdef extern from "cls_zlog/host/async_host.h" namespace "zlog" nogil:
     Done queue_completer(shared_ptr[CppCompletionQueue] queue, uint64_t token) except +raise_caught
 
 
-# The text of a str, valid as long as the str is.
-cdef string_view utf8_of(str text) except *:
-    cdef Py_ssize_t size
-    cdef const char* data = PyUnicode_AsUTF8AndSize(text, &size)
-    return string_view(data, <size_t> size)
-
-
 cdef shared_ptr[RequestBytes] payload_of(payload) except *:
     cdef string_view view
     cdef shared_ptr[RequestBytes] copy
@@ -60,7 +50,14 @@ cdef shared_ptr[RequestBytes] payload_of(payload) except *:
     return copy
 
 
-# What puts the result of an operation into a queue.
+# Sets what to run; `object` and `method` must stay until it is started.
+cdef int fill_in(Submission* one, str object, str method, payload, Done done) except -1:
+    one.object, one.method, one.payload = text_view(object), text_view(method), payload_of(payload)
+    one.done = move(done)
+    return 0
+
+
+# Puts the result of an operation into a queue.
 cdef Done completer(CompletionQueue queue, uint64_t token) except *:
     queue.check_process()
     return queue_completer(queue.queue, token)
@@ -88,7 +85,7 @@ cdef class UnderWay:
 cdef class HostStore:
     """What all stores share; `zlog.store.Store` documents it."""
 
-    # Called once for each store: nothing changes what an open store is over.
+    # Called once for each store.
     cdef int attach(
         self, shared_ptr[AsyncHost] host, str url, str pool="", str namespace=""
     ) except -1:
@@ -124,15 +121,14 @@ cdef class HostStore:
     ) -> tuple[int, bytes]:
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef shared_ptr[Pending] pending = make_shared[Pending]()
-        cdef bytes object_bytes = object.encode(), method_bytes = method.encode()
-        cdef string_view object_view = view_of(object_bytes), method_view = view_of(method_bytes)
-        cdef shared_ptr[RequestBytes] shared = payload_of(payload)
+        cdef Submission one
         cdef Wait budget = Wait(timeout)
         cdef int slice_ms
         cdef bint done = False
         cdef Ticket ticket
+        fill_in(&one, object, method, payload, Pending.completer(pending))
         with nogil:
-            ticket = deref(host).run(object_view, method_view, shared, Pending.completer(pending))
+            ticket = deref(host).run(move(one))
         try:
             while True:
                 slice_ms = budget.slice_ms(SLICE_MS)
@@ -164,17 +160,14 @@ cdef class HostStore:
         cdef Ticket ticket
         queue.check_process()
         for object, method, payload in calls:
-            one.object, one.method, one.payload = utf8_of(object), utf8_of(method), payload_of(payload)
-            one.done = queue_completer(results, token)
+            fill_in(&one, object, method, payload, queue_completer(results, token))
             token += 1
             if gathers:
                 alive.append((object, method))
                 submissions.push_back(one)
             else:
                 with nogil:
-                    ticket = deref(host).submit(
-                        one.object, one.method, move(one.payload), move(one.done)
-                    )
+                    ticket = deref(host).submit(move(one))
                 under_way.tickets.push_back(ticket)
         if gathers:
             with nogil:
@@ -189,7 +182,7 @@ cdef class HostStore:
         bytes after not None=b"",
     ) -> None:
         cdef shared_ptr[AsyncHost] host = self.opened()
-        cdef string_view prefix_view = utf8_of(prefix), after_view = view_of(after)
+        cdef string_view prefix_view = text_view(prefix), after_view = view_of(after)
         cdef Done done = completer(queue, token)
         with nogil:
             deref(host).list(prefix_view, after_view, move(done))
@@ -203,13 +196,12 @@ cdef class HostStore:
         bytes request not None,
     ) -> UnderWay:
         cdef shared_ptr[AsyncHost] host = self.opened()
-        cdef string_view object_view = utf8_of(object), method_view = utf8_of(method)
-        cdef shared_ptr[RequestBytes] payload = payload_of(request)
-        cdef Done done = completer(queue, token)
+        cdef Submission one
         cdef UnderWay under_way = self.under_way()
         cdef Ticket ticket
+        fill_in(&one, object, method, request, completer(queue, token))
         with nogil:
-            ticket = deref(host).lock(object_view, method_view, move(payload), move(done))
+            ticket = deref(host).lock(move(one))
         under_way.tickets.push_back(ticket)
         return under_way
 
@@ -222,24 +214,23 @@ cdef class HostStore:
         bytes request not None,
     ) -> None:
         cdef shared_ptr[AsyncHost] host = self.opened()
-        cdef string_view object_view = utf8_of(object), method_view = utf8_of(method)
-        cdef shared_ptr[RequestBytes] payload = payload_of(request)
-        cdef Done done = completer(queue, token)
+        cdef Submission one
+        fill_in(&one, object, method, request, completer(queue, token))
         with nogil:
-            deref(host).ask_replica(object_view, method_view, move(payload), move(done))
+            deref(host).ask_replica(move(one))
 
     def ask_monitor(
         self, CompletionQueue queue not None, uint64_t token, str command not None
     ) -> None:
         cdef shared_ptr[AsyncHost] host = self.opened()
-        cdef string_view command_view = utf8_of(command)
+        cdef string_view command_view = text_view(command)
         cdef Done done = completer(queue, token)
         with nogil:
             deref(host).ask_monitor(command_view, move(done))
 
     def notify(self, str object not None) -> None:
         cdef shared_ptr[AsyncHost] host = self.opened()
-        cdef string_view object_view = utf8_of(object)
+        cdef string_view object_view = text_view(object)
         with nogil:
             deref(host).notify(object_view)
 
@@ -247,7 +238,7 @@ cdef class HostStore:
         self, CompletionQueue queue not None, uint64_t token, str object not None, uint64_t seen=0
     ) -> UnderWay:
         cdef shared_ptr[AsyncHost] host = self.opened()
-        cdef string_view object_view = utf8_of(object)
+        cdef string_view object_view = text_view(object)
         cdef Done done = completer(queue, token)
         cdef UnderWay under_way = self.under_way()
         cdef Ticket ticket
@@ -260,7 +251,7 @@ cdef class HostStore:
         self, CompletionQueue queue not None, uint64_t token, str object not None
     ) -> None:
         cdef shared_ptr[AsyncHost] host = self.opened()
-        cdef string_view object_view = utf8_of(object)
+        cdef string_view object_view = text_view(object)
         cdef Done done = completer(queue, token)
         with nogil:
             deref(host).remove_watched(object_view, move(done))

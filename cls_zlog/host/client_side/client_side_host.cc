@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <chrono>
 #include <random>
-#include <utility>
 #include <vector>
 
 #include "cls_zlog/base/limits.h"
@@ -17,15 +16,14 @@ namespace {
 constexpr size_t kGroupCalls = 64;
 constexpr size_t kGroupBytes = 8u << 20;  // of payloads
 
-// A method asks for a page once it has read the one before. Each page after the first is one more
-// round trip, so it is made larger.
+// Each page after the first one of a listing is one more round trip, so it is made larger.
 constexpr uint64_t kFurtherPages = 4;
 
 constexpr size_t kCachedMax = 8192;  // objects
 
 // The pause before a conflicting change is repeated: none before the first repetition, then a random
-// one up to a growing limit. Longer pauses would not raise the throughput, since one of the clients
-// that conflict always succeeds, and would delay the client that lost most often.
+// one up to a growing limit. Longer pauses would not raise the throughput, since one client always
+// succeeds.
 std::chrono::microseconds backoff(unsigned conflicts) {
   constexpr int64_t kMicroseconds = 500;
   constexpr unsigned kDoublings = 3;
@@ -44,7 +42,7 @@ struct ClientSideHost::Call {
   Done done;
   Ticket ticket = kNoTicket;
   std::weak_ptr<Run> run = {};  // none while it waits
-  int code = 0;                 // what the method has answered
+  int code = 0;                 // the method's
   std::string reply = {};
 
   void run_on(ReadSet* read_set) {
@@ -52,7 +50,7 @@ struct ClientSideHost::Call {
   }
 };
 
-// Calls on their way through reading, running and writing: one, and those that joined it.
+// A call on its way through reading, running and writing, and the calls that joined it.
 struct ClientSideHost::Run {
   std::string object;
   std::vector<CallPtr> calls;
@@ -60,9 +58,9 @@ struct ClientSideHost::Run {
   ObjectVersion known;
   bool fresh = false;  // and not cached
   bool moved = false;  // the object has changed between two reads
-  Reads asked;         // what was read so far, without the answers
+  Reads asked;         // all reads, without the answers
   unsigned conflicts = 0;
-  uint64_t steps = 0;       // operations of the store so far
+  uint64_t steps = 0;       // operations of the store
   Ticket step = kNoTicket;  // the last of them
   bool changes() const { return (calls.front()->method->flags & kWrite) != 0; }
 };
@@ -112,7 +110,7 @@ void ClientSideHost::begin(const RunPtr& run) {
   }
 }
 
-// With the mutex. Notes what is known about an object now; version 0: nothing.
+// With the mutex. Caches an object's version and attributes; version 0 removes them.
 void ClientSideHost::cache(const std::string& object, uint64_t version, const Attrs& attrs) {
   if (version == 0) {
     cache_.erase(object);
@@ -125,7 +123,7 @@ void ClientSideHost::cache(const std::string& object, uint64_t version, const At
   known.attrs = attrs;
 }
 
-// Runs the first call on what is known about the object.
+// Runs the first call on the known state of the object.
 void ClientSideHost::go_on(const RunPtr& run) {
   ReadSet read_set(run->known);
   Call& first = *run->calls.front();
@@ -136,7 +134,7 @@ void ClientSideHost::go_on(const RunPtr& run) {
     join(run, &read_set);
     write(run, &read_set);
   } else if (!run->fresh) {
-    read(run, {});  // what is cached may be out of date
+    read(run, {});  // the cached state may be out of date
   } else {
     finish(run, 0);
   }
@@ -148,7 +146,7 @@ void ClientSideHost::read(const RunPtr& run, Reads missing) {
     list.count = std::min(list.count * (further ? kFurtherPages : 1), kListingMax);
   }
   // If the object changes all the time, everything is read again, or it would never be seen as a whole.
-  // Before bytes are read, so is what tells where they are, which is little.
+  // With bytes, the keys that locate them are read again.
   Reads reads;
   if (run->moved) {
     reads = run->asked;
@@ -244,8 +242,7 @@ void ClientSideHost::write(const RunPtr& run, ReadSet* read_set) {
   });
 }
 
-// Answers the calls with this error, or with what their methods have answered, and gives the turn to the
-// next call.
+// Answers the calls with this error, or with their methods' replies, and gives the turn to the next call.
 void ClientSideHost::finish(const RunPtr& run, int error) {
   for (const CallPtr& call : run->calls) {
     {
@@ -281,8 +278,7 @@ void ClientSideHost::repeat(const RunPtr& run) {
   timer_.after(pause, [self = shared_from_this(), run] { self->read(run, {}); });
 }
 
-// Starts an operation of the store, and gives it up if no call waits for it any more: its calls may
-// be given up while it is being started.
+// Starts an operation of the store, and gives it up if its calls were given up while it was started.
 template <typename Start>
 void ClientSideHost::take_step(const RunPtr& run, Start start) {
   uint64_t number = 0;

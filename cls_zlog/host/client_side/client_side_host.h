@@ -20,10 +20,10 @@ class ReadSet;
 // Runs the methods in this process, over the operations that every cluster has. The OSDs need not
 // have the class.
 //
-// A method runs on an optimistic read set of its object. If it asks for more, that is read, and it is
-// run again. Its changes are then written together, on condition that the object still has the same
-// version; if not, everything is repeated. So each call is one atomic step, as in an OSD, and clients of
-// the class and of this host may share objects. docs/design/object-class.md has the details.
+// A method runs on an optimistic read set of its object. If it asks for more, that is read, and the
+// method is run again. Its changes are then written together, on condition that the object still has
+// the same version; if not, everything is repeated. So each call is one atomic step, as in an OSD, and
+// clients of the class and of this host may share objects (docs/design/object-class.md).
 //
 // Life of a call that changes: waiting (for its turn) → reading ⇄ running → writing → answered, or
 // back to reading after a pause of random length if another client was faster. A call that only reads

@@ -11,7 +11,7 @@
 #include "cls_zlog/base/result.h"
 #include "cls_zlog/wire/frame.h"
 
-// The structures are those of Ceph (src/cls/lock/cls_lock_types.h and cls_lock_ops.h).
+// The structures are Ceph's (src/cls/lock/cls_lock_types.h and cls_lock_ops.h).
 namespace zlog {
 namespace client_lock {
 namespace {
@@ -28,8 +28,7 @@ struct Time {
   uint32_t seconds = 0;
   uint32_t nanoseconds = 0;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("seconds", seconds);
     v("nanoseconds", nanoseconds);
   }
@@ -48,8 +47,7 @@ struct HolderId {
   Client client{};
   std::string cookie;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("client", client);
     v("cookie", cookie);
   }
@@ -67,8 +65,7 @@ struct HolderInfo {
   std::string address = std::string(kNoAddressBytes, '\0');
   std::string description;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     expires.each(v);
     v("address_marker", address_marker);
     v("address_version", address_version);
@@ -97,8 +94,7 @@ struct Lock {
   uint8_t type = 0;
   std::string tag;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("holders", holders);
     v("type", type);
     v("tag", tag);
@@ -119,8 +115,7 @@ struct LockRequest {
   Time duration;
   uint8_t flags = 0;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("name", name);
     v("type", type);
     v("cookie", cookie);
@@ -137,8 +132,7 @@ struct RemoveRequest {
   std::string name;
   HolderId holder;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("name", name);
     if (!own) v("client", holder.client);
     v("cookie", holder.cookie);
@@ -149,10 +143,7 @@ struct RemoveRequest {
 struct InfoRequest {
   std::string name;
 
-  template <typename V>
-  void each(V& v) {
-    v("name", name);
-  }
+  ZLOG_FIELDS(v) { v("name", name); }
 };
 
 std::chrono::nanoseconds now() { return std::chrono::system_clock::now().time_since_epoch(); }

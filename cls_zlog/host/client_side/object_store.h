@@ -15,8 +15,7 @@
 
 namespace zlog {
 
-// What a method reads of an object in addition to its attributes: questions, and their answers once
-// they have been read.
+// A method's reads of an object in addition to its attributes, with their results once they are known.
 struct KeyRead {
   std::string key;
   bool found = false;
@@ -49,16 +48,16 @@ struct Reads {
 
 using Attrs = std::map<std::string, std::string>;
 
-// What has been read of an object, all of it at one version. RADOS gives an object a new, higher one
-// with each change, also when it is removed and created again.
+// The known state of an object, at one version. RADOS gives an object a new, higher one with each
+// change, also when it is removed and created again.
 struct ObjectVersion {
   uint64_t version = 0;  // 0: the object does not exist
   Attrs attrs;
   Reads reads;
 };
 
-// The operations on objects that every cluster has. Each `done` is called exactly once, as those of
-// an AsyncHost are.
+// The operations on objects that every cluster has. Each `done` is called exactly once, as by an
+// AsyncHost.
 class ObjectStore {
  public:
   using ReadDone = std::function<void(int error, ObjectVersion known)>;
@@ -66,13 +65,13 @@ class ObjectStore {
 
   virtual ~ObjectStore() = default;
 
-  // Reads the attributes and what is asked for, in one step. A missing object is not an error.
+  // Reads the attributes and `reads`, in one step. A missing object is not an error.
   // `replica`: from a replica chosen at random.
   virtual Ticket read(const std::string& object, Reads reads, bool replica, ReadDone done) = 0;
 
   // Makes changes together and in their order if the object has this version (0: it does not exist,
-  // and they create it). Returns the version that the object has then. ESTALE: it has another version,
-  // and nothing was changed. `flags` are the method's. The changes' data may go once this returns.
+  // and they create it). Returns the object's new version. ESTALE: it has another version, and nothing
+  // was changed. `flags` are the method's. The changes' data is not used once this returns.
   virtual Ticket write(const std::string& object, uint64_t version, std::vector<Change> changes,
                        int flags, WriteDone done) = 0;
 

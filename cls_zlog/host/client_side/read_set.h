@@ -14,9 +14,9 @@ namespace zlog {
 // An optimistic read set: an object as far as it has been read, all at one version, and the changes
 // that methods make to it, which take effect only if the object still has that version.
 //
-// A method that asks for something not read yet gets EAGAIN, or zeros instead of bytes (so that one
-// run collects all that the method wants to read), and its answer and changes are discarded. It is run
-// again when take_missing() has been read.
+// A read of something unknown returns EAGAIN, or zeros instead of bytes, so that one run collects all
+// reads. The method's answer and changes are then discarded, and it is run again when take_missing()
+// has been read.
 class ReadSet final : public Backing {
  public:
   // `known` must outlive it.
@@ -26,7 +26,7 @@ class ReadSet final : public Backing {
   // Whether the last method lacked something.
   bool incomplete() const { return changed_before_ || !missing_.empty(); }
 
-  // What it asked for: nothing if it asked for something that an earlier method may have changed.
+  // The missing reads; none if a read needs something that an earlier method may have changed.
   Reads take_missing() { return std::exchange(missing_, {}); }
 
   bool changed() const { return !changes_.empty(); }
@@ -119,13 +119,13 @@ class ReadSet final : public Backing {
   }
 
  private:
-  // Whether a listing that was read has what comes after `after`.
+  // Whether a listing has the keys after `after`.
   static bool covers(const ListRead& list, const std::string& after, const std::string& prefix) {
     if (list.prefix != prefix || list.after > after) return false;
     return !list.more || (!list.page.empty() && after < list.page.rbegin()->first);
   }
 
-  // After a change nothing more may be read: what was read does not have the change.
+  // After a change nothing more may be read, since known values do not have the change.
   bool may_ask() {
     changed_before_ = changed_before_ || changed();
     return !changed_before_;
@@ -135,8 +135,7 @@ class ReadSet final : public Backing {
   Attrs attrs_;
   bool exists_;
   Reads missing_;
-  bool changed_before_ =
-      false;  // a method asked for something that an earlier one may have changed
+  bool changed_before_ = false;  // a read needs something that an earlier method may have changed
   std::vector<Change> changes_;
   bool attrs_changed_ = false;
   bool keys_changed_ = false;

@@ -13,7 +13,7 @@ namespace zlog {
 // The database in LMDB's file that has all entries: the unnamed one, to which LMDB gives this handle.
 constexpr MDB_dbi kEntries = 1;
 
-// The negative errno for what an LMDB call returned.
+// The negative errno for the result of an LMDB call.
 inline int lmdb_errno(int result) {
   static constexpr struct {
     int result;
@@ -46,8 +46,8 @@ struct LmdbAssertion {
   static bool take() { return std::exchange(failed, false); }
 };
 
-// Returns what the call returns, or MDB_CORRUPTED if an assertion failed in it. The call must not
-// leave anything in C++ to be destroyed.
+// Returns the call's result, or MDB_CORRUPTED if an assertion failed in it. The call must not leave
+// anything in C++ to be destroyed.
 template <typename Call>
 int lmdb_call(const Call& call) {
   std::jmp_buf here;

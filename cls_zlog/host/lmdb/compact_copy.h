@@ -24,8 +24,8 @@ class CompactCopy {
     if (fd_ >= 0 && !in_place_) remove();
   }
 
-  // Copies what `env` holds, which must not change meanwhile, with the file's owner and permissions,
-  // and syncs the copy.
+  // Copies the database of `env`, which must not change during the call, with the file's owner and
+  // permissions, and syncs the copy.
   int write(MDB_env* env, std::string* reason);
 
   // Replaces the database, durably, while `env` is closed and no other process of zlog has the

@@ -87,8 +87,8 @@ EmbeddedHost::EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, std::string dire
       directory_(std::move(directory)),
       read_only_(read_only),
       writer_([env, checked = Clock::now()](std::vector<Operation>& batch) mutable {
-        // What fails together (a full disk, a batch too large) may succeed one by one, and if not, the
-        // error belongs to the operation that meets it.
+        // Operations that fail together (on a full disk, or as too large a batch) may succeed one by
+        // one, and if not, the error belongs to one of them.
         if (batch.size() == 1 || run_together(*env, batch.data(), batch.size()) != 0)
           run_each(*env, batch);
         answer(batch);
@@ -110,10 +110,9 @@ int EmbeddedHost::find(std::string_view name, const Method** method) const {
   return read_only_ && writes(**method) ? -EROFS : 0;
 }
 
-Ticket EmbeddedHost::submit(std::string_view object, std::string_view method, SharedRequest payload,
-                            Done done) {
+Ticket EmbeddedHost::submit(Submission submission) {
   std::vector<Submission> alone;
-  alone.push_back({object, method, std::move(payload), std::move(done)});
+  alone.push_back(std::move(submission));
   submit_all(std::move(alone));
   return kNoTicket;
 }
@@ -134,20 +133,13 @@ void EmbeddedHost::submit_all(std::vector<Submission> submissions) {
   if (!to_read.empty()) reader_.push(std::move(to_read));
 }
 
-Ticket EmbeddedHost::run(std::string_view object, std::string_view method, SharedRequest payload,
-                         Done done) {
+Ticket EmbeddedHost::run(Submission submission) {
   const Method* found = nullptr;
-  int code = find(method, &found);
-  if (code == 0 && writes(*found)) {
-    return submit(object, method, std::move(payload), std::move(done));
-  }
-  if (code == 0) {
-    Operation operation = {std::string(object), found, std::move(payload), {}};
-    run_alone(*env_, &operation);
-    done(operation.code, Buffer::of(std::move(operation.reply)));
-  } else {
-    done(code, {});
-  }
+  if (const int error = find(submission.method, &found)) return refuse(submission.done, error);
+  if (writes(*found)) return submit(std::move(submission));
+  Operation operation = {std::string(submission.object), found, std::move(submission.payload), {}};
+  run_alone(*env_, &operation);
+  submission.done(operation.code, Buffer::of(std::move(operation.reply)));
   return kNoTicket;
 }
 
@@ -168,7 +160,7 @@ int EmbeddedHost::space_inside(uint64_t* bytes) {
   return exception_barrier([&] { return env_->space_inside(bytes); });
 }
 
-// Returns nullptr if there is no memory to share. Opens the memory, once, if `make` is set.
+// Returns nullptr without memory to share. Opens the memory, once, if `make` is set.
 std::shared_ptr<SharedNotifications> EmbeddedHost::notifications(bool make) {
   const std::lock_guard<std::mutex> lock(notifications_mutex_);
   if (make && !read_only_ && !std::exchange(notifications_tried_, true)) {

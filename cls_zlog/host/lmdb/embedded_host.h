@@ -25,12 +25,10 @@ class EmbeddedHost final : public AsyncHost {
   static int open(const std::string& directory, size_t map_bytes, bool read_only,
                   std::unique_ptr<EmbeddedHost>* host, std::string* reason);
 
-  Ticket submit(std::string_view object, std::string_view method, SharedRequest payload,
-                Done done) override;
+  Ticket submit(Submission submission) override;
   bool gathers() const override { return true; }
   void submit_all(std::vector<Submission> submissions) override;
-  Ticket run(std::string_view object, std::string_view method, SharedRequest payload,
-             Done done) override;
+  Ticket run(Submission submission) override;
   void list(std::string_view prefix, std::string_view after, Done done) override;
   // Notifications go through memory that processes share. A read-only store has none, since it must
   // not write to this memory.

@@ -215,7 +215,7 @@ int LmdbEnv::find_redo_log() {
 int LmdbEnv::redo(uint64_t transaction) {
   return write([&](MDB_txn* txn) {
     std::string changes;
-    const bool others = ::mdb_txn_id(txn) != transaction;  // they have committed it meanwhile
+    const bool others = ::mdb_txn_id(txn) != transaction;  // they have committed it
     if (others || !redo_.load(transaction, incarnation_, &changes)) return 0;
     return Redo::apply(changes, txn);
   });
@@ -389,7 +389,7 @@ int LmdbEnv::begin(unsigned flags, MDB_txn** txn) {
   return result;
 }
 
-// A process that may use more address space has written beyond what is mapped here.
+// A process that may use more address space has written beyond this map.
 int LmdbEnv::adopt_map_of_others() {
   const std::unique_lock<std::shared_mutex> alone(map_mutex_);
   if (lost_ != 0) return -lost_;
@@ -410,8 +410,7 @@ int LmdbEnv::commit(MDB_txn* txn, const Redo* changes) {
   return error == -EIO && file_system_full(directory_) ? -ENOSPC : error;
 }
 
-// Erases the note of a transaction that its caller was told has failed, unless another transaction
-// has come since.
+// Erases the note of a failed transaction, unless another transaction has come since.
 void LmdbEnv::forget_failed(uint64_t transaction) {
   MDB_txn* txn = nullptr;
   if (LmdbAssertion::failed || ::mdb_txn_begin(env_, nullptr, 0, &txn) != 0) return;

@@ -19,9 +19,9 @@ namespace zlog {
 
 class CompactCopy;
 
-// An LMDB environment in a directory, opened once per process however often it is asked for: LMDB
-// identifies its users by their process. Once its files have been removed or replaced it does nothing
-// more, and the directory is opened again. All calls that return an int return 0 or a negative errno.
+// An LMDB environment in a directory, opened once per process, since LMDB identifies its users by their
+// process. Once its files have been removed or replaced it does nothing more, and the directory is
+// opened again. All calls that return an int return 0 or a negative errno.
 class LmdbEnv {
  public:
   using Work = std::function<int(MDB_txn* txn)>;
@@ -30,10 +30,10 @@ class LmdbEnv {
   using NotingWork = std::function<int(MDB_txn* txn, Redo* changes)>;
 
   // Opens the environment in `directory`, which must exist, mapping up to `map_bytes` of it, or less if
-  // the process may not use that much address space. Read-only, it creates no file and writes to none
-  // but lock.mdb. EPROTO: the directory holds something that this version does not know. EIO: its
-  // files are damaged. EBUSY, ETXTBSY: other users of the database are in the way (DatabaseLock).
-  // `reason` then says more, if there is more to say than the errno does.
+  // the process may not use that much address space. Read-only, it creates no file and writes only to
+  // lock.mdb. EPROTO: the directory holds something that this version does not know. EIO: its files
+  // are damaged. EBUSY, ETXTBSY: other users of the database are in the way (DatabaseLock). `reason`
+  // may then say more.
   static int open(const std::string& directory, size_t map_bytes, bool read_only,
                   std::shared_ptr<LmdbEnv>* env, std::string* reason);
 
@@ -59,13 +59,13 @@ class LmdbEnv {
   // transaction, which this one is.
   int release_freed_pages();
 
-  // Whether a transaction that adds this much data leaves pages for one that frees space.
+  // Whether a transaction that adds this much data leaves pages for another that frees space.
   bool has_space_for(size_t bytes);
 
-  // How much data fits into free pages of the file: what can be added on a full disk.
+  // How much data fits into free pages of the file, and so can be added on a full disk.
   int space_inside(uint64_t* bytes);
 
-  // Does what frees space with the space that was reserved for it.
+  // Runs work that frees space with the space that was reserved for it.
   int run_with_reserve(const std::function<int()>& run);
 
   // Replaces the database by a copy without free pages. Its users in this process wait. EBUSY: other

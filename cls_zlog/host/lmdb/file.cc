@@ -40,7 +40,7 @@ class Pages {
   Pages(int fd, size_t page_bytes) : fd_(fd), page_bytes_(page_bytes) {}
 
   // Whether the file has all pages of the newest trees. A transaction must be open, so that they are
-  // not reused meanwhile.
+  // not reused.
   bool complete() {
     std::vector<char> newest, other;
     if (!load(0, &newest) || !load(1, &other)) return false;

@@ -47,8 +47,7 @@ class LmdbFile {
 };
 
 // LMDB trusts the length of its file: if it was truncated, touching a page that is gone kills the
-// process (SIGBUS), and an emptied file becomes a new database. These two find out before, and say in
-// `reason` what is wrong.
+// process (SIGBUS), and an emptied file becomes a new database. These two check that before.
 
 // Before LMDB opens the database. EIO: it is missing or empty although the store was in use.
 int check_not_emptied(const std::string& directory, std::string* reason);

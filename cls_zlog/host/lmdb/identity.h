@@ -10,9 +10,9 @@
 
 #include "cls_zlog/host/lmdb/call.h"
 
-// What a database says about itself: the format of its contents, and its incarnation, a random number.
-// A backup that replaces the store gets a new one: what was written since the backup belongs to
-// another history, even if transactions and positions have the same numbers.
+// A database has the format of its contents, and its incarnation, a random number. A backup that
+// replaces the store gets a new one: entries written since the backup belong to another history, even
+// if transactions and positions have the same numbers.
 //
 // All calls return 0 or a negative errno: ENOENT if the database has no such value.
 namespace zlog {

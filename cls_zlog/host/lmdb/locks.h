@@ -86,8 +86,8 @@ class LockedFile {
   int fd() const { return fd_; }
 
  private:
-  using Identity =
-      std::tuple<uint64_t, uint32_t, uint32_t>;  // inode, major and minor of the device
+  // Inode, major and minor of the device.
+  using Identity = std::tuple<uint64_t, uint32_t, uint32_t>;
 
   // Asks for no times: Linux gives a file whose times were read finer ones at its next write, each of
   // which then costs a record in the journal (100 us on ext4).
@@ -106,8 +106,8 @@ class LockedFile {
 // The locks on data.mdb.
 //
 // LMDB's own locks are on lock.mdb. Readers register themselves there, so that the pages they read
-// are not overwritten meanwhile. A reader that can't write that file, or finds none, only looks at
-// the database during a transaction, while no process has it open for writing: a glance.
+// are not overwritten. A reader that can't write that file, or finds none, only looks at the database
+// while no process has it open for writing, one transaction at a time: a glance.
 class DatabaseLock {
  public:
   // Registers a user of the file. A writer creates the file if it is missing, and waits for the
@@ -137,8 +137,8 @@ class DatabaseLock {
   // From now on locks the file that has replaced this one.
   void move_to(FileDescriptor copy) { file_.replace(std::move(copy)); }
 
-  // Calls `look` in a glance, of which several may overlap, and returns what it returns. ETXTBSY: a
-  // process has the database open for writing.
+  // Returns look(), called in a glance; several may overlap. ETXTBSY: a process has the database open
+  // for writing.
   template <typename Look>
   int glance(const Look& look) {
     if (const int error = begin_glance()) return error;
@@ -159,8 +159,7 @@ class DatabaseLock {
     error = try_lock(file_.fd(), F_RDLCK, kWriting);
     if (error != 0) return error;
     error = lock_in_time(file_.fd(), F_WRLCK, kGlance);
-    if (error == -EBUSY)
-      *reason = "a process that reads it (?mode=ro) has been stopped in the middle";
+    if (error == -EBUSY) *reason = "a process that reads it (?mode=ro) is stopped in the middle";
     return error != 0 ? error : try_lock(file_.fd(), F_UNLCK, kGlance);
   }
 
@@ -213,8 +212,8 @@ class LmdbLocks {
 
   bool in_place() const { return file_.in_place(); }
 
-  // Calls `open` while other processes wait with opening the database, since LMDB's locks are not
-  // kept yet, and returns what it returns.
+  // Returns open(), called while other processes wait with opening the database, since LMDB's locks
+  // are not kept yet.
   template <typename Open>
   int while_opening(std::string* reason, const Open& open) {
     const int error = lock_in_time(file_.fd(), F_WRLCK, kOpening);

@@ -193,8 +193,8 @@ class LmdbObject final : public Backing {
     return remove_key(record_key_);
   }
 
-  // Calls `visit(offset, bytes)` for every extent that overlaps [begin, end), ascending. The tree
-  // must not change meanwhile.
+  // Calls `visit(offset, bytes)`, which must not change the tree, for every extent that overlaps
+  // [begin, end), ascending.
   template <typename Visit>
   int each_extent(uint64_t begin, uint64_t end, Visit&& visit) const {
     const std::string prefix = key_of(Kind::kExtent, {});

@@ -14,7 +14,7 @@ namespace zlog {
 namespace {
 
 constexpr std::string_view kKey = "J";
-constexpr std::string_view kTitle = "zlog redo log";  // what the value begins with
+constexpr std::string_view kTitle = "zlog redo log";  // at the beginning of the value
 
 // LMDB's part of a meta page is in the first sector.
 constexpr uint64_t kPageBytes = 4096;

@@ -43,9 +43,9 @@ class Redo {
 // sync are durable with the pages: if the power fails before the meta page is on the disk, they are made
 // again. The next transaction's sync makes the meta page durable, so two slots are enough.
 //
-// A slot is the end of a meta page, which LMDB leaves alone and writes anyway. Larger changes go to a
-// value of the database that is reserved for them. LMDB never moves it, and its bytes are written
-// without LMDB. Life: none → found; a database without it (format 1) has every commit synced twice.
+// A slot is the unused end of a meta page. Larger changes go to a value of the database that is reserved
+// for them, and written without LMDB, which never moves it. A database without it (format 1) has every
+// commit synced twice.
 //
 // The calls that return an int return 0 or a negative errno.
 class RedoLog {

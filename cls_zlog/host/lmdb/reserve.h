@@ -11,11 +11,9 @@
 
 namespace zlog {
 
-// Disk space that is reserved for what frees space. LMDB changes no page in place, so on a full disk
-// even a removal needs some new pages.
-//
-// Life: whole → given up during one transaction → what is left of it; whole again as soon as the disk
-// has space. Several processes share one; a store may have none.
+// Disk space that is reserved for removals. LMDB changes no page in place, so on a full disk even a
+// removal needs some new pages. It is given up during one transaction, and made whole again as soon as
+// the disk has space. Several processes share one; a store may have none.
 class Reserve {
  public:
   // Opens the reserve in a directory, and creates it if it is missing.
@@ -42,7 +40,7 @@ class Reserve {
   }
 
   void give_up() {
-    if (fd_ >= 0 && ::ftruncate(fd_, 0) != 0) return;  // then there is no more space than before
+    if (fd_ >= 0 && ::ftruncate(fd_, 0) != 0) return;  // the removal may fail
   }
 
  private:

@@ -11,7 +11,6 @@
 #include <climits>
 #include <csignal>
 #include <cstring>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -124,8 +123,8 @@ int in_child(const Work& work, std::string* reason) {
   int status = 0;
   while (child >= 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  // The child has ended, and its answer fits into the pipe. One read, not up to the pipe's end: a process
-  // that another thread forked meanwhile may hold that open.
+  // The child has ended, and its answer fits into the pipe. One read, not up to the pipe's end, since
+  // another child of this process may hold that open.
   char answer[PIPE_BUF];
   const ssize_t size = child < 0 ? 0 : ::read(ends[0], answer, sizeof answer);
   const std::string told(answer, static_cast<size_t>(std::max<ssize_t>(size, 0)));

@@ -18,16 +18,16 @@ namespace zlog {
 
 // Notifications between processes, through the memory that they share with their sequencer. Objects
 // that share a slot there are notified together, so a wait may end without a change of its object. A
-// thread attends to each object that this process waits for. It shares this object and may outlive
-// its owner. The calls are those of NotificationTable.
+// thread attends to each object that this process waits for; it may outlive the owner of this object.
+// The calls are as in NotificationTable.
 class SharedNotifications : public std::enable_shared_from_this<SharedNotifications> {
  public:
   explicit SharedNotifications(std::shared_ptr<SharedSequencer> shared)
       : shared_(std::move(shared)) {}
 
   Ticket wait(std::string_view object, uint64_t seen, Done done) {
-    const std::lock_guard<std::mutex> lock(
-        mutex_);  // its thread must not end before the wait begins
+    // Its thread must not end before the wait begins.
+    const std::lock_guard<std::mutex> lock(mutex_);
     if (!closed_ && attended_.find(object) == attended_.end()) {
       const uint32_t changes = shared_->changes(crc32c(object));
       table_.notify(object);  // it may have been notified while no thread attended to it

@@ -11,11 +11,9 @@
 
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <climits>
 #include <cstring>
 #include <ctime>
-#include <utility>
 
 #include "cls_zlog/base/limits.h"
 #include "cls_zlog/host/file_descriptor.h"
@@ -86,7 +84,7 @@ class SharedSequencer::Lock {
 
 // A cache line or two per log, so that two logs do not slow each other down.
 struct alignas(128) SharedSequencer::Slot {
-  pthread_mutex_t mutex;         // guards what follows, except where atomic
+  pthread_mutex_t mutex;         // guards the fields that are not atomic
   std::atomic<uint64_t> log_id;  // valid while `used`; read without the lock to find the slot
   std::atomic<uint32_t> used;    // 0 or 1
   uint32_t broken;  // 1: a process died holding the mutex; nothing is granted until activated

@@ -13,7 +13,7 @@ namespace zlog {
 //
 // It is a hint, as CORFU's sequencer is: positions are granted under an epoch, and the epoch in the
 // stripe objects decides. Losing its memory (a reboot, a deleted file, a process killed while it held
-// a lock) therefore costs an activation with a higher epoch and nothing else.
+// a lock) costs an activation with a higher epoch.
 //
 // Life of a log's slot: free → active at an epoch, with a tail (activate) → active at a higher
 // epoch … → broken (a process died while it changed the slot; the next activation repairs it) → free
@@ -30,8 +30,8 @@ class SharedSequencer {
   // Makes a sequencer in anonymous memory, for this process and its children.
   static int open_anonymous(std::shared_ptr<SharedSequencer>* sequencer);
 
-  // Lets the log's positions from `tail` on be granted under `epoch`. ESTALE unless the epoch is
-  // above that of the last activation; ENOSPC if there are more logs than slots.
+  // Lets the log's positions from `tail` on be granted under `epoch`. ESTALE unless the epoch is above
+  // the last one; ENOSPC if there are more logs than slots.
   int activate(uint64_t log_id, uint64_t epoch, uint64_t tail);
 
   // Grants `count` positions from `first` on. EOVERFLOW if they would pass the last possible one.

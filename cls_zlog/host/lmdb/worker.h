@@ -60,8 +60,8 @@ class Worker {
     state_->changed.notify_one();  // without the mutex, which the thread takes first
   }
 
-  // Cancels what has not begun and waits for what has, for a few seconds at most. After that the
-  // thread is left alone, since a stopped process may hold the store's lock for ever.
+  // Cancels operations that have not begun and waits a few seconds for the others. After that the
+  // thread is left alone, since a stopped process may hold the store's lock.
   void stop() {
     std::deque<Operation> given_up;
     std::unique_lock<std::mutex> lock(state_->mutex);

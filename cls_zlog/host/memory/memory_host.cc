@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <utility>
 
 #include "cls_zlog/host/exception_barrier.h"
 #include "cls_zlog/host/listing.h"
@@ -117,11 +116,11 @@ int MemoryHost::execute(std::string_view object, std::string_view method, std::s
   });
 }
 
-Ticket MemoryHost::submit(std::string_view object, std::string_view method, SharedRequest payload,
-                          Done done) {
+Ticket MemoryHost::submit(Submission submission) {
   std::string reply;
-  const int code = execute(object, method, payload->bytes(), &reply);
-  done(code, Buffer::of(std::move(reply)));
+  const int code =
+      execute(submission.object, submission.method, submission.payload->bytes(), &reply);
+  submission.done(code, Buffer::of(std::move(reply)));
   return kNoTicket;
 }
 

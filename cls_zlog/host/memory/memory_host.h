@@ -22,12 +22,11 @@ struct MemoryObject {
 // process uses it. It never waits: every operation runs in the caller's thread.
 class MemoryHost final : public AsyncHost {
  public:
-  // Runs a method on an object. Returns what a Done receives. Thread-safe; never throws.
+  // Runs a method on an object. Returns the code that a Done receives. Thread-safe; never throws.
   int execute(std::string_view object, std::string_view method, std::string_view payload,
               std::string* reply);
 
-  Ticket submit(std::string_view object, std::string_view method, SharedRequest payload,
-                Done done) override;
+  Ticket submit(Submission submission) override;
   void list(std::string_view prefix, std::string_view after, Done done) override;
   void notify(std::string_view object) override { notifications_.notify(object); }
   Ticket watch(std::string_view object, uint64_t seen, Done done) override {
@@ -36,8 +35,7 @@ class MemoryHost final : public AsyncHost {
   void give_up(Ticket ticket) override { notifications_.give_up(ticket); }
   void close() override { notifications_.close(); }
 
-  // For tests: copies an object out (false if it does not exist), or puts one in, damaged as the
-  // test likes.
+  // For tests: copies an object out (false if it does not exist), or puts one in.
   bool peek(const std::string& object, MemoryObject* out);
   void poke(const std::string& object, MemoryObject content);
 

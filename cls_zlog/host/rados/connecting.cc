@@ -28,9 +28,8 @@ std::string setting(rados_t cluster, const char* option) {
   return error == 0 ? value.c_str() : "";
 }
 
-// Creates a handle, and leaves stderr as it is: librados makes it non-blocking if it is a pipe, and
-// with it every descriptor of the same end, as stdout is after `2>&1`. The program's output there would
-// be cut short if its reader is slow.
+// Creates a handle, and leaves stderr as it is: librados makes a pipe there non-blocking, also for
+// stdout after `2>&1`, and then the program's output would be cut short if its reader is slow.
 int create(rados_t* cluster, const char* client) {
   // One at a time, or one thread would restore what librados has set for another.
   const std::lock_guard<std::mutex> lock(fork_mutex<RadosConnecting>());
@@ -71,9 +70,8 @@ int RadosConnecting::connect(const RadosTarget& target, std::string* step) {
   for (const char* option : {"client_mount_timeout", "rados_mon_op_timeout"}) {
     if (const int error = librados().conf_set(created, option, seconds.c_str())) return error;
   }
-  // By default librados blocks a caller that starts more than 1024 operations until one ends: an event
-  // loop, or a caller whose time-out has passed. 0 is no limit. (Its limit of bytes in flight does not
-  // count the payloads of class calls.)
+  // By default librados blocks a caller that starts more than 1024 operations until one ends. 0 means
+  // no limit. (Its limit of bytes in flight does not count the payloads of class calls.)
   *step = "set the number of operations in flight";
   if (const int error = librados().conf_set(created, "objecter_inflight_ops", "0")) return error;
   *step = "connect to the cluster";

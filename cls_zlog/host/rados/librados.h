@@ -44,7 +44,7 @@ enum RadosFlags : int {
   kReturnVec = 1024,
 };
 
-// LIBRADOS_OP_FLAG_…, of one operation among those that are sent together
+// LIBRADOS_OP_FLAG_…, of one step of an operation
 constexpr int kFailOk = 2;
 
 // The functions' names without rados_, and their types.

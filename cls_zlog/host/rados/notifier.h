@@ -15,9 +15,9 @@
 namespace zlog {
 
 // Notifies the watchers of objects, each object at a bounded rate: the first notification is sent at
-// once, and those that come meanwhile are then sent as one. The reply to a notification shows whether
-// a watcher received it. If none did, the next one waits longer, so an object without watchers costs
-// about one small operation a second, and none while it is not notified.
+// once, and later ones are merged during a pause. The reply to a notification shows whether a watcher
+// received it. If none did, the pause is longer, so an object without watchers costs about one small
+// operation a second, and none while it is not notified.
 //
 // Life of an object's pace: none → sent → paused (→ resting, unheard) → sent again, or none.
 class RadosNotifier : public std::enable_shared_from_this<RadosNotifier> {
@@ -46,17 +46,17 @@ class RadosNotifier : public std::enable_shared_from_this<RadosNotifier> {
   static constexpr std::chrono::milliseconds kRest{1000};  // the same if no client watched
   static constexpr int kUnderWayMax = 4;
 
-  // How long an OSD waits for a watcher's answer. A frozen watcher delays the notifications of others
-  // by less than that, since several are under way at a time.
+  // How long an OSD waits for a watcher's answer. Several notifications are under way at a time, so a
+  // frozen watcher delays others by less.
   static constexpr uint64_t kTimeoutMs = 2000;
 
-  // A reply without watchers: the number of those that answered, and of those that did not. It would
-  // have 24 bytes and more for each that answered.
+  // A reply without watchers: how many answered and how many did not. It has 24 bytes and more for each
+  // watcher that answered.
   static constexpr size_t kUnheardBytes = 2 * sizeof(uint32_t);
 
   struct Pace {
     bool again = false;    // it was notified since the last one was sent
-    bool unheard = false;  // no watcher received the last one that has ended
+    bool unheard = false;  // no watcher received the last one
     int under_way = 0;
   };
 

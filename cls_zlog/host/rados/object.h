@@ -57,7 +57,7 @@ class RadosRead {
     return librados().aio_read_op_operate(operation_.get(), io, completion, object.c_str(), flags);
   }
 
-  // Returns what it has read, once it has succeeded, of an object of this version.
+  // Returns the object, which has this version, once the operation has succeeded.
   ObjectVersion take(uint64_t version) {
     ObjectVersion known;
     known.version = version;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kReplicasAskedMax = 4;  // at the same time
 
-// The first release whose OSDs return what a writing method answers (OPERATION_RETURNVEC).
+// The first release whose OSDs return the reply of a writing method (OPERATION_RETURNVEC).
 constexpr int kOctopus = 15;
 
 // The bits of tickets of the client-side host, and of watches.
@@ -133,18 +133,18 @@ void RadosHost::list(std::string_view prefix, std::string_view after, Done done)
 }
 
 // In a thread of its own, since it runs several operations one after the other.
-void RadosHost::ask_replica(std::string_view object, std::string_view method, SharedRequest payload,
-                            Done done) {
-  const Method* found = find_method(method);
+void RadosHost::ask_replica(Submission submission) {
+  const Method* found = find_method(submission.method);
   const bool reads = found != nullptr && (found->flags & kWrite) == 0;
   const auto place = reads ? take_place(replicas_asked_, kReplicasAskedMax) : nullptr;
   if (place == nullptr) {
-    refuse(done, reads ? -EBUSY : -EOPNOTSUPP);
+    refuse(submission.done, reads ? -EBUSY : -EOPNOTSUPP);
     return;
   }
-  start_thread(done, [client_side = *way_ == Way::kClientSide ? client_side_ : nullptr,
-                      object = std::string(object), found, place, payload = std::move(payload),
-                      done](rados_ioctx_t io) {
+  start_thread(submission.done, [client_side = *way_ == Way::kClientSide ? client_side_ : nullptr,
+                                 object = std::string(submission.object), found, place,
+                                 payload = std::move(submission.payload),
+                                 done = submission.done](rados_ioctx_t io) {
     stir(io, object, client_side != nullptr);
     if (client_side == nullptr) {
       run_at_replica(io, object, found->name, payload->bytes(), done);
@@ -156,48 +156,44 @@ void RadosHost::ask_replica(std::string_view object, std::string_view method, Sh
   });
 }
 
-Ticket RadosHost::submit(std::string_view object, std::string_view method, SharedRequest payload,
-                         Done done) {
-  const Method* found = find_method(method);
-  if (found != nullptr) return call({kClassName, *found, way_, payload}, object, payload, done);
-  const std::string name(method);  // the OSD refuses an unknown one
-  return call_class(kClassName, {name.c_str(), kRead, nullptr}, object, payload, std::move(done));
+Ticket RadosHost::submit(Submission submission) {
+  if (const Method* found = find_method(submission.method)) {
+    return call({kClassName, *found, way_, submission.payload}, std::move(submission));
+  }
+  const std::string name(submission.method);  // the OSD refuses an unknown one
+  return call_class(kClassName, {name.c_str(), kRead, nullptr}, submission);
 }
 
-Ticket RadosHost::lock(std::string_view object, std::string_view method, SharedRequest payload,
-                       Done done) {
-  const Method* found = find_lock_method(method);
-  if (found == nullptr) return refuse(done, -EOPNOTSUPP);
-  SharedRequest named = lock_request(client_, payload->bytes());
-  return call({"lock", *found, lock_way_, std::move(named)}, object, payload, done);
+Ticket RadosHost::lock(Submission submission) {
+  const Method* found = find_lock_method(submission.method);
+  if (found == nullptr) return refuse(submission.done, -EOPNOTSUPP);
+  SharedRequest named = lock_request(client_, submission.payload->bytes());
+  return call({"lock", *found, lock_way_, std::move(named)}, std::move(submission));
 }
 
 // Each OSD answers for its own objects, so an answer shows for one object whether the OSDs can do it.
-Ticket RadosHost::call(const EitherWay& what, std::string_view object, const SharedRequest& payload,
-                       const Done& done) {
-  if (object.empty()) return refuse(done, -EINVAL);
+Ticket RadosHost::call(const EitherWay& what, Submission submission) {
+  if (submission.object.empty()) return refuse(submission.done, -EINVAL);
   const Way way = *what.way;
-  if (way == Way::kClassAlone)
-    return call_class(what.class_name, what.method, object, payload, done);
+  if (way == Way::kClassAlone) return call_class(what.class_name, what.method, submission);
   const auto in_client = [client_side = client_side_, what,
-                          object = std::string(object)](const Done& answer) {
+                          object = std::string(submission.object)](const Done& answer) {
     return client_side->submit(object, what.method, what.client_side_payload, false, answer);
   };
-  if (way == Way::kClientSide) return in_client(done) | kClientSideTicket;
-  return call_class(
-      what.class_name, what.method, object, payload,
-      [in_client, way = what.way, done](int code, Buffer reply) {
-        if (code != -EOPNOTSUPP && code != -EPERM) {
-          note(way.get(), code, Way::kClass);
-          done(code, std::move(reply));
-          return;
-        }
-        in_client([way, refusal = code, done](int client_side_code, Buffer client_side_reply) {
-          note(way.get(), client_side_code, Way::kClientSide);
-          done(client_side_code == -EPERM ? refusal : client_side_code,
-               std::move(client_side_reply));
-        });
-      });
+  if (way == Way::kClientSide) return in_client(submission.done) | kClientSideTicket;
+  submission.done = [in_client, way = what.way, done = std::move(submission.done)](int code,
+                                                                                   Buffer reply) {
+    if (code != -EOPNOTSUPP && code != -EPERM) {
+      note(way.get(), code, Way::kClass);
+      done(code, std::move(reply));
+      return;
+    }
+    in_client([way, refusal = code, done](int client_side_code, Buffer client_side_reply) {
+      note(way.get(), client_side_code, Way::kClientSide);
+      done(client_side_code == -EPERM ? refusal : client_side_code, std::move(client_side_reply));
+    });
+  };
+  return call_class(what.class_name, what.method, submission);
 }
 
 // A Code, or that the object does not exist, shows that it can be done this way. The first such answer
@@ -239,23 +235,24 @@ void RadosHost::give_up(Ticket ticket) {
 
 // librados' C interface lets only a call in a reading operation return a reply. In librados both kinds
 // of operation are the same, so both use that call.
-Ticket RadosHost::call_class(const char* class_name, const Method& method, std::string_view object,
-                             const SharedRequest& payload, Done done) {
+Ticket RadosHost::call_class(const char* class_name, const Method& method,
+                             const Submission& submission) {
   const bool writes = (method.flags & kWrite) != 0;
-  const std::string name(object);
+  const std::string name(submission.object);
   const auto reply = std::make_shared<ClassReply>();
   return io_->begin(
       [&](rados_ioctx_t io, rados_completion_t completion) {
         const auto operation = writes ? new_write_op() : new_read_op();
-        librados().read_op_exec(operation.get(), class_name, method.name, payload->data(),
-                                payload->size(), &reply->bytes, &reply->size, &reply->code);
+        librados().read_op_exec(operation.get(), class_name, method.name,
+                                submission.payload->data(), submission.payload->size(),
+                                &reply->bytes, &reply->size, &reply->code);
         if (!writes) {
           return librados().aio_read_op_operate(operation.get(), io, completion, name.c_str(), 0);
         }
         return librados().aio_write_op_operate(operation.get(), io, completion, name.c_str(),
                                                nullptr, kReturnVec | flags_when_full(method.flags));
       },
-      [reply, done = std::move(done)](int error, rados_completion_t) {
+      [reply, done = submission.done](int error, rados_completion_t) {
         const int code = error < 0 ? error : reply->code;
         done(code, code >= 0 ? reply->take() : Buffer());
       });

@@ -36,14 +36,12 @@ struct RadosTarget {
 
 // Uses the OSDs of a cluster as hosts: every operation is one call of the class's method in librados,
 // or is passed to a ClientSideHost. Unless the caller decides, the first answers do. An OSD that lacks
-// the class, or the method, refuses a call before it does anything: the call then goes to the
-// ClientSideHost, which is safe, since both make each call one step.
+// the class, or the method, refuses a call before it does anything, and the call then goes to the
+// ClientSideHost.
 //
-// Completions come on librados' threads; results belong to the operation until then. Giving up an
-// operation cancels it in librados, which would otherwise keep it, and send it again and again, while
-// the cluster does not answer or has no space; if an OSD has it already, it takes effect. A call that
-// went to the ClientSideHost after a refusal can't be given up: it ends when the cluster answers, or
-// with close(). librados copies a payload when it takes the operation.
+// Giving up an operation cancels it in librados, which would otherwise keep and resend it while the
+// cluster does not answer or has no space; if an OSD has it already, it takes effect. A call that went
+// to the ClientSideHost after a refusal ends when the cluster answers, or with close().
 class RadosHost final : public AsyncHost {
  public:
   // Uses the pool and namespace of an I/O context of the caller, whose cluster handle must outlive
@@ -52,13 +50,10 @@ class RadosHost final : public AsyncHost {
 
   ~RadosHost() override;
 
-  Ticket submit(std::string_view object, std::string_view method, SharedRequest payload,
-                Done done) override;
-  Ticket lock(std::string_view object, std::string_view method, SharedRequest payload,
-              Done done) override;
+  Ticket submit(Submission submission) override;
+  Ticket lock(Submission submission) override;
   // A few at a time, each in a thread; else EBUSY.
-  void ask_replica(std::string_view object, std::string_view method, SharedRequest payload,
-                   Done done) override;
+  void ask_replica(Submission submission) override;
   // In a thread of its own: librados lists only in the caller's.
   void list(std::string_view prefix, std::string_view after, Done done) override;
   // One question at a time, else EBUSY: monitors may take long to answer.
@@ -98,8 +93,7 @@ class RadosHost final : public AsyncHost {
   // Calls work(io) in a thread of its own; after close() refuses instead.
   template <typename Work>
   void start_thread(const Done& done, Work work);
-  Ticket call_class(const char* class_name, const Method& method, std::string_view object,
-                    const SharedRequest& payload, Done done);
+  Ticket call_class(const char* class_name, const Method& method, const Submission& submission);
 
   // A method that an OSD or the client-side host can run.
   struct EitherWay {
@@ -108,8 +102,7 @@ class RadosHost final : public AsyncHost {
     std::shared_ptr<std::atomic<Way>> way;
     SharedRequest client_side_payload;
   };
-  Ticket call(const EitherWay& what, std::string_view object, const SharedRequest& payload,
-              const Done& done);
+  Ticket call(const EitherWay& what, Submission submission);
   static void note(std::atomic<Way>* way, int code, Way tried);
 
   const std::shared_ptr<RadosIo> io_;
@@ -123,7 +116,7 @@ class RadosHost final : public AsyncHost {
   const std::shared_ptr<RadosWatches> watches_;
 };
 
-// Connects to a cluster. The caller may stop waiting: the thread owns what it needs.
+// Connects to a cluster. The caller may stop waiting at any time.
 class RadosConnecting {
  public:
   // Begins to connect, in a thread of its own.
@@ -132,7 +125,7 @@ class RadosConnecting {
   // True once it has succeeded or failed; false when `timeout_ms` has passed.
   bool wait(int timeout_ms) { return finished_->wait(timeout_ms); }
 
-  // Once wait() has returned true: 0 or a negative errno, what it failed to do, and the host.
+  // Once wait() has returned true: 0 or a negative errno, the failed step, and the host.
   int error() const { return finished_->code(); }
   std::string failed_step() const { return std::string(finished_->reply().bytes); }
   std::unique_ptr<RadosHost> take() { return std::move(host_); }

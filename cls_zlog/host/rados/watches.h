@@ -56,8 +56,7 @@ class WatchOwners {
 };
 
 // Watches objects for the waits for their notifications. A missing object is created, empty. One watch
-// serves all waits of this process. It stays for the next one, and ends with the first notification
-// after a while without any.
+// serves all waits of this process, and ends with a notification after some time without a wait.
 //
 // Life of a watch: starting → active → lost (the OSD has dropped it: its waits fail, and the next one
 // starts it again), or ended.
@@ -100,8 +99,8 @@ class RadosWatches : public std::enable_shared_from_this<RadosWatches> {
   }
 
  private:
-  // An OSD drops a watch whose client it has not heard from for this time. Notifications wait for all
-  // watches, so a frozen client delays them by no more than that.
+  // An OSD drops a watch whose client is silent for this time. Notifications wait for all watches, so a
+  // frozen client delays them by no more than that.
   static constexpr uint32_t kTimeoutSeconds = 15;
 
   // How long a watch stays without a wait for it. A follower waits again and again.
