@@ -17,6 +17,10 @@ constexpr uint8_t forged_state = 128;
 // A read's reply for readers: checks and removes the entries' MACs, once the blocks are open. A
 // reader without the key, or who requested no data, gets no data, and checks neither CRCs nor MACs.
 struct TakenReply : ReadReply {
+  TakenReply() = default;
+  TakenReply(const ReadReply& reply, const MacKey* key, bool data)
+      : ReadReply(reply), mac(key), with_data(data) {}
+
   const MacKey* mac = nullptr;  // nullptr: the log has no MACs
   bool with_data = true;        // whether data was requested; an older class always sends it
 
@@ -32,13 +36,13 @@ struct TakenReply : ReadReply {
   // without data, as in the reply. `out` has space for `count`. Throws std::runtime_error if OpenSSL
   // fails.
   void states_at(const uint64_t* positions, uint8_t* out) const {
-    states([&](uint32_t i) { return positions[i]; }, out);
+    find_states([&](uint32_t i) { return positions[i]; }, out);
   }
 
   // As states_at(), at an object's positions from `first` on.
   void states_of(uint64_t first, const Striping& striping, uint8_t* out) const {
     uint64_t next = first;
-    states(
+    find_states(
         [&](uint32_t) {
           const uint64_t position = next;
           next = striping.next(position);
@@ -49,7 +53,7 @@ struct TakenReply : ReadReply {
 
  private:
   template <typename PositionOf>
-  void states(const PositionOf& position_of, uint8_t* out) const {
+  void find_states(const PositionOf& position_of, uint8_t* out) const {
     std::optional<MacRun> macs;
     if (with_data && mac != nullptr && mac->known()) macs.emplace(*mac);
     std::optional<TagsReader> reader;

@@ -9,29 +9,16 @@ from libc.string cimport memcpy
 from libcpp.string_view cimport string_view
 from libcpp.vector cimport vector
 
-from zlog._native.completions cimport Payload, keeper, reply_view, well_formed
+from zlog._native.completions cimport Payload, keeper, reply_view
 from zlog._native.entry cimport Entry
-from zlog._native.host cimport CppBuffer
-from zlog._native.replies cimport (
-    TRIMMED, UNANSWERED, WRITTEN, CppMacKey, CppReadReply, MacKey, TagTable, decode_read_reply,
-    mac_of, tag_table
-)
+from zlog._native.replies cimport TRIMMED, UNANSWERED, WRITTEN, MacKey, ReadReply, read_row
 from zlog._native.striping cimport Striping, striping_of
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from zlog._native.completions import ReplyBytes
     from zlog.entry import Gap
-
-
-# The reply of one object to a read of `count` of its positions from `first` on.
-cdef cppclass Asked:
-    uint64_t first
-    uint32_t count
-    CppReadReply reply
-    vector[uint8_t] states  # of all `count` positions
 
 
 # An entry on its way into the columns.
@@ -53,17 +40,15 @@ cdef class ColumnWindow:
     """
 
     cdef Striping striping
-    cdef vector[Asked] parts
-    cdef list replies  # what `parts` point into
-    cdef list data  # what the data of each points into
+    cdef vector[uint64_t] firsts  # the first position of each object
+    cdef list parts  # its reply, with the states of all positions that it was asked for
     cdef bint with_tags
     cdef bint with_data
-    cdef list tables  # the tags of each, or None
-    cdef MacKey mac  # what `parts` point to
+    cdef MacKey mac
 
     def __cinit__(self, uint32_t striping, MacKey mac, bint tags=False, bint data=True):
-        self.striping, self.replies, self.data = striping_of(striping), [], []
-        self.with_tags, self.with_data, self.tables, self.mac = tags, data, [], mac
+        self.striping, self.parts, self.mac = striping_of(striping), [], mac
+        self.with_tags, self.with_data = tags, data
 
     def add(self, reply: ReplyBytes | None, uint64_t first, uint64_t stop) -> None:
         """Add the reply to a read of an object's positions below ``stop``, or None without a reply.
@@ -74,51 +59,36 @@ cdef class ColumnWindow:
         Raises:
             CorruptEntry: the reply is malformed. (An entry with a wrong checksum is LOST.)
         """
-        cdef Asked asked
-        cdef CppBuffer plain
-        cdef string_view content
-        cdef const CppMacKey* key = mac_of(self.mac)
-        cdef int result = 0
+        cdef ReadReply part = ReadReply.__new__(ReadReply)
         cdef uint64_t unit = <uint64_t> 1 << self.striping.shift
-        cdef bint in_order = self.parts.empty() or (
-            self.parts.back().first < first
-            and first // unit < self.parts.front().first // unit + self.striping.stride
+        cdef bint in_order = self.firsts.empty() or (
+            self.firsts.back() < first
+            and first // unit < self.firsts.front() // unit + self.striping.stride
         )
         if not first < stop or not in_order:
             raise ValueError("the objects of one stripe answer in order, each for itself")
         cdef uint64_t count = self.striping.count(first, stop)
         if count > 65536:
             raise ValueError("one object is asked for 65536 positions at most")
-        asked.first, asked.count = first, <uint32_t> count
-        asked.states.assign(asked.count, UNANSWERED)
         if reply is not None:
-            content = reply_view(reply)
-            with nogil:
-                result = decode_read_reply(
-                    content, asked.count, key, self.with_data, &asked.reply, &plain
-                )
-                if result == 0:
-                    asked.reply.states_of(first, self.striping, asked.states.data())
-            well_formed(result, "read reply")
-        self.parts.push_back(asked)
-        self.replies.append(reply)
-        self.data.append(keeper(reply, plain))
-        self.tables.append(tag_table(asked.reply) if self.with_tags else None)
+            part = read_row(reply, count, first, self.striping, self.mac, self.with_data)
+        part.states.resize(count, UNANSWERED)
+        self.firsts.push_back(first)
+        self.parts.append(part)
 
     def open(self) -> list[int]:
         """Return the positions that need further requests, object by object.
 
         These are unwritten, filled, lost or forged, or without an answer.
         """
-        cdef uint32_t row
-        cdef size_t k
-        cdef uint8_t state
+        cdef ReadReply part
+        cdef size_t row, k
         found = []
-        for k in range(self.parts.size()):
-            for row in range(self.parts[k].count):
-                state = self.parts[k].states[row]
-                if state != WRITTEN and state != TRIMMED:
-                    found.append(self.striping.after(self.parts[k].first, row))
+        for k in range(self.firsts.size()):
+            part = self.parts[k]
+            for row in range(part.states.size()):
+                if part.states[row] != WRITTEN and part.states[row] != TRIMMED:
+                    found.append(self.position(k, row))
         return found
 
     def columns(
@@ -152,12 +122,12 @@ cdef class ColumnWindow:
         """
         cdef vector[Cell] cells
         cdef Cell cell
-        cdef Asked* asked
+        cdef ReadReply part
         cdef uint32_t row
         cdef uint64_t unit
         cdef size_t at
         cdef uint64_t total = 0
-        cdef size_t k = 0, parts = self.parts.size(), over = 0, wanted = 0
+        cdef size_t k = 0, parts = self.firsts.size(), over = 0, wanted = 0
         cdef vector[uint64_t] rows, counts
         cdef bint scattered = False
         cdef uint8_t state
@@ -170,29 +140,29 @@ cdef class ColumnWindow:
         if bytes_max > 0x7FFFFFFF:
             raise ValueError("offsets are of 32 bits: data of 2 GiB and more does not fit")
         for at in range(parts):
-            asked = &self.parts[at]
-            rows.push_back(self.striping.count(asked.first, start))
-            counts.push_back(min(<uint64_t> asked.count, self.striping.count(asked.first, end)))
+            part = self.parts[at]
+            rows.push_back(self.striping.count(self.firsts[at], start))
+            counts.push_back(min(part.states.size(), self.striping.count(self.firsts[at], end)))
             wanted += counts[at] - min(rows[at], counts[at])
             if self.position(at, rows[at]) < self.position(k, rows[k]):
                 k = at
         cells.reserve(wanted)
         next_start = None
         while over < parts and next_start is None:  # an object's unit after the other
-            asked = &self.parts[k]
+            part = <ReadReply> self.parts[k]
             over = over + 1 if rows[k] >= counts[k] else 0
             cell.position = self.position(k, rows[k])
             unit = cell.position >> self.striping.shift
             while rows[k] < counts[k] and cell.position >> self.striping.shift == unit:
                 row = <uint32_t> rows[k]
-                state = asked.states[row]
+                state = part.states[row]
                 item = None
                 if state == WRITTEN:
-                    content = asked.reply.data_of(row)
+                    content = part.decoded.data_of(row)
                     cell.data, cell.size = content.data(), content.size()
-                    cell.timestamp = asked.reply.timestamps[row]
+                    cell.timestamp = part.decoded.timestamps[row]
                     if tags is not None:
-                        own = self.tags_of(k, row)
+                        own = part.tags_at(row)
                     from_reply = <int> k
                 elif state != TRIMMED:
                     item = settled[cell.position]
@@ -225,15 +195,12 @@ cdef class ColumnWindow:
             k = (k + 1) % parts
         data = None
         if self.with_data and not scattered and from_reply >= 0:
-            data = self.piece(self.data[from_reply], cells)
+            part = self.parts[from_reply]
+            data = self.piece(keeper(part.reply, part.plain), cells)
         return (*columns_of(cells, data, <Py_ssize_t> total), gaps, next_start, tags)
 
-    cdef tuple tags_of(self, size_t part, uint32_t row):
-        table = self.tables[part]
-        return () if table is None else (<TagTable> table).of(row)
-
     cdef uint64_t position(self, size_t part, uint64_t row):
-        return self.striping.after(self.parts[part].first, row)
+        return self.striping.after(self.firsts[part], row)
 
     cdef object piece(self, reply, const vector[Cell]& cells):
         """Return the data of entries that are contiguous in one reply, without a copy."""

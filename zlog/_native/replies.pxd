@@ -9,8 +9,17 @@ from zlog._native.host cimport CppBuffer
 from zlog._native.striping cimport Striping
 
 
+cdef extern from "cls_zlog/wire/read_reply.h" namespace "zlog" nogil:
+    # Its enumerations are read as the bytes that they are on the wire.
+    cdef cppclass Column[T]:
+        T operator[](uint32_t i)
+
+    cdef cppclass CppStoredReply "zlog::ReadReply":
+        pass
+
 cdef extern from "cls_zlog/wire/tags.h" namespace "zlog" nogil:
     cdef cppclass CppTags "zlog::Tags":
+        Column[uint32_t] ids
         cbool any()
 
     cdef cppclass CppTagsReader "zlog::TagsReader":
@@ -26,19 +35,17 @@ cdef extern from "cls_zlog/client/mac.h" namespace "zlog" nogil:
         CppMacKey(string_view key) except +
         cbool known()
 
-cdef extern from "cls_zlog/wire/read_reply.h" namespace "zlog" nogil:
-    # Its enumerations are read as the bytes that they are on the wire.
-    cdef cppclass Column[T]:
-        T operator[](uint32_t i)
-
 cdef extern from "cls_zlog/client/taken_reply.h" namespace "zlog" nogil:
     cdef uint8_t forged_state
 
     cdef cppclass CppReadReply "zlog::TakenReply":
+        CppReadReply()
+        CppReadReply(const CppStoredReply& reply, const CppMacKey* key, cbool data)
         const CppMacKey* mac
         cbool with_data
         uint32_t count
         cbool with_ids
+        Column[uint8_t] states
         Column[uint64_t] timestamps
         Column[uint64_t] numbers
         CppTags tags
@@ -80,13 +87,20 @@ cdef class TagTable:
     cdef tuple of(self, uint32_t i)
 
 
-# None if no entry has tags. Bytes that are not UTF-8, which only a hostile writer sends, are
-# escaped.
-cdef TagTable tag_table(const CppReadReply& reply)
+cdef class ReadReply:
+    cdef object reply  # what `decoded` points into
+    cdef MacKey mac  # the same
+    cdef CppBuffer plain  # the same, for data that was in blocks
+    cdef CppReadReply decoded
+    cdef vector[uint8_t] states
+    cdef TagTable table  # made when it is needed first
 
-# Decodes a reply to a read of `asked` positions of a log with these MACs, and decompresses its
-# blocks into `plain` if data was asked for. The key is used when states are asked for.
-cdef int decode_read_reply(
-    string_view reply, uint64_t asked, const CppMacKey* mac, bint with_data, CppReadReply* out,
-    CppBuffer* plain
-) except -1 nogil
+    cdef tuple tags_at(self, uint32_t i)
+    cdef uint32_t at(self, Py_ssize_t i) except? 0
+    cdef uint32_t at_id(self, Py_ssize_t i) except? 0
+
+
+# Decodes a reply to a read of `asked` positions of an object from `first` on.
+cdef ReadReply read_row(
+    reply, uint64_t asked, uint64_t first, const Striping& striping, MacKey mac, bint with_data
+)

@@ -5,10 +5,10 @@ The functions that decode raise `zlog.CorruptEntry` for bytes that are not such 
 """
 
 cimport cython
+from cpython.memoryview cimport PyMemoryView_GET_BUFFER
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libcpp cimport bool as cbool
-from libcpp.memory cimport unique_ptr
 from libcpp.optional cimport optional
 from libcpp.string cimport string
 from libcpp.string_view cimport string_view
@@ -18,7 +18,7 @@ from zlog._native.completions cimport reply_view, well_formed
 from zlog._native.entry cimport Entry, new_entry
 from zlog._native.host cimport CppBuffer, bytes_of, view_of
 from zlog._native.new_entries cimport new_tagged
-from zlog._native.striping cimport positions_of
+from zlog._native.striping cimport Striping, positions_of, striping_of
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
     from zlog._native.completions import ReplyBytes
     from zlog._native.new_entries import NewEntry
-
-cdef extern from "Python.h":
-    Py_buffer* PyMemoryView_GET_BUFFER(object view)
 
 cdef extern from "cls_zlog/base/crc32c.h" namespace "zlog" nogil:
     uint32_t cpp_crc32c "zlog::crc32c"(string_view data, uint32_t seed)
@@ -50,9 +47,11 @@ cdef extern from "cls_zlog/wire/stripe_messages.h" namespace "zlog" nogil:
         uint64_t bytes
 
 cdef extern from "cls_zlog/wire/select_messages.h" namespace "zlog" nogil:
+    ctypedef uint8_t EntryState
     cdef cppclass CppSelectGap "zlog::SelectGap":
         uint64_t first
         uint64_t last
+        EntryState state
 
     cdef cppclass CppSelectReply "zlog::SelectReply":
         optional[uint64_t] highest
@@ -60,6 +59,7 @@ cdef extern from "cls_zlog/wire/select_messages.h" namespace "zlog" nogil:
         vector[CppSelectGap] gaps
         uint32_t count
         Column[uint64_t] positions
+        CppStoredReply entries
 
     cdef cppclass CppTagsListReply "zlog::TagsListReply":
         uint64_t end
@@ -70,31 +70,6 @@ cdef extern from "cls_zlog/client/newest_of_tags.h" namespace "zlog" nogil:
         vector[uint64_t] superseded(const CppTagsListReply& reply) except +
         size_t size()
         cbool doubtful()
-
-cdef extern from *:
-    """
-    static inline uint32_t tag_id(const zlog::TagsReader* reader, uint32_t at) {
-      return reader->tags().ids[at];
-    }
-    static inline zlog::TakenReply taken_of(const zlog::SelectReply& reply,
-                                            const zlog::MacKey* mac, bool with_data) {
-      zlog::TakenReply taken;
-      static_cast<zlog::ReadReply&>(taken) = reply.entries;
-      taken.mac = mac;
-      taken.with_data = with_data;
-      return taken;
-    }
-    static inline uint8_t gap_state(const zlog::SelectGap& gap) {
-      return static_cast<uint8_t>(gap.state);
-    }
-    static inline uint8_t stored_state(const zlog::ReadReply& reply, uint32_t i) {
-      return reply.states[i];
-    }
-    """
-    uint32_t tag_id(const CppTagsReader* reader, uint32_t at) nogil
-    uint8_t gap_state(const CppSelectGap& gap) nogil
-    uint8_t stored_state(const CppReadReply& reply, uint32_t i) nogil
-    CppReadReply taken_of(const CppSelectReply& reply, const CppMacKey* mac, cbool data) nogil
 
 
 FORGED: int = <int> forged_state
@@ -123,18 +98,6 @@ cdef class MacKey:
         raise TypeError("the key of a log can't be pickled or copied")
 
 
-cdef int decode_read_reply(
-    string_view reply, uint64_t asked, const CppMacKey* mac, bint with_data, CppReadReply* out,
-    CppBuffer* plain
-) except -1 nogil:
-    cdef int decoded = <int> decode_message(reply, out)
-    out.mac, out.with_data = mac, with_data
-    if decoded == 0 and out.count <= asked:
-        plain[0] = open_blocks(out)
-        return 0
-    return 1 if decoded == 0 else decoded
-
-
 cdef class TagTable:
     cdef tuple of(self, uint32_t i):
         cdef CppTagsReader* reader = self.reader.get()
@@ -143,14 +106,15 @@ cdef class TagTable:
         if end == at:
             return ()
         if end > at + 1:
-            return tuple([self.names[tag_id(reader, each)] for each in range(at, end)])
-        id = tag_id(reader, at)
+            return tuple([self.names[reader.tags().ids[each]] for each in range(at, end)])
+        id = reader.tags().ids[at]
         found = self.alone[id]
         if found is None:
             found = self.alone[id] = (self.names[id],)
         return <tuple> found
 
 
+# None if no entry has tags. Bytes that are not UTF-8, which only a hostile writer sends, are escaped.
 cdef TagTable tag_table(const CppReadReply& reply):
     cdef TagTable table
     cdef string_view name
@@ -194,13 +158,6 @@ def fullest(replies not None: Iterable[tuple[int, ReplyBytes]]) -> tuple[int, in
 
 cdef class ReadReply:
     """The reply to a read, about the first ``len()`` of the requested positions."""
-
-    cdef object reply  # what `decoded` points into
-    cdef MacKey mac  # the same
-    cdef CppBuffer plain  # the same, for data that was in blocks
-    cdef CppReadReply decoded
-    cdef vector[uint8_t] states
-    cdef TagTable table
 
     def __len__(self) -> int:
         return self.decoded.count
@@ -246,8 +203,14 @@ cdef class ReadReply:
 
     def tags(self, Py_ssize_t i) -> tuple[str, ...]:
         """Return the entry's tags; none unless the read asked for them."""
-        cdef uint32_t at = self.at(i)
-        return () if self.table is None else self.table.of(at)
+        return self.tags_at(self.at(i))
+
+    cdef tuple tags_at(self, uint32_t i):
+        if not self.decoded.tags.any():
+            return ()
+        if self.table is None:
+            self.table = tag_table(self.decoded)
+        return self.table.of(i)
 
     def entry(self, Py_ssize_t i) -> NewEntry:
         """Return the entry as it could be appended: its data, and its tags if it has any."""
@@ -276,7 +239,7 @@ cdef class ReadReply:
 def decode_read(
     reply not None: ReplyBytes, positions: Sequence[int], MacKey mac, bint with_data=True
 ) -> ReadReply:
-    """Decode the reply to a read of these positions, and check every entry's checksum and MAC.
+    """Decode the reply to a read of ``positions``, and check every entry's checksum and MAC.
 
     Args:
         reply: the reply.
@@ -285,26 +248,46 @@ def decode_read(
         with_data: whether the read asked for data. Otherwise nothing is checked, and data that an
             older class sends anyway is ignored.
     """
-    cdef ReadReply out = ReadReply.__new__(ReadReply)
     cdef vector[uint64_t] asked = positions_of(positions)
+    return decoded_reply(reply, asked.size(), asked.data(), 0, striping_of(1), mac, with_data)
+
+
+cdef ReadReply read_row(
+    reply, uint64_t asked, uint64_t first, const Striping& striping, MacKey mac, bint with_data
+):
+    return decoded_reply(reply, asked, NULL, first, striping, mac, with_data)
+
+
+# The reply to a read of these positions, or, without them, of an object's from `first` on.
+cdef ReadReply decoded_reply(
+    reply, uint64_t asked, const uint64_t* positions, uint64_t first, Striping striping, MacKey mac,
+    bint with_data
+):
+    cdef ReadReply out = ReadReply.__new__(ReadReply)
     cdef string_view content = reply_view(reply)
-    cdef const CppMacKey* key = mac_of(mac)
     cdef int result
     out.reply, out.mac = reply, mac
+    cdef const CppMacKey* key = mac_of(mac)
     with nogil:
-        result = decode_read_reply(content, asked.size(), key, with_data, &out.decoded, &out.plain)
+        result = <int> decode_message(content, &out.decoded)
+        if result == 0 and out.decoded.count > asked:
+            result = 1
         if result == 0:
+            out.decoded.mac, out.decoded.with_data = key, with_data
+            out.plain = open_blocks(&out.decoded)
             out.states.resize(out.decoded.count)
-            out.decoded.states_at(asked.data(), out.states.data())
+            if positions != NULL:
+                out.decoded.states_at(positions, out.states.data())
+            else:
+                out.decoded.states_of(first, striping, out.states.data())
     well_formed(result, "read reply")
-    out.table = tag_table(out.decoded)
     return out
 
 
 def decode_fills(
     reply not None: ReplyBytes, positions: Sequence[int]
 ) -> list[tuple[int, bytes, int, int]]:
-    """Return the filled positions in the reply to a read with ids of these positions.
+    """Return the filled positions in the reply to a read with ids of ``positions``.
 
     Each with the id of its filler, the time in µs since 1970-01-01 UTC, and the reason.
     """
@@ -322,7 +305,7 @@ def decode_fills(
             <uint8_t> decoded.reason_of(i),
         )
         for i in range(decoded.count)
-        if stored_state(decoded, i) == FILLED
+        if decoded.states[i] == FILLED
     ]
 
 
@@ -359,7 +342,7 @@ def decode_select(reply not None: ReplyBytes, MacKey mac, bint with_data=True) -
     with nogil:
         result = <int> decode_message(content, &decoded)
         if result == 0 and decoded.count > 0:
-            taken = taken_of(decoded, key, with_data)
+            taken = CppReadReply(decoded.entries, key, with_data)
             plain = open_blocks(&taken)
             for i in range(decoded.count):
                 positions.push_back(decoded.positions[i])
@@ -375,7 +358,7 @@ def decode_select(reply not None: ReplyBytes, MacKey mac, bint with_data=True) -
         elif states[i] != TRIMMED:  # the index may be older than a trim
             damaged.append(positions[i])
     gaps = [
-        (decoded.gaps[i].first, decoded.gaps[i].last, gap_state(decoded.gaps[i]))
+        (decoded.gaps[i].first, decoded.gaps[i].last, <uint8_t> decoded.gaps[i].state)
         for i in range(decoded.gaps.size())
     ]
     highest = decoded.highest.value() if decoded.highest.has_value() else None
@@ -403,7 +386,7 @@ cdef class NewestOfTags:
         return self.known.doubtful()
 
     def note(self, reply not None: ReplyBytes, Py_ssize_t space=-1) -> int:
-        """Note entries of a reply, for at most ``space`` new tags, and return the end of those."""
+        """Note entries of a reply, for at most ``space`` new tags, and return their end."""
         cdef CppTagsListReply decoded
         cdef string_view content = reply_view(reply)
         cdef int result

@@ -2,16 +2,11 @@
 
 cimport cython
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libcpp.string_view cimport string_view
 from libcpp.vector cimport vector
 
-from zlog._native.completions cimport keeper, reply_view, well_formed
 from zlog._native.entry cimport Entry, new_entry
-from zlog._native.host cimport CppBuffer
 from zlog._native.mutex cimport forks
-from zlog._native.replies cimport (
-    UNANSWERED, CppMacKey, CppReadReply, MacKey, TagTable, decode_read_reply, mac_of, tag_table
-)
+from zlog._native.replies cimport UNANSWERED, WRITTEN, MacKey, ReadReply, read_row
 from zlog._native.striping cimport Striping, striping_of
 
 from collections.abc import Callable, Sequence
@@ -55,17 +50,15 @@ cdef class Window:
     cdef readonly uint64_t data_bytes
     cdef vector[Slot] slots
     cdef vector[uint8_t] states
-    cdef vector[CppReadReply] parts
-    cdef list replies  # what `parts` point into
-    cdef list tables  # the tags of each part, or None
-    cdef MacKey mac  # the same
+    cdef list parts  # the replies
+    cdef MacKey mac
 
     def __cinit__(self, uint64_t start, uint64_t end, MacKey mac):
         if end < start:
             raise ValueError("a window's end lies before its start")
         self.start, self.end = start, end
         self.unanswered = <Py_ssize_t> (end - start)
-        self.replies, self.tables, self.mac = [], [], mac
+        self.parts, self.mac = [], mac
         self.slots.assign(self.unanswered, Slot(0, 0))
         self.states.assign(self.unanswered, UNANSWERED)
 
@@ -77,51 +70,36 @@ cdef class Window:
         Raises:
             CorruptEntry: the reply is malformed. (An entry with a wrong checksum is LOST.)
         """
-        cdef CppReadReply decoded
         cdef Striping places = striping_of(striping)
-        cdef CppBuffer plain
-        cdef vector[uint8_t] states
-        cdef uint64_t asked, position
-        cdef uint32_t i, part
+        cdef ReadReply part
+        cdef uint64_t asked, position = first
+        cdef uint32_t i, index = <uint32_t> len(self.parts)
         cdef size_t at
-        cdef string_view bytes_view = reply_view(reply)
-        cdef const CppMacKey* key = mac_of(self.mac)
-        cdef int result
         if not self.start <= first < self.end:
             raise ValueError("the reply is not about this window")
         asked = min(places.count(first, self.end), <uint64_t> 65536)
-        with nogil:
-            result = decode_read_reply(bytes_view, asked, key, True, &decoded, &plain)
-            if result == 0:
-                states.resize(decoded.count)
-                decoded.states_of(first, places, states.data())
-        well_formed(result, "read reply")
-        part = <uint32_t> self.parts.size()
-        self.parts.push_back(decoded)
-        self.replies += (reply, keeper(reply, plain))
-        self.tables.append(tag_table(decoded))
-        position = first
-        for i in range(decoded.count):
+        part = read_row(reply, asked, first, places, self.mac, True)
+        self.parts.append(part)
+        for i in range(part.decoded.count):
             at = <size_t> (position - self.start)
             if self.states[at] == UNANSWERED:
                 self.unanswered -= 1
-                self.states[at] = states[i]
-                self.slots[at] = Slot(part, i)
-                if states[i] == 0:
+                self.states[at] = part.states[i]
+                self.slots[at] = Slot(index, i)
+                if part.states[i] == WRITTEN:
                     self.entries += 1
-                    self.data_bytes += decoded.data_of(i).size()
+                    self.data_bytes += part.decoded.data_of(i).size()
             position = places.next(position)
-        return decoded.count
+        return part.decoded.count
 
     cdef inline Entry entry(self, Py_ssize_t at):
         cdef Slot slot = self.slots[at]
-        cdef CppReadReply* part = &self.parts[slot.part]
-        cdef object table = self.tables[slot.part]
+        cdef ReadReply part = <ReadReply> self.parts[slot.part]
         return new_entry(
             self.start + <uint64_t> at,
-            part.data_of(slot.index),
-            part.timestamps[slot.index],
-            () if table is None else (<TagTable> table).of(slot.index),
+            part.decoded.data_of(slot.index),
+            part.decoded.timestamps[slot.index],
+            part.tags_at(slot.index),
         )
 
     def __len__(self) -> int:
