@@ -67,8 +67,7 @@ class AsyncioAppends(Exclusive):
         self._gathering = Gathering(
             loop,
             self.enqueue_gathered,
-            appender.check,
-            appender.entry_bytes_max,
+            appender,
             limits.window_bytes,
             timeout,
             world_of(loop).clock,

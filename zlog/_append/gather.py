@@ -50,13 +50,7 @@ class Coalescer:
         self._timeout = timeout
         self._loop = loop = asyncio.get_running_loop()
         self._gathering = Gathering(
-            loop,
-            self._send,
-            appender.check,
-            appender.entry_bytes_max,
-            _WAITING_BYTES_MAX,
-            timeout,
-            world_of(loop).clock,
+            loop, self._send, appender, _WAITING_BYTES_MAX, timeout, world_of(loop).clock
         )
         self._rounds: set[asyncio.Task[Sequence[int] | Failed]] = set()
         self._under_way = 0  # entries in these rounds
@@ -129,11 +123,10 @@ class SharedAppends:
         self._rounds = SharedRounds(
             self._turn,
             self._lead,
-            appender.check,
+            appender,
             not_sent,
             not_confirmed,
             timeout,
-            appender.entry_bytes_max,
             ROUND_ENTRIES_MAX,
             ROUND_BYTES_MAX,
         )

@@ -173,7 +173,7 @@ cdef class Audit:
         ]
 
     def next_part(self) -> bool:
-        """Continue with the appends for which there was no space; False if there are none."""
+        """Continue with the appends for which there was no space; False if none are left."""
         return deref(self.audit).next_part()
 
     def search_for(self, appends: Iterable[AppendId]) -> None:

@@ -17,7 +17,7 @@ from zlog._native.new_entries cimport TAG_NAMES_BYTES_MAX, Tagged, tags_size
 import asyncio
 import contextvars
 from asyncio import CancelledError
-from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ cdef class Gathering:
 
     cdef object loop
     cdef object send
-    cdef object check
+    cdef object appender
     cdef double timeout
     cdef object clock  # None: the machine's
     cdef Py_ssize_t entry_bytes_max
@@ -215,19 +215,18 @@ cdef class Gathering:
         self,
         loop: asyncio.AbstractEventLoop,
         send: Callable[[], object],
-        check: Callable[[Sequence[bytes]], None],
-        Py_ssize_t entry_bytes_max,
+        appender: Any,
         Py_ssize_t waiting_bytes_max,
         timeout: float | None,
         clock: Callable[[], float] | None = None,
     ):
-        """Gather for ``loop``; ``check`` raises for an entry that is too large or not bytes-like.
+        """Gather for ``loop`` entries that ``appender`` checks.
 
         An entry is late if it is not taken within ``timeout`` seconds after it was submitted.
         ``clock`` replaces the machine's clock, which costs less.
         """
-        self.loop, self.send, self.check = loop, send, check
-        self.entry_bytes_max, self.waiting_bytes_max = entry_bytes_max, waiting_bytes_max
+        self.loop, self.send, self.appender = loop, send, appender
+        self.entry_bytes_max, self.waiting_bytes_max = appender.entry_bytes_max, waiting_bytes_max
         self.timeout = NEVER if timeout is None else timeout
         self.clock = clock
         self.waiting, self.blocked, self.completed = [], [], []
@@ -247,11 +246,11 @@ cdef class Gathering:
         data = append.data
         if type(data) is Tagged:
             if len(<Tagged> data) > self.entry_bytes_max:
-                self.check((data,))
+                self.appender.check((data,))
             append.tags = tags_size(<Tagged> data)
             append.size = len(<Tagged> data) + append.tags
         elif type(data) is not bytes or len(<bytes> data) > self.entry_bytes_max:
-            self.check((data,))
+            self.appender.check((data,))
             data = append.data = bytes(data)  # a buffer may change later
         if type(data) is bytes:
             append.size = len(<bytes> data)

@@ -5,10 +5,6 @@ LMDB's host has state that must exist once in a process, such as the table of op
 """
 
 from cython.operator cimport dereference as deref
-from libc.errno cimport (
-    EACCES, EAGAIN, EBUSY, EDQUOT, EIO, EMFILE, ENFILE, ENOMEM, ENOSPC, EOVERFLOW, EPERM, EPROTO,
-    EROFS, ESTALE, ETIMEDOUT
-)
 from libc.stdint cimport uint64_t
 from libcpp cimport bool as cbool
 from libcpp.map cimport map as cpp_map
@@ -20,6 +16,10 @@ from zlog._native.host cimport AsyncHost, raise_caught
 from zlog._native.stores cimport HostStore
 
 import os
+from errno import (
+    EACCES, EAGAIN, EBUSY, EDQUOT, EIO, EMFILE, ENFILE, ENOMEM, ENOSPC, EOVERFLOW, EPERM, EPROTO,
+    EROFS, ESTALE, ETIMEDOUT, EUCLEAN
+)
 from pathlib import Path
 
 from zlog._base.refusals import from_errno
@@ -44,7 +44,6 @@ cdef extern from "cls_zlog/host/memory/memory_host.h" namespace "zlog" nogil:
         string stream
 
     cdef cppclass MemoryHost(AsyncHost):
-        MemoryHost()
         cbool peek(const string& object, MemoryObject* out) except +raise_caught
         void poke(const string& object, MemoryObject content) except +raise_caught
 
@@ -64,9 +63,6 @@ cdef extern from "cls_zlog/host/lmdb/embedded_host.h" namespace "zlog" nogil:
 cdef extern from "cls_zlog/host/lmdb/restore.h" namespace "zlog" nogil:
     int restore_store(const string& directory, const string& backup, string* reason) except +raise_caught
 
-cdef extern from "<errno.h>" nogil:
-    int EUCLEAN  # Linux's own, which Cython does not have
-
 
 DIRECTORY_HINT = "`zlog doctor` examines the store's directory."
 DIRECTORY_HINTS = {-ENOSPC: "Free space on its disk."} | {
@@ -83,7 +79,7 @@ cdef bint granted(int error) except -1:
     if error == -ETIMEDOUT:
         raise SequencerTimeout(
             "a stopped process holds the shared sequencer",
-            hint="Let it go on (`kill -CONT`), or end it.",
+            hint="Let it continue (`kill -CONT`), or end it.",
         )
     if error == -ENOSPC:
         raise SequencerUnavailable(
@@ -224,7 +220,7 @@ cdef check_holds_store(path):
     except NotADirectoryError:
         raise not_a_directory(path) from None
     except OSError:
-        return  # opening it reports what is wrong
+        return  # opening it reports the error
     if not os.path.exists(sequencer):  # otherwise opening reports that the database was lost
         raise StoreUnavailable(
             f"there is no store in {os.path.abspath(path)}",
@@ -272,9 +268,9 @@ NOT_OPENED = {
     -EIO: ("can't open the store in {folder}: {reason}", "Restore it from a backup.", False),
     -EBUSY: ("can't open the store in {folder}: {reason}", "Try again when that is over.", True),
     -EUCLEAN: (
-        "{folder} holds another database than the one that was written there, or an earlier state"
-        " of it: data.mdb was put back from a backup, or overwritten",
-        "To go on with what it holds now, end all processes that use the store and run"
+        "{folder} has another database than was written there, or an earlier state of it: data.mdb"
+        " was put back from a backup, or overwritten",
+        "To continue with its entries, end all processes that use the store and run"
         " `zlog store restore`.",
         False,
     ),
@@ -320,7 +316,7 @@ cdef not_restored(str folder, str backup, int error, str reason):
     if error in (-EPROTO, -EIO):
         more = f" ({reason})" if reason else ""
         return StoreUnavailable(
-            f"{backup} is no embedded store of this version of zlog, or is damaged{more}",
+            f"{backup} is not an embedded store of this version of zlog, or is damaged{more}",
             hint="Take another backup.",
             retryable=False,
         )
@@ -404,8 +400,8 @@ cdef class EmbeddedStore(HostStore):
             raise StoreUnavailable(
                 f"can't compact {file}: its disk has no space for the copy that takes its place",
                 hint="Free space on the disk by other means, or move the store to a larger one."
-                f" The copy takes {before:,} bytes less what is free in the file, which appends"
-                " use without it.",
+                f" The copy takes {before:,} bytes less the free space in the file, which appends"
+                " use anyway.",
             )
         if error != 0:
             more = f" ({reason.decode()})" if reason.size() else ""

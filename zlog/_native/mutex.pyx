@@ -4,6 +4,8 @@ A thread that would wait for itself, such as one whose signal handler interrupts
 error. So does a forked child, in which the thread that holds the lock does not exist.
 """
 
+from cpython.pythread cimport PyThread_get_thread_ident
+
 import os
 import threading
 from collections.abc import Coroutine
@@ -17,9 +19,6 @@ cdef extern from *:
     static __thread int zlog_brief_locks = 0;
     """
     int brief_locks "zlog_brief_locks"  # that this thread holds
-
-cdef extern from "pythread.h":
-    unsigned long PyThread_get_thread_ident()
 
 
 cdef enum:  # of 100 ms each, so that the time in which the process is suspended does not count

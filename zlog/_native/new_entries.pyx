@@ -2,6 +2,7 @@
 
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.memoryview cimport PyMemoryView_GET_BUFFER
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport int32_t, uint32_t
 from libcpp.string cimport string
@@ -13,9 +14,6 @@ from zlog.errors import InvalidTag
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
-
-cdef extern from "Python.h":
-    Py_buffer* PyMemoryView_GET_BUFFER(object view)
 
 
 @cython.final
@@ -174,7 +172,7 @@ cdef class EntryColumn:  # Sequence[bytes]
             if self.ends[i] > self.ends[i + 1]:
                 raise ValueError("a column's offsets ascend")
         if self.ends[0] < 0 or self.ends[self.count] > of_content.len:
-            raise ValueError("a column's offsets lie in its data")
+            raise ValueError("a column's offsets are within its data")
 
     def __len__(self) -> int:
         return self.count
@@ -202,6 +200,13 @@ cdef class EntryColumn:  # Sequence[bytes]
 Sequence.register(EntryColumn)
 
 
+# Bytes of an entry's data. TypeError if it is not bytes-like.
+cdef inline Py_ssize_t size_of(item) except -1:
+    if type(item) is bytes:
+        return PyBytes_GET_SIZE(item)
+    return PyBytes_GET_SIZE((<Tagged> item).data) if type(item) is Tagged else buffer_of(item).nbytes
+
+
 def entries_check(
     entries: Sequence[Buffer | Tagged], Py_ssize_t bytes_max
 ) -> tuple[int, int] | None:
@@ -210,21 +215,10 @@ def entries_check(
     Raises:
         TypeError: an entry is not bytes-like.
     """
+    cdef EntryColumn column = entries if isinstance(entries, EntryColumn) else None
     cdef Py_ssize_t i, size
-    if isinstance(entries, EntryColumn):
-        for i in range((<EntryColumn> entries).count):
-            size = (<EntryColumn> entries).size(i)
-            if size > bytes_max:
-                return i, size
-        return None
     for i in range(len(entries)):
-        item = entries[i]
-        if type(item) is bytes:
-            size = PyBytes_GET_SIZE(item)
-        elif type(item) is Tagged:
-            size = PyBytes_GET_SIZE((<Tagged> item).data)
-        else:
-            size = buffer_of(item).nbytes
+        size = size_of(entries[i]) if column is None else column.size(i)
         if size > bytes_max:
             return i, size
     return None
@@ -255,25 +249,21 @@ def entries_cut(
 
     The tags are within the limits of one write.
     """
+    cdef EntryColumn column = entries if isinstance(entries, EntryColumn) else None
     cdef Py_ssize_t end = start, total = len(entries), left = bytes_max, size
-    cdef bint in_column = isinstance(entries, EntryColumn)
     cdef Py_ssize_t names = TAG_NAMES_BYTES_MAX, ids = TAG_IDS_MAX
     last = None
     while end < total and end - start < count_max:
-        if in_column:
-            size = (<EntryColumn> entries).size(end)
+        if column is not None:
+            size = column.size(end)
         else:
             item = entries[end]
-            if type(item) is bytes:
-                size = PyBytes_GET_SIZE(item)
-            elif type(item) is Tagged:
-                size = PyBytes_GET_SIZE((<Tagged> item).data)
+            size = size_of(item)
+            if type(item) is Tagged:
                 ids -= len((<Tagged> item).tags)
                 if (<Tagged> item).tags is not last:
                     last = (<Tagged> item).tags
                     names -= tags_size(item)
-            else:
-                size = memoryview(item).nbytes
         if (size > left or names < 0 or ids < 0) and end > start:
             break
         left -= size

@@ -9,7 +9,6 @@ from libc.stdint cimport int64_t
 from libcpp.map cimport map as cpp_map
 from libcpp.memory cimport shared_ptr, unique_ptr
 from libcpp.string cimport string
-from posix.unistd cimport getpid
 
 from zlog._native.completions cimport SLICE_MS, Wait
 from zlog._native.host cimport AsyncHost, raise_caught

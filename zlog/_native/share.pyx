@@ -6,6 +6,7 @@ an object is made, and in ``with nogil``.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.pythread cimport PyThread_get_thread_ident
 
 from zlog._native.clock cimport monotonic_seconds
 from zlog._native.completions cimport SLICE_MS
@@ -17,16 +18,13 @@ from zlog._native.new_entries cimport (
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from zlog._native.mutex import reentrant_call
 from zlog._native.new_entries import entries_owned
 
 if TYPE_CHECKING:
     from zlog._native.new_entries import NewEntry
-
-cdef extern from "pythread.h":
-    unsigned long PyThread_get_thread_ident()
 
 
 cdef double NEVER = float("inf")
@@ -44,7 +42,7 @@ cdef class SharedRound:
     """
 
     cdef CppLatch over
-    cdef list entries  # in the order in which they came; None for one that was withdrawn
+    cdef list entries  # in the order in which they came; None if withdrawn
     cdef Py_ssize_t size
     cdef Py_ssize_t tags  # their bytes
     cdef bint closed
@@ -113,7 +111,7 @@ cdef class SharedRounds:
 
     cdef Mutex turn
     cdef object lead
-    cdef object check
+    cdef object appender
     cdef object not_sent
     cdef object not_known
     cdef public double timeout
@@ -127,25 +125,24 @@ cdef class SharedRounds:
         self,
         Mutex turn not None,
         lead: Callable[[SharedRound, float], object],
-        check: Callable[[Sequence[NewEntry]], None],
+        appender: Any,
         not_sent: Callable[[], BaseException],
         not_known: Callable[[], BaseException],
         timeout: float | None,
-        Py_ssize_t entry_bytes_max,
         Py_ssize_t entries_max,
         Py_ssize_t bytes_max,
     ):
         """Gather rounds of up to ``entries_max`` entries, until they have ``bytes_max`` bytes.
 
         ``lead`` sends a round and always finishes it, before a time of ``time.monotonic()``. It
-        holds ``turn`` meanwhile. ``check`` raises for an entry that is too large or not bytes-like.
-        ``not_sent`` makes the error of an entry that was not sent in time, and ``not_known`` the
-        error of an entry whose round did not end within the same time again.
+        holds ``turn`` during that. ``appender`` checks entries. ``not_sent`` makes the error of an
+        entry that was not sent in time, and ``not_known`` the error of an entry whose round did not
+        end within the same time again.
         """
-        self.turn, self.lead, self.check = turn, lead, check
+        self.turn, self.lead, self.appender = turn, lead, appender
         self.not_sent, self.not_known = not_sent, not_known
         self.timeout = NEVER if timeout is None else timeout
-        self.entry_bytes_max = entry_bytes_max
+        self.entry_bytes_max = appender.entry_bytes_max
         self.entries_max, self.bytes_max = entries_max, bytes_max
 
     def append(self, data: NewEntry) -> int:
@@ -156,7 +153,7 @@ cdef class SharedRounds:
         cdef unsigned long me
         cdef bint in_turn
         if type(data) is not bytes or len(<bytes> data) > self.entry_bytes_max:
-            self.check((data,))
+            self.appender.check((data,))
             (data,) = entries_owned((data,))  # a buffer may change later
         deadline = monotonic_seconds() + self.timeout
         while True:

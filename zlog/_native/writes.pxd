@@ -1,4 +1,4 @@
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint64_t
 from libcpp.memory cimport shared_ptr
 from libcpp.string_view cimport string_view
 from libcpp.vector cimport vector
