@@ -5,12 +5,12 @@
 namespace zlog {
 namespace {
 
-constexpr uint32_t kBlockBits = 16;  // the appends of a block lie in one part
+constexpr uint32_t kBlockBits = 16;  // the appends of a block are in one part
 constexpr uint32_t kPartBitsMax = 63;
 
 uint64_t block_of(const AppendId& id) { return id.number >> kBlockBits; }
 
-// The finalizer of MurmurHash3: every bit of the input changes half of the output's.
+// The finalizer of MurmurHash3.
 uint64_t mix(uint64_t value) {
   value = (value ^ value >> 33) * 0xff51afd7ed558ccd;
   value = (value ^ value >> 33) * 0xc4ceb9fe1a85ec53;

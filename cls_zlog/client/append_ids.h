@@ -23,15 +23,15 @@ struct AppendId {
   }
 };
 
-// A set of appends in bounded memory, which finds those that occur twice.
+// Finds appends that occur twice, in bounded memory.
 //
 // Writers number their appends, so the set keeps intervals of numbers: one for each writer and
-// 65,536 appends, and one more for each gap. If there are too many, it keeps only a part of all
-// appends, chosen by hash, and leaves the others to further passes:
+// 65,536 appends, and one more for each gap. If there are too many intervals, it keeps only a part of
+// the appends, chosen by hash, and leaves the others to further passes:
 //
 //   do { for (id of the log) if (ids.add(id)) …; } while (ids.next_part());
 //
-// Every append that occurs twice is found, some in two passes.
+// Some duplicates are found in two passes.
 class AppendIds {
  public:
   explicit AppendIds(size_t intervals_max) : intervals_max_(intervals_max) {}

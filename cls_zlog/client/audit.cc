@@ -32,8 +32,7 @@ int Audit::add(std::string_view reply, uint64_t first, uint32_t* count) {
     const bool has_ids = row.has_ids();
     if (pass_ == Pass::kAll) counts_.back() += row.bytes;
     for (uint32_t i = 0; i < row.length; i++, position = striping_.next(position)) {
-      slots_[position - start_] = {static_cast<State>(row.state), has_ids,
-                                   has_ids ? id_of(row, i) : AppendId()};
+      slots_[position - start_] = {row.state, has_ids, has_ids ? id_of(row, i) : AppendId()};
     }
   }
   *count = decoded.count;

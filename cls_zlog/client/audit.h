@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cls_zlog/base/codes.h"
 #include "cls_zlog/base/striping.h"
 #include "cls_zlog/client/append_ids.h"
 
@@ -27,9 +28,9 @@ struct AuditAppend {
 
 // The results of an audit of a log, one window of positions after the other, upwards.
 //
-// For a window call begin(); for each object add() until it covers all positions, or rest() if
-// there is no answer; then finish(), which evaluates the window in the order of the positions. So a
-// writer's appends come in order, and adjacent holes in several objects become one.
+// For a window call begin(); for each object add() until it covers all positions, or rest() without an
+// answer; then finish(), which evaluates the window in the order of the positions, so that a writer's
+// appends come in order.
 class Audit {
  public:
   // The purpose of a pass over the log.
@@ -39,16 +40,8 @@ class Audit {
     kSearch,   // the positions of the appends of search_for()
   };
 
-  // EntryState, or not known.
-  enum class State : uint8_t {
-    kWritten,
-    kUnwritten,
-    kFilled,
-    kTrimmed,
-    kLost,
-    kUnreadable,
-    kUnknown
-  };
+  using State = EntryState;
+  static constexpr auto kUnknown = static_cast<State>(6);  // no object has answered
 
   // `intervals_max`: of AppendIds, some 80 bytes each.
   explicit Audit(size_t intervals_max) : ids_(intervals_max) {}
@@ -72,7 +65,7 @@ class Audit {
   // The positions of the last window in a state. Each row is of one object; unwritten ones have step 1.
   std::vector<AuditRow> rows(State state) const;
 
-  // Appends of the last window that also occur further down; in kSearch, those of search_for().
+  // Appends of the last window that also occur further down; in kSearch, the appends searched for.
   const std::vector<AuditAppend>& found() const { return found_; }
 
   // Continues with the appends that were left out; false: there are none.
@@ -82,14 +75,14 @@ class Audit {
 
  private:
   struct Slot {
-    State state = State::kUnknown;
+    State state = kUnknown;
     bool has_id = false;
     AppendId id;
   };
 
   AppendIds ids_;
   std::set<AppendId> wanted_;
-  std::vector<uint64_t> counts_ = std::vector<uint64_t>(static_cast<size_t>(State::kUnknown) + 2);
+  std::vector<uint64_t> counts_ = std::vector<uint64_t>(static_cast<size_t>(kUnknown) + 2);
   Pass pass_ = Pass::kAll;
   uint64_t start_ = 0;
   Striping striping_;

@@ -4,7 +4,7 @@
 
 #include <cstring>
 #include <stdexcept>
-#include <string>
+#include <type_traits>
 
 #include "cls_zlog/wire/tags.h"
 
@@ -20,26 +20,24 @@ constexpr uint8_t kTags = 2;  // only of an entry with tags
 constexpr size_t kHeadBytes = sizeof(uint8_t) + sizeof(uint64_t);
 constexpr size_t kFieldBytes = sizeof(uint8_t) + sizeof(uint32_t);
 
-// OpenSSL's HMAC. The library is loaded when it is first needed: clients without keys need none,
-// and the system's own libcrypto, 1.1 or 3, gets the security updates
-// (docs/decisions/0019-macs.md).
-struct Libcrypto {
-  void* (*hmac_new)() = nullptr;
-  void (*hmac_free)(void* context) = nullptr;
-  int (*hmac_copy)(void* to, void* from) = nullptr;
-  int (*hmac_init)(void* context, const void* key, int bytes, const void* digest,
-                   void* engine) = nullptr;
-  int (*hmac_update)(void* context, const unsigned char* data, size_t bytes) = nullptr;
-  int (*hmac_final)(void* context, unsigned char* out, unsigned* bytes) = nullptr;
-  const void* (*sha256)() = nullptr;
-  int (*compare)(const void* a, const void* b, size_t bytes) = nullptr;  // in constant time
-};
+// The functions of OpenSSL that make an HMAC, and their types. The library is loaded when it is first
+// needed (docs/decisions/0019-macs.md). CRYPTO_memcmp takes constant time.
+#define ZLOG_LIBCRYPTO(X)                                                             \
+  X(HMAC_CTX_new, void*())                                                            \
+  X(HMAC_CTX_free, void(void* context))                                               \
+  X(HMAC_CTX_copy, int(void* to, void* from))                                         \
+  X(HMAC_Init_ex,                                                                     \
+    int(void* context, const void* key, int bytes, const void* digest, void* engine)) \
+  X(HMAC_Update, int(void* context, const unsigned char* data, size_t bytes))         \
+  X(HMAC_Final, int(void* context, unsigned char* out, unsigned* bytes))              \
+  X(EVP_sha256, const void*())                                                        \
+  X(CRYPTO_memcmp, int(const void* a, const void* b, size_t bytes))
 
-template <typename F>
-void find(void* library, const char* name, F* function) {
-  *function = reinterpret_cast<F>(::dlsym(library, name));
-  if (*function == nullptr) throw std::runtime_error(std::string("libcrypto has no ") + name);
-}
+struct Libcrypto {
+#define ZLOG_MEMBER(name, ...) std::add_pointer_t<__VA_ARGS__> name = nullptr;
+  ZLOG_LIBCRYPTO(ZLOG_MEMBER)
+#undef ZLOG_MEMBER
+};
 
 Libcrypto load() {
   void* library = nullptr;
@@ -47,20 +45,17 @@ Libcrypto load() {
     library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library != nullptr) break;
   }
-  if (library == nullptr) throw std::runtime_error("there is no libcrypto.so.3 of OpenSSL");
+  if (library == nullptr) throw std::runtime_error("OpenSSL's libcrypto.so.3 is missing");
   Libcrypto found;
-  find(library, "HMAC_CTX_new", &found.hmac_new);
-  find(library, "HMAC_CTX_free", &found.hmac_free);
-  find(library, "HMAC_CTX_copy", &found.hmac_copy);
-  find(library, "HMAC_Init_ex", &found.hmac_init);
-  find(library, "HMAC_Update", &found.hmac_update);
-  find(library, "HMAC_Final", &found.hmac_final);
-  find(library, "EVP_sha256", &found.sha256);
-  find(library, "CRYPTO_memcmp", &found.compare);
+#define ZLOG_FIND(name, ...)                                                    \
+  found.name = reinterpret_cast<decltype(found.name)>(::dlsym(library, #name)); \
+  if (found.name == nullptr) throw std::runtime_error("libcrypto has no " #name);
+  ZLOG_LIBCRYPTO(ZLOG_FIND)
+#undef ZLOG_FIND
   return found;
 }
 
-// Throws std::runtime_error if there is no libcrypto.
+// Throws std::runtime_error if libcrypto is missing.
 const Libcrypto& libcrypto() {
   static const Libcrypto loaded = load();
   return loaded;
@@ -75,23 +70,23 @@ const unsigned char* bytes_of(const char* data) {
 }
 
 void* new_context() {
-  void* const context = libcrypto().hmac_new();
+  void* const context = libcrypto().HMAC_CTX_new();
   must(context != nullptr);
   return context;
 }
 
 }  // namespace
 
-void MacKey::Free::operator()(void* context) const { libcrypto().hmac_free(context); }
+void MacKey::Free::operator()(void* context) const { libcrypto().HMAC_CTX_free(context); }
 
 MacKey::MacKey(std::string_view key) : context_(new_context()) {
   const Libcrypto& crypto = libcrypto();
-  must(crypto.hmac_init(context_.get(), key.data(), static_cast<int>(key.size()), crypto.sha256(),
-                        nullptr) == 1);
+  must(crypto.HMAC_Init_ex(context_.get(), key.data(), static_cast<int>(key.size()),
+                           crypto.EVP_sha256(), nullptr) == 1);
 }
 
 MacRun::MacRun(const MacKey& key) : context_(new_context()) {
-  must(libcrypto().hmac_copy(context_.get(), key.context_.get()) == 1);
+  must(libcrypto().HMAC_CTX_copy(context_.get(), key.context_.get()) == 1);
 }
 
 std::string mac_tags(const std::vector<std::string_view>& sorted) {
@@ -109,17 +104,17 @@ void MacRun::make(uint64_t position, std::string_view data, std::string_view tag
   wire::store(head + kHeadBytes + 1, static_cast<uint32_t>(data.size()));
   unsigned char digest[kDigestBytes];
   void* const context = context_.get();
-  must(crypto.hmac_init(context, nullptr, 0, nullptr, nullptr) == 1 &&
-       crypto.hmac_update(context, bytes_of(head), sizeof(head)) == 1 &&
-       crypto.hmac_update(context, bytes_of(data.data()), data.size()) == 1);
+  must(crypto.HMAC_Init_ex(context, nullptr, 0, nullptr, nullptr) == 1 &&
+       crypto.HMAC_Update(context, bytes_of(head), sizeof(head)) == 1 &&
+       crypto.HMAC_Update(context, bytes_of(data.data()), data.size()) == 1);
   if (!tags.empty()) {
     char field[kFieldBytes];
     wire::store(field, kTags);
     wire::store(field + 1, static_cast<uint32_t>(tags.size()));
-    must(crypto.hmac_update(context, bytes_of(field), sizeof(field)) == 1 &&
-         crypto.hmac_update(context, bytes_of(tags.data()), tags.size()) == 1);
+    must(crypto.HMAC_Update(context, bytes_of(field), sizeof(field)) == 1 &&
+         crypto.HMAC_Update(context, bytes_of(tags.data()), tags.size()) == 1);
   }
-  must(crypto.hmac_final(context, digest, nullptr) == 1);
+  must(crypto.HMAC_Final(context, digest, nullptr) == 1);
   std::memcpy(out, digest, mac_bytes);
 }
 
@@ -128,7 +123,7 @@ bool MacRun::fits(uint64_t position, std::string_view stored, std::string_view t
   const std::string_view data = stored.substr(0, stored.size() - mac_bytes);
   char own[mac_bytes];
   make(position, data, tags, own);
-  return libcrypto().compare(own, stored.data() + data.size(), mac_bytes) == 0;
+  return libcrypto().CRYPTO_memcmp(own, stored.data() + data.size(), mac_bytes) == 0;
 }
 
 }  // namespace zlog

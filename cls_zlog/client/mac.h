@@ -12,13 +12,13 @@ namespace zlog {
 // An entry's MAC follows its data and is stored as part of it: HMAC-SHA256, cut to this many bytes.
 constexpr size_t mac_bytes = 16;
 
-// The key of a log's MACs (docs/formats/mac.md). A client without it has a key that is not known();
-// it counts entries but does not get their data.
+// The key of a log's MACs (docs/formats/mac.md). A client without it counts entries, but does not get
+// their data.
 class MacKey {
  public:
   MacKey() = default;  // not known
 
-  // Throws std::runtime_error if there is no libcrypto.
+  // Throws std::runtime_error if libcrypto is missing.
   explicit MacKey(std::string_view key);
 
   bool known() const { return context_ != nullptr; }

@@ -227,13 +227,4 @@ void WriteEncoder::encode(char* out) const {
   }
 }
 
-int encode_write(const WriteHead& head, const std::vector<NewEntry>& entries, std::string* out) {
-  WriteEncoder encoder;
-  if (const int r = encoder.begin(head, entries.data(), entries.size()); r < 0) return r;
-  encoder.compress();
-  out->resize(encoder.size());
-  encoder.encode(out->data());
-  return 0;
-}
-
 }  // namespace zlog

@@ -99,7 +99,4 @@ class WriteEncoder {
   bool tagged_ = false;
 };
 
-// All steps at once; -EINVAL leaves `out` unchanged.
-int encode_write(const WriteHead& head, const std::vector<NewEntry>& entries, std::string* out);
-
 }  // namespace zlog

@@ -49,7 +49,11 @@ std::string write_request(uint64_t first, uint32_t count, size_t entry_bytes,
   }
   std::string request;
   const zlog::WriteHead head = {1, 1000, kWriter, {kStride}, compression, tags};
-  if (zlog::encode_write(head, entries, &request) != 0) std::abort();
+  zlog::WriteEncoder encoder;
+  if (encoder.begin(head, entries.data(), entries.size()) != 0) std::abort();
+  encoder.compress();
+  request.resize(encoder.size());
+  encoder.encode(request.data());
   return request;
 }
 
