@@ -35,7 +35,7 @@ struct Entered<handler> {
 template <auto handler>
 constexpr auto entered = Entered<handler>::call;
 
-// The message of a handler's reply: the reply itself, or what it builds.
+// The message of a handler's reply: the reply itself, or its Message if the reply is a builder.
 template <typename Reply, typename = void>
 struct Built {
   using Message = Reply;

@@ -11,7 +11,7 @@ namespace zlog {
 // The name of the class in an OSD.
 constexpr const char* kClassName = "zlog";
 
-// What a method does to its object. A full store refuses one that adds data.
+// How a method uses its object. A full store refuses methods that add data.
 enum MethodFlags : int { kRead = 1, kWrite = 2, kAddsData = 4 };
 
 // One method of the class. `call` decodes the request, runs the method and encodes its reply into
@@ -26,7 +26,7 @@ struct Method {
 // All methods, in the order in which they are documented.
 const std::vector<Method>& methods();
 
-// Returns nullptr if there is no method of this name, which a host answers with EOPNOTSUPP.
+// Returns nullptr if no method has this name; a host then answers EOPNOTSUPP.
 const Method* find_method(std::string_view name);
 
 }  // namespace zlog

@@ -2,10 +2,9 @@
 
 namespace zlog {
 
-// The inner code, >= 0, that a method returns if it ran. A negative errno is the outer result (RADOS or
-// the host failed, or the request was malformed); then no inner code exists. Every code but kOk is a
-// refusal: it comes with a number, and nothing was changed. The values never change; those below 16 are
-// the original zlog's.
+// The code, >= 0, of a method that ran. A negative errno means that RADOS or the host failed, or that
+// the request was malformed. Every code but kOk is a refusal: it comes with a number, and nothing was
+// changed. The values never change. The original zlog had the values below 16.
 enum Code : int {
   kOk = 0,
   kStaleEpoch = 1,    // the request's epoch is below the one in the reply
@@ -15,18 +14,18 @@ enum Code : int {
   kInvalidEpoch = 5,  // the proposed epoch does not fit: not above this one, or not granted
 
   kCursorAhead = 16,     // the cursor is at this position, which is higher
-  kHeldByCursor = 17,    // a cursor, at this position, has not come so far
+  kHeldByCursor = 17,    // a cursor is at this position, which is lower
   kBelowTrimPoint = 18,  // the position is below this trim point
-  kNotFound = 19,      // there is no such cursor, source or part; of a source: the next incarnation
-  kExists = 20,        // the cursor exists, at this position
-  kSuperseded = 21,    // this attempt, incarnation of the source, or version has come since
-  kSequenceDone = 22,  // it is complete; this is the first sequence number that is not
-  kLimitReached = 23,  // this is the limit that would be exceeded
-  kUnreadable = 24,    // a newer class stored something at this position
+  kNotFound = 19,  // no such cursor, producer or part exists; for a producer: the next incarnation
+  kExists = 20,    // the cursor exists, at this position
+  kSuperseded = 21,     // this attempt, incarnation of the producer, or version has come since
+  kSequenceDone = 22,   // the sequence number is complete; this is the first that is not
+  kLimitReached = 23,   // this is the limit that would be exceeded
+  kUnreadable = 24,     // a newer class stored something at this position
   kRequestTooNew = 25,  // the request needs a class of this version of the message
-  kStoredTooNew = 26,   // what is stored needs a class of this version of the value
+  kStoredTooNew = 26,   // the stored value needs a class of this version of it
   kBeyondStripe = 27,   // the live stripe takes nothing from this position on
-  kLost = 28,           // what was stored at this position is damaged or gone
+  kLost = 28,           // the entry at this position is damaged or lost
   kBeyondTail = 29,     // this is the highest tail that was recorded
   kSameId = 30,         // an append of this id, length and checksum is here: compare the data
 };

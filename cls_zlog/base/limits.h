@@ -59,7 +59,7 @@ constexpr uint32_t views_page_max = 1024;        // views in one view_read reply
 constexpr uint32_t names_page_max = 4096;        // names in one directory_list reply
 constexpr uint32_t address_bytes_max = 256;      // bytes of a sequencer's address
 constexpr uint32_t writer_name_bytes_max = 128;  // bytes of an exclusive writer's name
-constexpr uint32_t mac_key_id_bytes = 16;        // bytes by which a key of MACs is told from others
+constexpr uint32_t mac_key_id_bytes = 16;        // bytes that identify a key of MACs
 constexpr uint32_t key_bytes_max = 256;      // bytes of a key of an object, or an attribute's name
 constexpr uint32_t list_page_max = 1024;     // rows in one cursor_list or delivery_list reply
 constexpr uint32_t cursors_max = 1024;       // cursors of one log; each trim looks at all of them
@@ -76,7 +76,7 @@ constexpr uint32_t option_value_bytes_max = 4096;  // bytes
 constexpr uint32_t inline_bytes_max = 32u << 10;  // bytes of a batch kept inside its record
 // Of an object's bytestream; Ceph's own limit (osd_max_object_size) is 128 MiB.
 constexpr uint64_t stream_bytes_max = 120u << 20;  // bytes
-constexpr uint32_t holes_max = 64;                 // runs of unwritten positions a header tells of
+constexpr uint32_t holes_max = 64;                 // runs of unwritten positions in a header
 constexpr uint32_t page_records_max = 256;         // records fetched by one listing
 constexpr uint32_t page_bytes_max = 4u << 20;      // bytes fetched by one listing (or 1 record)
 

@@ -16,12 +16,10 @@ using Page = std::map<std::string, Buffer>;
 // The calls that an object class can make on its object inside an OSD. Each returns 0 or a negative
 // errno.
 //
-// Reads see the object as it was before the method ran; writes are buffered, applied together when the
-// method returns >= 0 and dropped when it returns < 0. So a method never reads its own writes, and
-// nothing has to be undone.
+// Reads see the object as it was before the method ran. Writes are buffered, and applied together if
+// the method returns >= 0. So a method never reads its own writes, and nothing has to be undone.
 //
-// Inside a method that writes, an OSD answers a read of a missing object with ENOENT or ENODATA
-// depending on the call: treat both as "the object does not exist".
+// In a method that writes, a read of a missing object returns ENOENT or ENODATA, depending on the call.
 class Object {
  public:
   virtual ~Object() = default;
@@ -52,13 +50,12 @@ class Object {
   // Reads `length` bytes of the object's bytestream at `offset`; fewer at its end. length 0: none.
   virtual int read(uint64_t offset, uint64_t length, std::string* data) = 0;
 
-  // These two append stored bytes to the reply, for methods that only read: after the method's `out`,
-  // in the order of the calls. A host need not copy them.
-  //
-  // `value` comes from omap_list, or is a part of such a value, with its owner.
+  // These two append stored bytes to the reply of a method that only reads, after its `out`, in the
+  // order of the calls. A host need not copy them. `value` is all or part of a value from omap_list,
+  // with its owner.
   virtual int answer(const Buffer& value) = 0;
-  // `length` bytes of the object's bytestream at `offset`. `there` is how many of them it has; if it
-  // ends before, nothing is appended.
+  // `length` bytes of the bytestream at `offset`. `there`: how many of them exist; unless all do,
+  // nothing is appended.
   virtual int answer_stream(uint64_t offset, uint64_t length, uint64_t* there) = 0;
 
   // Writes a part of the method's request to the bytestream. A host need not copy it.
@@ -67,8 +64,8 @@ class Object {
   // Punches a hole: the bytes read as zero and their space is freed. The size does not change.
   virtual int zero(uint64_t offset, uint64_t length) = 0;
 
-  // The number of the process that stores this replica of the object; 0: one process stores all
-  // replicas, or none of those that do can run methods.
+  // The number of the process that stores this replica of the object; 0 if one process stores all
+  // replicas, or if the storing processes run no methods.
   virtual uint64_t instance() { return 0; }
 };
 

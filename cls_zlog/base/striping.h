@@ -4,9 +4,22 @@
 #include <vector>
 
 #include "cls_zlog/base/limits.h"
-#include "cls_zlog/base/span.h"
 
 namespace zlog {
+
+// One past `count` positions from `start` on, limited to valid positions.
+inline uint64_t end_of(uint64_t start, uint64_t count) {
+  constexpr uint64_t end_max = limits::position_max + 1;
+  return count > end_max - start ? end_max : start + count;
+}
+
+// Consecutive positions of one object, from the first to the last.
+struct Span {
+  uint64_t first = 0;
+  uint64_t last = 0;  // >= first
+
+  bool covers(uint64_t position) const { return first <= position && position <= last; }
+};
 
 // The striping of positions over the `stride` objects of a stripe, which take turns. In each turn an
 // object has a stripe unit of 2^shift consecutive positions. Position p is in the object of index residue(p).

@@ -13,10 +13,7 @@ using head::OmapTable;
 struct Entry {
   uint64_t log_id = 0;
 
-  template <typename V>
-  void each(V& v) {
-    v("log_id", log_id);
-  }
+  ZLOG_FIELDS(v) { v("log_id", log_id); }
 };
 
 constexpr OmapTable<Entry> kNames("n.");

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "cls_zlog/base/span.h"
+#include "cls_zlog/base/striping.h"
 #include "cls_zlog/head/cursors.h"
 #include "cls_zlog/head/omap_table.h"
 #include "cls_zlog/head/stripe_index.h"
@@ -20,10 +20,7 @@ constexpr uint64_t kViewsPerListing = 16;  // each up to view_bytes_max
 struct StoredView {
   std::string bytes;
 
-  template <typename V>
-  void each(V& v) {
-    v("view", bytes, at_most(limits::view_bytes_max));
-  }
+  ZLOG_FIELDS(v) { v("view", bytes, at_most(limits::view_bytes_max)); }
 };
 
 constexpr OmapTable<StoredView> kViews("v.");

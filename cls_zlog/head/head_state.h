@@ -17,8 +17,7 @@ struct Head : HeadReply {
   std::string name;
   wire::Further further;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("log_id", log_id);
     v("counter", counter);
     v("newest", newest);

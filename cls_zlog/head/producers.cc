@@ -15,8 +15,7 @@ struct Producer : ProducerProgress {
   uint64_t incarnation = 0;
   wire::Further further;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("incarnation", incarnation);
     ProducerProgress::each(v);
   }
@@ -153,7 +152,7 @@ Result<MoreReply> done(Object& object, Head& head, const DeliveryDoneRequest& re
   producer.sequence = std::max(producer.sequence, request.sequence);
 
   const std::string prefix = parts_of(request.producer);
-  // Above the parts of sequences below this one, below those of later ones.
+  // Above the keys of lower sequences, below all others.
   const std::string end = prefix + head::hex_digits(producer.sequence);
   Page page;
   MoreReply reply;

@@ -8,16 +8,16 @@
 //
 //   archived   an ended stripe that the views leave out, so that they stay small. The archived
 //              stripes and the newest view's hold every position that is not trimmed
-//   pending      a stripe whose objects may exist although no position is needed in them: it was
+//   pending    a stripe whose objects may exist although no position is needed in them: it was
 //              announced for a view that was not accepted yet, or all of it is trimmed
 //
-// A stripe is announced with an epoch (pending), then in a view, archived, pending, and forgotten. If a
-// client dies in between, the next one finds what to remove.
+// A stripe is announced with an epoch (pending), then in a view, archived, pending, and forgotten. If
+// a client dies in between, the next client finds the objects to remove.
 namespace zlog::stripe_index {
 
 using head::Head;
 
-// Archived stripes, ascending from the one that holds a position, or the next one above.
+// Archived stripes, ascending from the stripe that holds a position, or the next stripe above.
 Result<StripesReadReply> read(Object& object, Head& head, const StripesReadRequest& request);
 
 // Pending stripes by id, and the newest view's epoch.

@@ -1,6 +1,5 @@
-// The host inside ceph-osd, the only file that depends on Ceph's object class API. It lets no exception
-// escape: one that leaves a class method aborts the OSD, and the client then resends the call to the
-// next OSD.
+// The host inside ceph-osd, the only file that depends on Ceph's object class API. No exception escapes,
+// since it would abort the OSD, and the client would then resend the call to the next OSD.
 
 #include <rados/objclass.h>
 
@@ -162,9 +161,8 @@ class OsdObject final : public zlog::Object {
   bool changed() const { return changed_; }
 
   // Ends a change. Ceph's recovery sends an OSD that missed changes of an object all its attributes, but
-  // its keys only if one of these changes was about keys. The OSD could then serve attributes that refer
-  // to missing keys. So no method changes attributes alone; removing a key that does not exist is
-  // enough.
+  // its keys only if such a change was about keys. The OSD could then serve attributes that refer to
+  // missing keys. So no method changes attributes alone; removing a key that does not exist is enough.
   int finish() {
     return attrs_changed_ && !keys_changed_ ? cls_cxx_map_remove_key(context_, kNoKey) : 0;
   }
@@ -208,8 +206,7 @@ class OsdObject final : public zlog::Object {
     return 0;
   }
 
-  // As list_of, but does not copy a part of the request: the message lives as long as anything refers to
-  // it.
+  // As list_of, but does not copy a part of the request, which lives as long as anything refers to it.
   ceph::bufferlist shared(std::string_view bytes) const {
     const std::less_equal<> not_after;  // unlike <=, defined for all pointers
     const char* const begin = request_bytes_.data();

@@ -10,6 +10,7 @@
 #include "cls_zlog/stripe/header.h"
 #include "cls_zlog/stripe/layout.h"
 #include "cls_zlog/stripe/scan.h"
+#include "cls_zlog/stripe/span_key.h"
 #include "cls_zlog/wire/envelope.h"
 
 namespace zlog::repair {
@@ -119,8 +120,8 @@ std::string_view index_of(std::string_view key, std::string_view value) {
   return value.substr(0, kEnvelopeBytes + envelope.fields.size());
 }
 
-// -ENOENT unless the record of these positions has vanished: its key does not exist, and the header
-// says that something was stored at all of them that are not trimmed.
+// -ENOENT unless the record of these positions has vanished: its key does not exist, although according
+// to the header something was stored at all positions that are not trimmed.
 int check_vanished(Object& object, const Header& header, const Span& span) {
   RecordIterator records(object, header, 1, true);
   const Stored* next = nullptr;
@@ -159,7 +160,9 @@ Result<Empty> repair_record(Object& object, const HealRequest& request) {
   ZLOG_TRY(Header::load(object, &header));
   const std::string key(request.name);
   Span span;
-  if (!parse_key(key, header.striping(), header.residue, &span)) return Failure{-EINVAL};
+  if (!parse_span_key(kRecords, key, header.striping(), header.residue, &span)) {
+    return Failure{-EINVAL};
+  }
   const Record record = Record::decode(key, request.value, header.striping().length(span));
   const bool streams = record.streamed();
   if (record.kind == RecordKind::kLost || record.unreadable() ||

@@ -19,8 +19,10 @@ enum class Verdict {
   kLeave,
 };
 
-// The entries of a record that stay, and the memory they point into.
+// A verdict on a record, the entries that stay, and the memory they point into.
 struct Kept {
+  Verdict verdict = Verdict::kLeave;
+  Verdict otherwise = Verdict::kLeave;  // if it can't be replaced
   std::vector<SparseBuilder::Entry> entries;
   std::vector<std::string> names;
   std::vector<std::string> data;
@@ -71,11 +73,10 @@ class Compaction {
         std::lower_bound(first, end, std::max(header_.trim_point, request_.start)),
         std::lower_bound(first, end, request_.end));
     Kept kept;
-    Verdict verdict = Verdict::kLeave;
-    ZLOG_TRY(judge(stored, named, &kept, &verdict));
-    if (verdict == Verdict::kReplace) return replace(stored, kept);
+    ZLOG_TRY(judge(stored, named, &kept));
+    if (kept.verdict == Verdict::kReplace) return replace(stored, kept);
     ZLOG_TRY(flush());
-    if (verdict == Verdict::kLeave || kept.gone == 0 || named.empty()) return 0;
+    if (kept.verdict == Verdict::kLeave || kept.gone == 0 || named.empty()) return 0;
     reply_.trimmed += kept.gone;
     changed_ = true;
     return layout_.trim(stored, named);
@@ -87,20 +88,14 @@ class Compaction {
            std::binary_search(named.begin(), named.end(), position);
   }
 
-  int judge(const Stored& stored, const std::vector<uint64_t>& named, Kept* kept, Verdict* out) {
+  int judge(const Stored& stored, const std::vector<uint64_t>& named, Kept* kept) {
     const Record& record = stored.record;
+    if (!record.holds_entries() && !record.sparse() && record.kind != RecordKind::kTrim) return 0;
     const bool within = stored.span.first >= request_.start && stored.span.last < request_.end;
-    const Verdict otherwise = named.empty() ? Verdict::kLeave : Verdict::kTrim;
-    *out = within && record.further.fields.empty() ? Verdict::kReplace : otherwise;
-    if (record.kind == RecordKind::kTrim) return 0;
-    if (record.sparse()) {
-      sort_sparse(stored, named, kept, out);
-      return 0;
-    }
-    if (!record.holds_entries()) {
-      *out = Verdict::kLeave;
-      return 0;
-    }
+    if (!named.empty()) kept->otherwise = Verdict::kTrim;
+    kept->verdict = within && record.further.fields.empty() ? Verdict::kReplace : kept->otherwise;
+    if (record.sparse()) sort_sparse(stored, named, kept);
+    if (!record.holds_entries()) return 0;
     std::vector<uint32_t> stay;
     uint32_t largest = 0;
     const TagsReader tags(record.tags);
@@ -119,11 +114,11 @@ class Compaction {
     }
     if (!stay.empty() && (record.compressed() || largest > limits::sparse_entry_bytes_max ||
                           !worthwhile(stored, kept->bytes))) {
-      *out = otherwise;
+      kept->verdict = kept->otherwise;
     }
     if (record.compressed() || stay.empty()) return 0;
-    if (record.streamed() && *out != Verdict::kReplace) return 0;
-    return fetch(stored, stay, tags, kept, otherwise, out);
+    if (record.streamed() && kept->verdict != Verdict::kReplace) return 0;
+    return fetch(stored, stay, tags, kept);
   }
 
   // Whether the rest of a record takes much less space in a sparse record. Space in the bytestream
@@ -137,7 +132,7 @@ class Compaction {
   // Reads the entries that stay. Damaged data is not stored again, since another replica may have
   // it.
   int fetch(const Stored& stored, const std::vector<uint32_t>& stay, const TagsReader& tags,
-            Kept* kept, Verdict otherwise, Verdict* out) {
+            Kept* kept) {
     const Record& record = stored.record;
     std::vector<std::string_view> data;
     ZLOG_TRY(read(stored, stay, &kept->data, &data));
@@ -148,7 +143,7 @@ class Compaction {
       const uint64_t position = striping_.after(stored.span.first, i);
       if (data[at].size() != record.bytes_of(i) ||
           entry_crc(position, data[at]) != record.crcs[i]) {
-        *out = record.streamed() ? otherwise : Verdict::kLeave;
+        kept->verdict = record.streamed() ? kept->otherwise : Verdict::kLeave;
         return 0;
       }
       std::string& names = kept->names.emplace_back();
@@ -183,15 +178,14 @@ class Compaction {
     return 0;
   }
 
-  void sort_sparse(const Stored& stored, const std::vector<uint64_t>& named, Kept* kept,
-                   Verdict* out) const {
+  void sort_sparse(const Stored& stored, const std::vector<uint64_t>& named, Kept* kept) const {
     each_entry(stored.record, [&](const SparseBuilder::Entry& entry) {
       const uint64_t position = striping_.after(stored.span.first, entry.index);
       if (goes(position, named)) {
         kept->gone++;
         kept->gone_bytes += entry.data.size();
       } else if (entry_crc(position, entry.data) != entry.crc) {
-        *out = Verdict::kLeave;
+        kept->verdict = Verdict::kLeave;
       } else {
         kept->add(entry);
       }

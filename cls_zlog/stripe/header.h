@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "cls_zlog/base/span.h"
+#include "cls_zlog/base/striping.h"
 #include "cls_zlog/stripe/holes.h"
 #include "cls_zlog/wire/envelope.h"
 #include "cls_zlog/wire/stripe_messages.h"
@@ -21,7 +21,7 @@ struct Header {
   std::optional<uint64_t> highest;  // the highest position written, filled or trimmed by `trim`
   uint64_t trim_point = 0;          // every position below it is trimmed
   uint64_t entries = 0;             // written and not trimmed
-  uint64_t bytes = 0;               // data of these entries
+  uint64_t bytes = 0;               // their data
   uint64_t records = 0;             // stored records
   uint64_t stream_end = 0;          // length of the bytestream; bytes
   uint32_t value_bytes = 0;         // upper bound of a record's value; limits listings
@@ -29,15 +29,14 @@ struct Header {
   std::optional<uint64_t> start;    // the stripe's first position, or below; none: not known
   uint32_t stripe_unit = 1;         // consecutive positions in one object: a power of two
   uint64_t block_data = 0;          // the part of `bytes` that is in blocks
-  uint64_t block_bytes = 0;         // compressed size of these blocks
+  uint64_t block_bytes = 0;         // the same, compressed
   bool tagged = false;              // entries with tags have been written
   uint64_t indexed = 0;             // the index of tags covers positions below this one
   uint32_t unindexed_tags = 0;      // tags of entries from there on
   uint32_t unindexed_records = 0;   // records from there on
   wire::Further further;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("epoch", epoch, at_least(1));
     v("stride", stride, between(1, limits::width_max));
     v("residue", residue);
@@ -148,8 +147,7 @@ struct Header {
     return found <= limits::position_max ? std::optional(found) : std::nullopt;
   }
 
-  // Subtracts entries that are gone. The share of a damaged record is not known, so this stops at
-  // zero.
+  // Subtracts entries. The share of a damaged record is not known, so this stops at zero.
   void forget(uint64_t gone_entries, uint64_t gone_bytes) {
     entries -= std::min(entries, gone_entries);
     bytes -= std::min(bytes, gone_bytes);

@@ -46,7 +46,7 @@ struct Holes {
     return std::max(accounted, position);
   }
 
-  // Marks positions as used; those that are skipped become a hole, unless they are below `floor`.
+  // Marks positions as used; skipped positions from `floor` on become a hole.
   void use(const Span& span, const Striping& striping, uint64_t floor) {
     const uint64_t from =
         striping.first_at(std::max(accounted, floor), striping.residue(span.first));
@@ -76,8 +76,7 @@ struct Holes {
     runs = std::move(left);
   }
 
-  // Joins the two nearest runs. The positions between them count as possibly unwritten from then
-  // on.
+  // Joins the two nearest runs; the positions between them then count as possibly unwritten.
   void join_nearest() {
     size_t nearest = 1;
     for (size_t i = 2; i < runs.size(); i++) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cls_zlog/base/object.h"
-#include "cls_zlog/base/span.h"
+#include "cls_zlog/base/striping.h"
 #include "cls_zlog/stripe/header.h"
 #include "cls_zlog/stripe/record.h"
 
@@ -16,15 +16,12 @@
 //   value:                    the record, and its entries' data if that is small
 //   bytestream:               the data of larger batches, one after the other
 //
-// A record covers consecutive positions of the object, and no two records share a position. A key
-// has the last position, so the first key >= p belongs to the record that covers p, if there is
-// one. It also has the number of positions, so the positions of a damaged record are known.
+// A record covers consecutive positions of the object, and no two records share a position. The first
+// key >= p belongs to the record that covers p, if a record does. A key also has the number of
+// positions, so the positions of a damaged record are known.
 namespace zlog {
 
 constexpr std::string_view kRecords = "e.";  // the prefix of records' keys
-
-// Reads the positions of a record's key. False: it is not the key of a record of this object.
-bool parse_key(std::string_view key, const Striping& striping, uint32_t residue, Span* out);
 
 // Ascending positions of an object as spans, as long as possible.
 std::vector<Span> spans_of(const std::vector<uint64_t>& positions, const Striping& striping);
@@ -41,15 +38,13 @@ struct Stored {
 // records into pieces that look like other records: one entry each, or trimmed positions.
 class RecordIterator {
  public:
-  // The first page has `likely` records, the number that the caller is expected to use. The next
-  // one has twice as many if more than half of the last page was used, else as many as were used.
-  // So short reads and reads of positions far apart fetch little in vain, and long reads take few
-  // fetches.
+  // The first page has `likely` records. The next one has twice as many if more than half of the last
+  // page was used, else as many as were used.
   RecordIterator(Object& object, const Header& header, uint64_t likely, bool whole);
 
-  // The record that covers `position`, or the next one above; nullptr if there is none. A position
-  // may be lower than the last one only if it is at hand. -EIO: a malformed key; -E2BIG: more bytes
-  // of records than one call may read.
+  // The record that covers `position`, or the next one above; nullptr without such a record. A position
+  // may be lower than the last one only if it is at hand. -EIO: a malformed key; -E2BIG: more bytes of
+  // records than one call may read.
   int seek(uint64_t position, const Stored** out);
 
   // Whether seek() needs no other page.
@@ -58,7 +53,7 @@ class RecordIterator {
   // Makes the next seek() fetch a first page, also at a lower position.
   void start_over(uint64_t likely);
 
-  // Bytes of records read so far.
+  // Bytes of records that were read.
   uint64_t bytes_fetched() const { return bytes_fetched_; }
 
  private:
@@ -83,13 +78,12 @@ class RecordIterator {
   std::vector<uint32_t> name_begins_;  // of current_; filled by cut()
 };
 
-// Cuts a list of positions into stretches: the positions of one record, or positions without a
-// record. The positions may descend; then records are fetched a few at a time, twice as many each
-// time.
+// Cuts a list of positions into stretches: positions of one record, or positions without a record. The
+// positions may descend; then records are fetched a few at a time, twice as many each time.
 class Walk {
  public:
   struct Stretch {
-    const Stored* stored = nullptr;  // nullptr: there is no record
+    const Stored* stored = nullptr;  // nullptr: no record
     uint32_t begin = 0;              // index of the first position
     uint32_t end = 0;                // one past the last
   };
@@ -113,14 +107,13 @@ class Walk {
   uint32_t ahead_ = 0;  // positions below the next one to fetch with it
 };
 
-// Cuts the range [begin, end) into parts, ascending: the part of a record, or positions without
-// one.
+// Cuts the range [begin, end) into parts, ascending: a part of a record, or positions without a record.
 class Sweep {
  public:
   struct Part : Span {
-    const Stored* stored = nullptr;  // nullptr: there is no record
+    const Stored* stored = nullptr;  // nullptr: no record
     uint32_t begin = 0;              // index of the first position in the record
-    uint32_t end = 0;                // one past that of the last
+    uint32_t end = 0;                // one past the index of the last position
   };
 
   Sweep(Object& object, const Header& header, uint64_t begin, uint64_t end, bool whole = false);
@@ -165,8 +158,8 @@ class Layout {
   // The block of a compressed record, in the same way.
   int block_of(const Stored& stored, std::string* buffer, std::string_view* out);
 
-  // Answers with the data of entries [begin, end), all written; of a compressed record, with its
-  // block. `answered`: one past the last entry whose data was there.
+  // Answers with the data of entries [begin, end), all written; for a compressed record, with its block.
+  // `answered`: one past the last entry whose data was found.
   int answer(const Stored& stored, uint32_t begin, uint32_t end, uint32_t* answered);
 
   // Store records at positions that have none.
@@ -179,7 +172,7 @@ class Layout {
   // their identity, but not in a sparse record. A record without entries is split.
   int trim(const Stored& stored, const std::vector<uint64_t>& positions);
 
-  // Frees what a record has outside its key, before the record is removed.
+  // Frees a record's data outside its key, before the record is removed.
   int free(const Stored& stored);
 
   // As free(), for a record whose entries are stored again, all but this number with this much

@@ -56,8 +56,7 @@ struct SparseEntries {
   std::string_view tag_names;  // entry by entry, each name a u8 length and its bytes
   wire::Column<uint8_t> tag_counts;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("entries", count, wire::between(1, limits::entries_max));
     v("indexes", indexes, wire::number_of(count));
     v("timestamps", timestamps, wire::number_of(count));
@@ -80,10 +79,10 @@ struct SparseEntries {
   // The first entry with this index or a higher one; `count` if there is none.
   uint32_t at_or_after(uint32_t index) const;
 
-  // Where the names of each entry begin in tag_names, and where those of the last one end.
+  // Where the names of each entry begin in tag_names, and where the last entry's end.
   std::vector<uint32_t> name_begins() const;
 
-  // The tags of the i-th entry, as those of a record with one entry.
+  // The tags of the i-th entry, as a record with one entry has them.
   Tags tags_of(uint32_t i, const std::vector<uint32_t>& name_begins) const;
 };
 
@@ -107,8 +106,7 @@ struct Record {
   uint32_t count = 0;                        // positions
   wire::Further further;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("kind", kind, wire::between(1, static_cast<uint64_t>(RecordKind::kSparse)));
     if (kind == RecordKind::kTrim || kind == RecordKind::kLost) return;
     if (sparse()) return left.each(v);
@@ -174,7 +172,7 @@ struct RecordEntry {
   uint32_t number = 0;                      // less the record's base
 };
 
-// Encodes the value of `record`; the columns are those of `entries`, `data` follows the fields.
+// Encodes the value of `record`, with columns made of `entries`; `data` follows the fields.
 std::string encode_record(std::string_view key, const Record& record,
                           const std::vector<RecordEntry>& entries = {}, std::string_view data = {});
 

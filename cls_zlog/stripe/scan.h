@@ -38,8 +38,8 @@ struct BlockTally {
   uint64_t bytes = 0;
 };
 
-// Counts what the object holds at positions [start, end); a block counts in full if part of it is
-// in the range. Defined in count.cc.
+// Counts the entries at positions [start, end); a block counts in full if part of it is in the range.
+// Defined in count.cc.
 int tally(Object& object, const Header& header, uint64_t start, uint64_t end, CountReply* reply,
           BlockTally* blocks);
 
@@ -55,7 +55,7 @@ struct BlocksSeen {
 //                                the next `count` positions: written entries of a record, from its
 //                                entry `first` on; an error ends the scan
 //   bool takes_data()            whether data is read, and so limited
-//   uint64_t data_bytes(), uint32_t count()   of what was added
+//   uint64_t data_bytes(), uint32_t count()   of the added positions
 //   bool full()                  whether it is full for another reason
 template <typename Reply>
 class Scan {
@@ -158,7 +158,7 @@ class Scan {
   const uint32_t bytes_max_;
   const Striping striping_;
   const Header& header_;
-  const uint64_t end_;  // no method stored what is above
+  const uint64_t end_;  // no method stored records above
   Walk walk_;
   Reply* const reply_;
   BlocksSeen own_blocks_;

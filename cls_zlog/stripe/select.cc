@@ -90,7 +90,7 @@ class Selection {
 
  private:
   // Cuts [start, end) into segments. Records are read between chunks, and where a chunk may lack
-  // entries: positions that were unreadable when it was made, and those that may be unwritten.
+  // entries: at positions that were unreadable when it was made, or that may be unwritten.
   std::vector<Segment> segments_of(uint64_t start, uint64_t end,
                                    const std::vector<StoredChunk>& chunks) const {
     std::vector<Segment> segments;

@@ -50,19 +50,9 @@ Result<HighestReply> max_position(Object&, const Header& header, const HighestRe
 }
 
 Result<StatReply> stat(Object&, const Header& header, const EpochRequest&) {
-  StatReply reply;
-  reply.object_epoch = header.epoch;
-  reply.highest = header.taken();
-  reply.trim_point = header.trim_point;
-  reply.entries = header.entries;
-  reply.bytes = header.bytes;
-  reply.records = header.records;
-  reply.stream_bytes = header.stream_end;
-  reply.stride = header.stride;
-  reply.residue = header.residue;
-  reply.stripe_unit = header.stripe_unit;
-  reply.stored_bytes = header.stored_bytes();
-  return reply;
+  return StatReply{header.epoch,   header.taken(),     header.trim_point,    header.entries,
+                   header.bytes,   header.records,     header.stream_end,    header.stride,
+                   header.residue, header.stripe_unit, header.stored_bytes()};
 }
 
 Result<Empty> remove(Object& object, Header&, const EpochRequest&) {

@@ -28,7 +28,7 @@ Result<SealReply> seal(Object& object, const SealRequest& request);
 //     kSameId (with the first such position): only the data has to be compared, which is compressed
 //   - kUnreadable, kLost (with the first such position): its record is of a later version, damaged
 //     or gone, and may have this entry
-//   - kStaleEpoch: at least one entry is not stored, and never will be by this request
+//   - kStaleEpoch: at least one entry is not stored
 //   - kReadOnly (with the first such position): it has another entry, or is filled or trimmed
 Result<Fullness> write(Object& object, const WriteRequest& request);
 
@@ -77,7 +77,7 @@ Result<CompactReply> compact(Object& object, Header& header, const CompactReques
 // nothing is left below it.
 Result<MoreReply> trim_to(Object& object, Header& header, const TrimToRequest& request);
 
-// The highest taken position, and the first one that may be unwritten.
+// The highest taken position, and the first position that may be unwritten.
 Result<HighestReply> max_position(Object& object, const Header& header,
                                   const HighestRequest& request);
 

@@ -4,14 +4,13 @@
 
 #include "cls_zlog/base/crc32c.h"
 #include "cls_zlog/base/hex.h"
-#include "cls_zlog/stripe/span_key.h"
 #include "cls_zlog/wire/envelope.h"
 
 namespace zlog::stripe {
 namespace {
 
 constexpr uint64_t kPageChunks = 256;
-constexpr uint32_t kRemovedMax = 64;  // chunks that one call makes anew
+constexpr uint32_t kRemovedMax = 64;  // chunks that one call rebuilds
 
 enum class LocationKind : uint8_t { kInRecord = 0, kStream = 1, kStreamAlone = 2 };
 
@@ -27,8 +26,7 @@ struct TagBucket {
   uint32_t streamed = 0;  // locations in the bytestream; the following columns are about these
   wire::Column<uint32_t> offsets, bytes, crcs, ages;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("tag_count", tag_count, wire::between(1, limits::chunk_tags_max));
     v("names", names);
     v("ends", ends, wire::number_of(tag_count));

@@ -42,8 +42,7 @@ struct TagChunk {
   std::vector<SpanMessage> unknown;  // whose records were unreadable when the chunk was made
   wire::Further further;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("buckets", buckets);
     v("tags", tags, wire::at_most(limits::chunk_tags_max));
     v("unknown", unknown, wire::at_most(limits::chunk_unknown_max));

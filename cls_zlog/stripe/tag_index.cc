@@ -4,7 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include "cls_zlog/stripe/layout.h"
 #include "cls_zlog/stripe/stripe.h"
 
 namespace zlog::stripe {

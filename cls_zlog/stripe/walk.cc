@@ -19,10 +19,6 @@ uint64_t likely_records(const Header& header, uint64_t count) {
 
 }  // namespace
 
-bool parse_key(std::string_view key, const Striping& striping, uint32_t residue, Span* out) {
-  return parse_span_key(kRecords, key, striping, residue, out);
-}
-
 RecordIterator::RecordIterator(Object& object, const Header& header, uint64_t likely, bool whole)
     : object_(object),
       striping_(header.striping()),
@@ -106,7 +102,7 @@ int RecordIterator::seek(uint64_t position, const Stored** out) {
   if (at_ == page_.end()) return 0;
   if (current_.key.data() != at_->first.data()) {
     Span span;
-    if (!parse_key(at_->first, striping_, residue_, &span)) return -EIO;
+    if (!parse_span_key(kRecords, at_->first, striping_, residue_, &span)) return -EIO;
     const Buffer& value = at_->second;
     const Record record = Record::decode(at_->first, value.bytes, striping_.length(span));
     current_ = {at_->first, span, record, value};

@@ -12,7 +12,7 @@ namespace {
 struct Claims {
   std::vector<uint32_t> open;  // indices of unwritten positions
   Failure blocked;             // the first position taken by something else
-  Failure unknown;             // the first of these that may hold the same entry
+  Failure unknown;             // the first taken position that may hold the same entry
   Failure alike;               // the first whose compressed data has to be compared
 
   // Claims a position without a record.
@@ -73,7 +73,7 @@ struct SentBlock {
   }
 };
 
-// A request, and what is made of it once.
+// A request with its positions, tags and blocks.
 struct Write {
   explicit Write(const WriteRequest& sent_request)
       : request(sent_request), positions(request.runs.positions()), tags(request.tags) {

@@ -22,12 +22,11 @@ inline bool cut(const wire::Column<uint32_t>& ends, uint64_t data_bytes) {
 
 // A block of a write.
 struct WriteBlock {
-  uint32_t entries = 0;       // number of entries, after those of the previous block
+  uint32_t entries = 0;       // number of entries, after the previous block's
   uint32_t stored_bytes = 0;  // compressed
   uint32_t crc = 0;           // CRC-32C of the compressed bytes
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("entries", entries, wire::between(1, limits::entries_max));
     v("stored_bytes", stored_bytes, wire::between(1, limits::request_bytes_max));
     v("crc", crc);
@@ -43,8 +42,7 @@ struct ReadBlock {
   uint32_t skip = 0;          // plain bytes before the first entry's
   uint32_t stored_bytes = 0;  // 0: the previous block again
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("first", first, wire::at_most(limits::entries_max - 1));
     v("entries", entries, wire::between(1, limits::entries_max));
     v("compression", compression);

@@ -21,8 +21,7 @@ enum class CommitMode : unsigned char {
 struct CursorRequest : LogRequest {
   std::string_view name;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     LogRequest::each(v);
     v("name", name, wire::name());
   }
@@ -33,8 +32,7 @@ struct CursorCommitRequest : CursorRequest {
   uint64_t position = 0;   // the next one to read
   uint64_t timestamp = 0;  // µs since 1970, by the client's clock
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     CursorRequest::each(v);
     v("mode", mode, at_most(CommitMode::kSet));
     v("position", position, wire::position_or_end());
@@ -48,8 +46,7 @@ struct CursorReply {
   uint64_t created = 0;  // µs since 1970
   uint64_t updated = 0;  // time of the last commit
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("position", position, wire::position_or_end());
     v("created", created);
     v("updated", updated);
@@ -59,8 +56,7 @@ struct CursorReply {
 struct NamedCursor : CursorReply {
   std::string name;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("name", name, wire::name());
     CursorReply::each(v);
   }
@@ -69,8 +65,7 @@ struct NamedCursor : CursorReply {
 struct CursorListReply : MoreReply {
   std::vector<NamedCursor> cursors;  // ascending by name
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     MoreReply::each(v);
     v("cursors", cursors, at_most(limits::cursors_max));
   }

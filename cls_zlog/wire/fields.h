@@ -17,8 +17,7 @@
 
 // Messages and stored values list their fields:
 //
-//   template <typename V>
-//   void each(V& v) {
+//   ZLOG_FIELDS(v) {
 //     v("epoch", epoch, at_least(1));
 //     v("create", create);
 //   }
@@ -27,12 +26,16 @@
 // are generated from the describer's output. Encoding by type:
 //   bool                 u8, 0 or 1
 //   uintN_t, enum        an integer, little-endian
-//   optional<uint64_t>   u8 0 or 1, then u64, 0 if there is no value
+//   optional<uint64_t>   u8 0 or 1, then u64, 0 without a value
 //   string, string_view  a u32 length and the bytes; with raw(n), n bytes and no length
 //   array<char, n>       n bytes
 //   vector, map          a u32 count and the elements: strings, pairs of strings, or frames
 //   Column<T>            integers; another field has their number
 //   Runs                 positions (runs.h)
+#define ZLOG_FIELDS(v)  \
+  template <typename V> \
+  void each(V& v)
+
 namespace zlog::wire {
 
 // Rules for the text of a string (names.h).

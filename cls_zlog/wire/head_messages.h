@@ -14,10 +14,9 @@ namespace zlog {
 // head_create, directory_add, directory_remove.
 struct NamedLogRequest {
   std::string_view name;
-  uint64_t log_id = 0;  // tells this log from an earlier one of the same name
+  uint64_t log_id = 0;  // differs from an earlier log's of the same name
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("name", name, wire::name());
     v("log_id", log_id);
   }
@@ -27,8 +26,7 @@ struct EpochNextRequest {
   uint32_t width = 0;  // of the stripe that may be made in the new epoch; 0: none
   uint64_t above = 0;  // an epoch with which an object is sealed
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("width", width, at_most(limits::width_max));
     v("above", above, at_most(limits::epoch_max).since(2));
   }
@@ -38,8 +36,7 @@ struct EpochNextReply {
   uint64_t epoch = 0;       // the counter's new value
   uint64_t tail_floor = 0;  // the epoch's tail must start at or above it
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("epoch", epoch);
     v("tail_floor", tail_floor);
   }
@@ -53,8 +50,7 @@ struct HeadReply {
   uint64_t trim_point = 0;  // every position below it is trimmed
   uint64_t log_id = 0;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("counter", counter);
     v("newest", newest);
     v("tail_floor", tail_floor);
@@ -67,8 +63,7 @@ struct TailRaiseRequest : LogRequest {
   uint64_t epoch = 0;
   uint64_t tail = 0;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     LogRequest::each(v);
     v("epoch", epoch);
     v("tail", tail, wire::position_or_end());
@@ -77,10 +72,9 @@ struct TailRaiseRequest : LogRequest {
 
 struct TrimPointRequest : LogRequest {
   uint64_t position = 0;      // everything below it counts as trimmed
-  bool past_cursors = false;  // also if a cursor lies below it
+  bool past_cursors = false;  // also if a cursor is below it
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     LogRequest::each(v);
     v("position", position, wire::position_or_end());
     v("past_cursors", past_cursors);
@@ -91,8 +85,7 @@ struct ViewProposeRequest {
   uint64_t base = 0;      // epoch of the view from which this one was made; 0: none
   std::string_view view;  // encoded (view.h)
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("base", base);
     v("view", view, at_most(limits::view_bytes_max));
   }
@@ -103,8 +96,7 @@ struct ViewReadRequest {
   uint32_t count_max = 0;  // views in the reply
   bool latest = false;     // only the newest view; ignore from_epoch
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("from_epoch", from_epoch);
     v("count_max", count_max, between(1, limits::views_page_max));
     v("latest", latest);
@@ -112,11 +104,10 @@ struct ViewReadRequest {
 };
 
 struct ViewReadReply : HeadReply {
-  bool more = false;               // there are views above the last of these
+  bool more = false;               // the log has views above the last of them
   std::vector<std::string> views;  // encoded, ascending by epoch
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     HeadReply::each(v);
     v("more", more);
     v("views", views, at_most(limits::views_page_max));
@@ -127,8 +118,7 @@ struct StripesReadRequest : LogRequest {
   uint64_t position = 0;   // list from the stripe that holds it, or the next one above
   uint32_t count_max = 0;  // stripes in the reply
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     LogRequest::each(v);
     v("position", position, wire::position());
     v("count_max", count_max, between(1, limits::stripes_page_max));
@@ -138,8 +128,7 @@ struct StripesReadRequest : LogRequest {
 struct StripesReadReply : MoreReply {
   std::vector<Stripe> stripes;  // ascending
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     MoreReply::each(v);
     v("stripes", stripes, at_most(limits::stripes_page_max));
   }
@@ -149,8 +138,7 @@ struct StripesLooseRequest : LogRequest {
   uint64_t after_id = 0;   // list stripes with higher ids
   uint32_t count_max = 0;  // stripes in the reply
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     LogRequest::each(v);
     v("after_id", after_id);
     v("count_max", count_max, between(1, limits::stripes_page_max));
@@ -162,8 +150,7 @@ struct PendingStripe {
   uint64_t id = 0;
   uint32_t width = 0;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("id", id);
     v("width", width, between(1, limits::width_max));
   }
@@ -171,11 +158,10 @@ struct PendingStripe {
 
 struct StripesLooseReply {
   uint64_t newest = 0;                 // epoch of the newest view
-  bool more = false;                   // there are pending stripes above the last of these
+  bool more = false;                   // the log has pending stripes above the last of them
   std::vector<PendingStripe> stripes;  // ascending
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("newest", newest);
     v("more", more);
     v("stripes", stripes, at_most(limits::stripes_page_max));
@@ -185,8 +171,7 @@ struct StripesLooseReply {
 struct StripeForgetRequest : LogRequest {
   uint64_t id = 0;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     LogRequest::each(v);
     v("id", id);
   }
@@ -197,8 +182,7 @@ struct RetentionReply {
   uint64_t version = 0;  // the number of writes; 0: never written
   std::string state;     // docs/formats/head.md
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("version", version);
     v("state", state, at_most(limits::retention_bytes_max));
   }
@@ -208,8 +192,7 @@ struct RetentionWriteRequest : LogRequest {
   uint64_t version = 0;    // from which this state was made
   std::string_view state;  // of the next version
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     LogRequest::each(v);
     v("version", version);
     v("state", state, at_most(limits::retention_bytes_max));
@@ -220,8 +203,7 @@ struct DirectoryListRequest {
   std::string_view after;  // list the names above it; empty: from the first
   uint32_t count_max = 0;  // names in the reply
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("after", after, wire::name_or_none());
     v("count_max", count_max, between(1, limits::names_page_max));
   }
@@ -230,8 +212,7 @@ struct DirectoryListRequest {
 struct DirectoryListReply : MoreReply {
   std::vector<std::string> names;  // ascending
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     MoreReply::each(v);
     v("names", names, wire::names(limits::names_page_max));
   }
@@ -242,10 +223,7 @@ struct DirectoryListReply : MoreReply {
 struct AddressMessage {
   std::string address;
 
-  template <typename V>
-  void each(V& v) {
-    v("address", address, wire::address());
-  }
+  ZLOG_FIELDS(v) { v("address", address, wire::address()); }
 };
 
 }  // namespace zlog

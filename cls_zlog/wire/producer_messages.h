@@ -19,8 +19,7 @@ struct DeliveryRequest : LogRequest {
   uint64_t sequence = 0;
   uint32_t part = 0;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     LogRequest::each(v);
     v("producer", producer, wire::name());
     v("sequence", sequence, at_most(sequence_all - 1));
@@ -31,8 +30,7 @@ struct DeliveryRequest : LogRequest {
 struct DeliveryBeginRequest : DeliveryRequest {
   uint64_t timestamp = 0;  // µs since 1970, by the client's clock
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     DeliveryRequest::each(v);
     v("timestamp", timestamp);
   }
@@ -43,8 +41,7 @@ struct DeliveryBeginReply {
   uint32_t grants = 0;       // of all earlier attempts
   uint64_t incarnation = 0;  // of the producer: changes if the producer is forgotten and made again
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("attempt", attempt);
     v("grants", grants);
     v("incarnation", incarnation);
@@ -57,10 +54,9 @@ struct DeliveryGrantRequest : DeliveryRequest {
   uint64_t epoch = 0;  // in which the positions were granted
   uint64_t first = 0;
   uint32_t count = 0;
-  bool reserve = false;  // there is no sequencer: grant from the tail floor on, if that is higher
+  bool reserve = false;  // without a sequencer: grant from the tail floor on, if that is higher
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     DeliveryRequest::each(v);
     v("incarnation", incarnation);
     v("attempt", attempt);
@@ -75,10 +71,7 @@ struct DeliveryGrantRequest : DeliveryRequest {
 struct DeliveryGrantReply {
   uint64_t first = 0;  // of the granted positions
 
-  template <typename V>
-  void each(V& v) {
-    v("first", first, wire::position());
-  }
+  ZLOG_FIELDS(v) { v("first", first, wire::position()); }
 };
 
 // Positions [first, first + count).
@@ -87,8 +80,7 @@ struct Grant {
   uint64_t count = 0;
   wire::Further further;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("first", first, wire::position());
     v("count", count, between(1, limits::position_max + 1));
   }
@@ -101,8 +93,7 @@ struct DeliveryReadReply {
   uint32_t attempt = 0;       // the newest one
   std::vector<Grant> grants;  // in the order in which they were made
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("incarnation", incarnation);
     v("attempt", attempt, at_most(limits::attempts_max));
     v("grants", grants, at_most(limits::grants_max));
@@ -115,8 +106,7 @@ struct DeliveryDoneRequest : LogRequest {
   uint64_t incarnation = 0;  // that the client saw; 0: the producer does not exist, or is damaged
   uint64_t timestamp = 0;    // µs since 1970, by the client's clock
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     LogRequest::each(v);
     v("producer", producer, wire::name());
     v("sequence", sequence);
@@ -127,13 +117,12 @@ struct DeliveryDoneRequest : LogRequest {
 
 // Part of the stored value of a producer.
 struct ProducerProgress {
-  uint64_t sequence = 0;  // the first one that is not done
-  uint32_t parts = 0;     // stored parts, of sequences that are not done
+  uint64_t sequence = 0;  // the first that is not complete
+  uint32_t parts = 0;     // stored parts, of numbers that are not complete
   uint64_t created = 0;   // µs since 1970
   uint64_t updated = 0;   // when a part was last begun or a sequence done
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("sequence", sequence);
     v("parts", parts, at_most(limits::parts_max));
     v("created", created);
@@ -144,8 +133,7 @@ struct ProducerProgress {
 struct NamedProducer : ProducerProgress {
   std::string name;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("name", name, wire::name());
     ProducerProgress::each(v);
   }
@@ -154,8 +142,7 @@ struct NamedProducer : ProducerProgress {
 struct DeliveryListReply : MoreReply {
   std::vector<NamedProducer> producers;  // ascending by name
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     MoreReply::each(v);
     v("producers", producers, at_most(limits::producers_max));
   }

@@ -14,7 +14,7 @@ bool ReadReply::take_data(std::string_view behind) {
     const bool written = states[i] == static_cast<uint8_t>(EntryState::kWritten);
     if (!written && ends[i] != begin_of(i)) return false;
   }
-  uint64_t data_bytes = plain_bytes;  // stored: blocks instead of what is in them
+  uint64_t data_bytes = plain_bytes;  // stored: blocks instead of their plain data
   uint64_t blocks_bytes = 0;
   uint32_t next = 0;  // entry
   for (size_t b = 0; b < blocks.size(); b++) {

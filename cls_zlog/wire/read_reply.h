@@ -29,10 +29,9 @@ struct ReadReply {
   wire::Column<uint8_t> reasons;      // with ids: FillReason
   std::vector<ReadBlock> blocks;
   Tags tags;
-  std::string_view data;  // plain if there are no blocks (client/blocks.h)
+  std::string_view data;  // plain without blocks (client/blocks.h)
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("highest", highest, wire::position());
     v("count", count, wire::between(1, limits::entries_max));
     v("with_ids", with_ids);

@@ -8,24 +8,20 @@
 
 #include "cls_zlog/wire/frame.h"
 
-// Messages about stored bytes, on all kinds of objects. A name is that of an attribute, or a key.
+// Messages about stored bytes, on all kinds of objects. A name is an attribute's, or a key.
 namespace zlog {
 
 struct DamagedRequest {
   std::string_view after;  // check the keys above it; empty: attributes, and all keys
 
-  template <typename V>
-  void each(V& v) {
-    v("after", after, wire::at_most(limits::key_bytes_max));
-  }
+  ZLOG_FIELDS(v) { v("after", after, wire::at_most(limits::key_bytes_max)); }
 };
 
 struct DamagedReply {
   std::vector<std::string> names;  // whose values fail their checksum
   std::string next;                // continue with the keys above it; empty: done
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("names", names, wire::at_most(limits::list_page_max));
     v("next", next, wire::at_most(limits::key_bytes_max));
   }
@@ -35,8 +31,7 @@ struct SalvageRequest {
   std::string_view name;             // of an attribute or a key
   std::optional<uint64_t> position;  // instead: of the record, in a stripe object
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("name", name, wire::at_most(limits::key_bytes_max));
     v("position", position, wire::position());
   }
@@ -48,8 +43,7 @@ struct SalvageReply {
   std::string value;
   std::string data;  // of a record in the bytestream: the data of its written entries
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("name", name, wire::at_most(limits::key_bytes_max));
     v("last", last, wire::position());
     v("value", value);
@@ -62,8 +56,7 @@ struct HealRequest {
   std::string_view value;
   std::string_view data;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("name", name, wire::between(1, limits::key_bytes_max));
     v("value", value);
     v("data", data);

@@ -21,8 +21,7 @@ struct SelectRequest : RangeRequest {
   bool with_ids = false;      // as in ReadRequest
   bool without_data = false;  // as in ReadRequest
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     RangeRequest::each(v);
     v("tags", tags, wire::between(1, limits::entry_tags_max));
     v("all", all);
@@ -44,8 +43,7 @@ struct SelectRequest : RangeRequest {
 struct SelectGap : SpanMessage {
   EntryState state = EntryState::kUnwritten;  // or kLost, kUnreadable, or kTrimmed (by trim_to)
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     SpanMessage::each(v);
     v("state", state);
   }
@@ -60,8 +58,7 @@ struct SelectReply {
   wire::Column<uint64_t> positions;  // ascending; in reverse, descending
   ReadReply entries;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("highest", highest, wire::position());
     v("end", end, wire::position_or_end());
     v("gaps", gaps, wire::at_most(2 * limits::select_gaps_max));
@@ -78,8 +75,7 @@ struct TagsCheckReply : EndReply {
   uint64_t tags = 0;               // places in sound chunks
   std::vector<SpanMessage> wrong;  // positions that the index does not cover correctly
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     EndReply::each(v);
     v("tags", tags);
     v("wrong", wrong, wire::at_most(limits::list_page_max));
@@ -92,8 +88,7 @@ struct TagsListReply : EndReply {
   wire::Column<uint64_t> positions;  // ascending
   Tags tags;                         // names may repeat
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     EndReply::each(v);
     v("count", count, wire::at_most(limits::entries_max));
     v("positions", positions, wire::number_of(count));
@@ -117,8 +112,7 @@ struct TagsListReplyBuilder : EndReply {
 struct CompactRequest : RangeRequest {
   Runs runs;  // the positions to trim
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     RangeRequest::each(v);
     v("runs", runs);
   }
@@ -127,8 +121,7 @@ struct CompactRequest : RangeRequest {
 struct CompactReply : EndReply {
   uint32_t trimmed = 0;  // entries
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     EndReply::each(v);
     v("trimmed", trimmed);
   }

@@ -5,7 +5,7 @@ namespace zlog {
 bool WriteRequest::take_data(std::string_view behind) {
   const uint32_t plain_bytes = ends[ends.size() - 1];
   uint64_t data_bytes = compressed() ? 0 : plain_bytes;
-  uint32_t end = 0;  // of the entries of the blocks so far
+  uint32_t end = 0;  // of the entries of the checked blocks
   for (const WriteBlock& block : blocks) {
     if (block.entries > ends.size() - end) return false;
     const uint32_t begin = begin_of(end);

@@ -22,44 +22,33 @@ using wire::at_most;
 using wire::between;
 
 struct Empty {
-  template <typename V>
-  void each(V&) {}
+  ZLOG_FIELDS() {}
 };
 
-// Comes with a refusal; codes.h says what the number means.
+// Comes with a refusal; codes.h has the meaning of the number.
 struct RefusalReply {
   uint64_t number = 0;
 
-  template <typename V>
-  void each(V& v) {
-    v("number", number);
-  }
+  ZLOG_FIELDS(v) { v("number", number); }
 };
 
 // trim_to, trim_point_raise, delivery_done. Listings begin with it.
 struct MoreReply {
   bool more = false;  // something is left: call again
 
-  template <typename V>
-  void each(V& v) {
-    v("more", more);
-  }
+  ZLOG_FIELDS(v) { v("more", more); }
 };
 
 // stat, remove; also head_remove.
 struct EpochRequest {
   uint64_t epoch = 0;
 
-  template <typename V>
-  void each(V& v) {
-    v("epoch", epoch);
-  }
+  ZLOG_FIELDS(v) { v("epoch", epoch); }
 };
 
 // Consecutive positions of one object.
 struct SpanMessage : Span {
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("first", first, wire::position());
     v("last", last, wire::position());
   }
@@ -71,8 +60,7 @@ struct RangeRequest {
   uint64_t start = 0;
   uint64_t end = 0;  // one past the last position
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("epoch", epoch);
     v("start", start, wire::position_or_end());
     v("end", end, wire::position_or_end());
@@ -83,10 +71,7 @@ struct RangeRequest {
 struct EndReply {
   uint64_t end = 0;  // the requested end, or where this call stopped
 
-  template <typename V>
-  void each(V& v) {
-    v("end", end, wire::position_or_end());
-  }
+  ZLOG_FIELDS(v) { v("end", end, wire::position_or_end()); }
 };
 
 // retention_read. Requests on a log's head object begin with the log's id, so that a client of a
@@ -94,10 +79,7 @@ struct EndReply {
 struct LogRequest {
   uint64_t log_id = 0;
 
-  template <typename V>
-  void each(V& v) {
-    v("log_id", log_id);
-  }
+  ZLOG_FIELDS(v) { v("log_id", log_id); }
 };
 
 // cursor_list, delivery_list.
@@ -105,8 +87,7 @@ struct NamesRequest : LogRequest {
   std::string_view after;  // list the names above it; empty: from the first
   uint32_t count_max = 0;  // in the reply
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     LogRequest::each(v);
     v("after", after, wire::name_or_none());
     v("count_max", count_max, between(1, limits::list_page_max));
@@ -121,8 +102,7 @@ struct SealRequest {
   std::optional<uint64_t> start;  // the stripe's first position
   uint32_t stripe_unit = 1;       // consecutive positions in one object: a power of two
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("epoch", epoch, between(1, limits::epoch_max));
     v("stride", stride, between(1, limits::width_max));
     v("residue", residue);
@@ -138,8 +118,7 @@ struct Fullness {
   uint32_t records = 0;  // each is an omap key
   uint64_t bytes = 0;    // the larger of the bytestream's length and the data of live entries
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("records", records);
     v("bytes", bytes);
   }
@@ -150,8 +129,7 @@ struct HighestRequest {
   uint64_t epoch = 0;
   uint64_t start = 0;  // where the search for `unwritten` begins
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("epoch", epoch);
     v("start", start, wire::position().since(2));
   }
@@ -163,8 +141,7 @@ struct HighestReply {
   // class.
   std::optional<uint64_t> unwritten;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("highest", highest, wire::position());
     v("unwritten", unwritten, wire::position().since(2));
   }
@@ -175,8 +152,7 @@ struct SealReply : Fullness {
   std::optional<uint64_t> start;    // where the object's bounded range begins
   bool made = true;                 // the object is new; always true from an older class
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("highest", highest, wire::position());
     Fullness::each(v);
     v("start", start, wire::position().since(2));
@@ -200,8 +176,7 @@ struct WriteRequest {
   Tags tags;
   std::string_view data;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("epoch", epoch);
     v("timestamp", timestamp);
     v("writer", writer, wire::raw(limits::writer_bytes));
@@ -217,7 +192,7 @@ struct WriteRequest {
   bool valid() const { return tags.ids.size() <= limits::tag_ids_max && tags.valid(runs.count()); }
   uint8_t needs() const { return tags.any() ? 3 : blocks.empty() ? 1 : 2; }
 
-  // Takes what follows the frame: at most padding_bytes_max zeros, then the data.
+  // Takes the bytes after the frame: at most padding_bytes_max zeros, then the data.
   bool take_data(std::string_view behind);
 
   bool compressed() const { return !blocks.empty(); }
@@ -238,8 +213,7 @@ struct ReadRequest {
   bool tags = false;          // return tags
   bool without_data = false;  // return no data; bytes_max then has no effect
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("epoch", epoch);
     v("with_ids", with_ids);
     v("bytes_max", bytes_max);
@@ -256,8 +230,7 @@ struct VerifyRequest {
   Runs runs;
   bool keys_only = false;  // do not check data in the bytestream
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("epoch", epoch);
     v("bytes_max", bytes_max);
     v("runs", runs);
@@ -272,8 +245,7 @@ struct FillRequest {
   FillReason reason = FillReason::kUnknown;
   Runs runs;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("epoch", epoch);
     v("timestamp", timestamp);
     v("writer", writer, wire::raw(limits::writer_bytes));
@@ -286,8 +258,7 @@ struct TrimRequest {
   uint64_t epoch = 0;
   Runs runs;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("epoch", epoch);
     v("runs", runs);
   }
@@ -298,8 +269,7 @@ struct TrimToRequest {
   uint64_t position = 0;     // trim everything below it
   uint32_t records_max = 0;  // records to free in this call
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("epoch", epoch);
     v("position", position, wire::position_or_end());
     v("records_max", records_max, between(1, limits::trim_records_max));
@@ -311,7 +281,7 @@ struct StatReply {
   std::optional<uint64_t> highest;
   uint64_t trim_point = 0;
   uint64_t entries = 0;       // written and not trimmed
-  uint64_t bytes = 0;         // data of these entries
+  uint64_t bytes = 0;         // their data
   uint64_t records = 0;       // stored records
   uint64_t stream_bytes = 0;  // length of the object's bytestream, with holes
   uint32_t stride = 1;        // as in SealRequest
@@ -319,8 +289,7 @@ struct StatReply {
   uint32_t stripe_unit = 1;
   std::optional<uint64_t> stored_bytes;  // size of the stored data; none from an older class
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("object_epoch", object_epoch);
     v("highest", highest, wire::position());
     v("trim_point", trim_point);
@@ -338,7 +307,7 @@ struct StatReply {
 // What the object holds at positions [start, end). Positions below its trim point count as nothing.
 struct CountReply : EndReply {
   uint64_t entries = 0;               // written, and neither trimmed nor damaged
-  uint64_t bytes = 0;                 // data of these entries
+  uint64_t bytes = 0;                 // their data
   std::optional<uint64_t> hole;       // the first unwritten position
   std::optional<uint64_t> last;       // the last position with an entry
   std::optional<uint64_t> oldest;     // the lowest timestamp of an entry
@@ -347,8 +316,7 @@ struct CountReply : EndReply {
   std::optional<uint64_t> oldest_at;  // the first position with that timestamp
   std::optional<uint64_t> newest_at;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     EndReply::each(v);
     v("entries", entries);
     v("bytes", bytes);
@@ -373,8 +341,7 @@ struct VerifiedRow {
   uint32_t step = 0;                          // from one position's number to the next
   uint64_t bytes = 0;                         // data of all written entries
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("length", length, between(1, limits::entries_max));
     v("state", state, at_most(EntryState::kUnreadable));
     v("writer", writer);
@@ -396,8 +363,7 @@ struct VerifyReply {
   uint32_t count = 0;
   std::vector<VerifiedRow> rows;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("highest", highest, wire::position());
     v("count", count, between(1, limits::entries_max));
     v("rows", rows, at_most(limits::entries_max));

@@ -106,7 +106,7 @@ class TagsBuilder {
 
   std::string names_, counts_, ids_;
   uint32_t count_ = 0;     // names
-  std::string_view last_;  // the last one that was added alone; in the caller's memory
+  std::string_view last_;  // the last tag that was added alone; in the caller's memory
   uint32_t last_id_ = 0;
 };
 

@@ -14,8 +14,7 @@ struct Format {
   std::string name;
   uint8_t version = 1;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("name", name, wire::name());
     v("version", version, wire::at_least(1));
   }
@@ -29,8 +28,7 @@ struct VersionReply {
   uint32_t protocol = 0;  // grows with each method, and with each field of a message
   std::vector<Format> formats;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("instance", instance);
     v("release", release, wire::name());
     v("protocol", protocol);

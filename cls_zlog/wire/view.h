@@ -19,8 +19,7 @@ struct Stripe {
   uint32_t stripe_unit = 1;  // a power of two
   wire::Further further;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("id", id, wire::at_least(1));
     v("start", start, wire::position());
     v("end", end);
@@ -44,8 +43,7 @@ struct ExclusiveWriter {
   uint64_t since = 0;  // microseconds since 1970, by its own clock
   wire::Further further;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("id", id, wire::raw(limits::writer_bytes));
     v("name", name, wire::at_most(limits::writer_name_bytes_max));
     v("since", since);
@@ -59,16 +57,15 @@ struct EntryMac {
   std::string key_id;     // derived from the key, and does not reveal it
   wire::Further further;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("algorithm", algorithm);
     v("key_id", key_id, wire::raw(limits::mac_key_id_bytes));
   }
 };
 
-// The log's layout in one epoch (CORFU: projection): the newest stripes, contiguous, of which only
-// the last one is open. Every position at or above the trim point lies in exactly one stripe, one
-// of these or an archived one (head/stripe_index.h).
+// The log's layout in one epoch (CORFU: projection): the newest stripes, contiguous. Only the last
+// stripe is open. Every position at or above the trim point is in exactly one stripe of the view, or
+// in an archived one (head/stripe_index.h).
 struct View {
   uint64_t epoch = 0;
   uint64_t log_id = 0;
@@ -81,8 +78,7 @@ struct View {
   std::vector<EntryMac> mac;            // at most one; none: entries have no MACs
   wire::Further further;
 
-  template <typename V>
-  void each(V& v) {
+  ZLOG_FIELDS(v) {
     v("epoch", epoch, wire::at_least(1));
     v("log_id", log_id);
     v("state", state, wire::at_most(LogState::kRemoved));
