@@ -185,6 +185,17 @@ class Cluster final : public ObjectStore {
   int writes_ = 0;
 };
 
+// A cluster that hosts share, and the operations that are left in it at the end share them.
+struct SharedCluster : std::shared_ptr<Cluster> {
+  explicit SharedCluster(unsigned seed) : shared_ptr(std::make_shared<Cluster>(seed)) {}
+  ~SharedCluster() {
+    while (get()->step()) {
+    }
+  }
+  SharedCluster(const SharedCluster&) = delete;
+  SharedCluster& operator=(const SharedCluster&) = delete;
+};
+
 uint64_t number_of(const std::string& text) { return text.empty() ? 0 : std::stoull(text); }
 
 // Counts in the attribute, in a key and in the bytestream, and answers the number. With "look" it
@@ -271,7 +282,7 @@ Answer finish(const std::shared_ptr<Cluster>& cluster, const Host& host, const M
 // Each number is given once, and every reader sees one number, however operations interleave.
 void clients_take_turns(unsigned seed) {
   constexpr size_t kClients = 3, kCalls = 12;
-  const auto cluster = std::make_shared<Cluster>(seed);
+  const SharedCluster cluster(seed);
   std::array<std::unique_ptr<Host>, kClients> hosts;
   std::vector<Result> counts(kClients * kCalls), shows(kClients * kCalls);
   for (auto& host : hosts) host = std::make_unique<Host>(cluster);
@@ -296,14 +307,14 @@ void clients_take_turns(unsigned seed) {
 }
 
 void a_lone_writer_needs_one_round_trip() {
-  const auto cluster = std::make_shared<Cluster>(1);
+  const SharedCluster cluster(1);
   const Host host(cluster);
   for (int i = 0; i < 5; i++) finish(cluster, host, kCount, "");
   CHECK(cluster->reads() == 1 && cluster->writes() == 5);
 }
 
 void calls_that_wait_go_out_together() {
-  const auto cluster = std::make_shared<Cluster>(1);
+  const SharedCluster cluster(1);
   const Host host(cluster);
   std::vector<Result> results(20);
   for (Result& result : results) start(host, kCount, "", &result);
@@ -313,7 +324,7 @@ void calls_that_wait_go_out_together() {
 }
 
 void what_is_remembered_answers_nothing_by_itself() {
-  const auto cluster = std::make_shared<Cluster>(1);
+  const SharedCluster cluster(1);
   const Host one(cluster), other(cluster);
   finish(cluster, one, kCount, "");
   finish(cluster, other, kCount, "");
@@ -322,7 +333,7 @@ void what_is_remembered_answers_nothing_by_itself() {
 }
 
 void attributes_are_not_changed_alone() {
-  const auto cluster = std::make_shared<Cluster>(1);  // its write() checks that
+  const SharedCluster cluster(1);  // its write() checks that
   const Host host(cluster);
   CHECK(finish(cluster, host, kTouch, "x").code == 0 && cluster->object().attrs["t"] == "x");
 }
@@ -364,7 +375,7 @@ void closing_does_not_wait_for_a_thread_in_the_store() {
 
 // An object that is removed and made again has another version, and one that is gone has none.
 void what_is_removed_is_not_taken_for_what_it_was() {
-  const auto cluster = std::make_shared<Cluster>(1);
+  const SharedCluster cluster(1);
   const Host host(cluster);
   finish(cluster, host, kCount, "");
   cluster->object() = {};
@@ -377,7 +388,7 @@ void what_is_removed_is_not_taken_for_what_it_was() {
 // Calls are given up in every state, their replies lost: each answers once, and others go on.
 void calls_are_given_up_at_any_time(unsigned seed) {
   std::vector<Result> results(30), others(30);
-  const auto cluster = std::make_shared<Cluster>(seed);
+  const SharedCluster cluster(seed);
   const Host host(cluster), other(cluster);
   std::vector<Ticket> tickets;
   for (size_t i = 0; i < results.size(); i++) {
