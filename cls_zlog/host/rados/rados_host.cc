@@ -158,7 +158,8 @@ void RadosHost::ask_replica(Submission submission) {
 
 Ticket RadosHost::submit(Submission submission) {
   if (const Method* found = find_method(submission.method)) {
-    return call({kClassName, *found, way_, submission.payload}, std::move(submission));
+    const EitherWay what = {kClassName, *found, way_, submission.payload};
+    return call(what, std::move(submission));
   }
   const std::string name(submission.method);  // the OSD refuses an unknown one
   return call_class(kClassName, {name.c_str(), kRead, nullptr}, submission);
