@@ -1,4 +1,4 @@
-"""cursor, the readers that keep one, and delivery."""
+"""cursor, the readers that keep one, and producer."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_sources_are_listed(inside: Inside, orders: zlog.Log) -> None:
         json.loads(line) for line in inside.ok("producer", "ls", "orders", "--json").splitlines()
     ]
     assert [each["name"] for each in found] == ["audit", "crm"]
-    assert {"name", "batch", "parts", "created", "updated"} == found[0].keys()
+    assert {"name", "sequence", "parts", "created", "updated"} == found[0].keys()
     assert found[0]["created"] < found[0]["updated"]
 
 
@@ -211,7 +211,7 @@ def test_a_source_that_is_gone_is_removed(inside: Inside, orders: zlog.Log) -> N
     assert [item.data for item in orders.read_range()] == [b"a", b"b", b"c"]  # type: ignore[union-attr]
     refused = inside("producer", "rm", "orders", "a")
     assert refused.code == 1
-    assert "no source of deliveries 'a'" in refused.err
+    assert "no producer 'a'" in refused.err
     assert "zlog producer ls" in refused.err
     assert inside("producer", "rm", "orders", "a b").code == 2
 

@@ -14,12 +14,12 @@ from .conftest import Cli, Inside
 COMMANDS = [
     *("create", "ls", "info", "views", "reconfigure", "access", "rm"),
     *("append", "read", "tail", "fill", "trim", "retention"),
-    *("cursor", "delivery", "objects", "spark"),
+    *("cursor", "producer", "objects", "spark"),
     *("export", "import", "mirror"),
     *("seqr", "store", "check", "doctor", "top", "console", "exporter", "bench"),
     *("completion", "help"),
 ]
-GROUPS = ["access", "cursor", "delivery", "objects", "spark", "seqr", "store", "bench"]
+GROUPS = ["access", "cursor", "producer", "objects", "spark", "seqr", "store", "bench"]
 
 
 def test_the_commands_are_those_of_the_design() -> None:
