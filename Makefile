@@ -46,7 +46,7 @@ $(shell mkdir -p build; find zlog seqr cli pyspark_zlog zlog_command -name '*.py
 	cmp -s $(MODULES).new $(MODULES) || cp $(MODULES).new $(MODULES))
 # The API for threads, which git ignores.
 SYNC := build/sync
-NATIVE := CMakeLists.txt tools/messages_cython.py tools/stubs.py $(shell find cls_zlog zlog seqr bench \
+NATIVE := CMakeLists.txt tools/codes.py tools/messages_cython.py tools/stubs.py $(shell find cls_zlog zlog seqr bench \
 	-name '*.cc' -o -name '*.h' -o -name '*.py[xd]' -o -name CMakeLists.txt)
 
 .PHONY: help

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tools.messages import Constant
+    from tools.codes import Constant
 
 _KINDS = {1: "reads", 3: "changes", 7: "adds data"}
 _RULES = {1: "a name", 2: "a name or empty", 3: "an address"}

@@ -182,8 +182,7 @@ def _class(statement: Statement, attributes: list[Statement], where: str) -> Ite
         if first == "@":
             decorators.append(_text(each.tokens))
         elif first == "def":
-            if not any(".setter" in decorator for decorator in decorators):
-                members += _function(each, "    ", decorators, f"{where}.{name}")
+            members += _function(each, "    ", decorators, f"{where}.{name}")
             decorators = []
         elif not compiled and ":" in each.words:
             members.append(_field(_text(_split(each.tokens, "=")[0])))

@@ -31,6 +31,7 @@ endfunction()
 
 # Adds the Python extension ${package}.${name}, made from ${name}.pyx in this folder. Further arguments
 # are files that the build writes and that it includes. Annotations are for stubs, and check nothing.
+# The stub of the extension follows from its code (tools/stubs.py).
 function(zlog_add_extension package name)
   set(source ${CMAKE_CURRENT_SOURCE_DIR}/${name}.pyx)
   set(generated ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
@@ -49,4 +50,29 @@ function(zlog_add_extension package name)
   target_link_options(${name} PRIVATE LINKER:--as-needed)
   string(REPLACE . / folder ${package})
   install(TARGETS ${name} DESTINATION ${folder} COMPONENT python)
+  file(GLOB declared CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}.pxd)
+  zlog_add_generated(${folder} ${name}.pyi stubs.py ${source} DEPENDS ${declared} ARGUMENTS ${ARGN})
+endfunction()
+
+# Has a script in tools/ write a file of the package: SCRIPT SOURCE FILE [ARGUMENTS...]. In an editable
+# install it is copied to the sources, where type checkers and editors look for it.
+function(zlog_add_generated folder name script source)
+  cmake_parse_arguments(PARSE_ARGV 4 arg "" "TO" "DEPENDS;ARGUMENTS")
+  set(file ${CMAKE_CURRENT_BINARY_DIR}/${name})
+  set(tool ${CMAKE_SOURCE_DIR}/tools/${script})
+  if(NOT arg_TO)
+    set(arg_TO ${CMAKE_CURRENT_SOURCE_DIR})
+  endif()
+  if(SKBUILD_STATE STREQUAL "editable")
+    set(copy COMMAND ${CMAKE_COMMAND} -E copy ${file} ${arg_TO})
+  endif()
+  add_custom_command(
+    OUTPUT ${file}
+    COMMAND ${Python_EXECUTABLE} ${tool} ${source} ${file} ${arg_ARGUMENTS}
+    ${copy}
+    DEPENDS ${source} ${arg_DEPENDS} ${arg_ARGUMENTS} ${tool}
+    VERBATIM)
+  string(MAKE_C_IDENTIFIER ${folder}_${name} target)
+  add_custom_target(${target} ALL DEPENDS ${file})
+  install(FILES ${file} DESTINATION ${folder} COMPONENT python)
 endfunction()
