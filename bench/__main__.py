@@ -14,10 +14,10 @@ _COMMANDS = ("append", "read", "tail", "sequencer", "failover")
 
 
 class _Bench(Zlog):
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's
+    def list_commands(self, ctx: click.Context) -> list[str]:  # click's
         return [*_COMMANDS]
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
         found: click.Command = getattr(importlib.import_module(f"bench.{cmd_name}"), cmd_name)

@@ -56,20 +56,14 @@ class Failure(ZlogError):
         self.code = code
 
 
-_CODES: tuple[tuple[type[Exception], ExitCode], ...] = (
-    (LogNotFound, ExitCode.NO_SUCH_LOG),
-    (NotWritten, ExitCode.NO_ENTRY),
-    (Invalidated, ExitCode.NO_ENTRY),
-    (LogExists, ExitCode.LOG_EXISTS),
-    (AppendRefused, ExitCode.APPEND_REFUSED),
-    (Fenced, ExitCode.APPEND_REFUSED),
-    (KeyNeeded, ExitCode.KEY_REFUSED),
-    (WrongKey, ExitCode.KEY_REFUSED),
-    (MacsMissing, ExitCode.KEY_REFUSED),
-    (ClassNotLoaded, ExitCode.CLASS_NOT_LOADED),  # before its base StoreUnavailable
-    (StoreReadOnly, ExitCode.UNREACHABLE),
-    (StoreUnavailable, ExitCode.UNREACHABLE),
-    (SequencerUnavailable, ExitCode.UNREACHABLE),
+_CODES: tuple[tuple[tuple[type[Exception], ...], ExitCode], ...] = (
+    ((LogNotFound,), ExitCode.NO_SUCH_LOG),
+    ((NotWritten, Invalidated), ExitCode.NO_ENTRY),
+    ((LogExists,), ExitCode.LOG_EXISTS),
+    ((AppendRefused, Fenced), ExitCode.APPEND_REFUSED),
+    ((KeyNeeded, WrongKey, MacsMissing), ExitCode.KEY_REFUSED),
+    ((ClassNotLoaded,), ExitCode.CLASS_NOT_LOADED),  # before its base StoreUnavailable
+    ((StoreReadOnly, StoreUnavailable, SequencerUnavailable), ExitCode.UNREACHABLE),
 )
 
 
@@ -79,10 +73,7 @@ def exit_code_of(error: BaseException) -> ExitCode:
         return ExitCode.INTERRUPTED
     if isinstance(error, Failure):
         return error.code
-    for kind, code in _CODES:
-        if isinstance(error, kind):
-            return code
-    return ExitCode.FAILURE
+    return next((code for kinds, code in _CODES if isinstance(error, kinds)), ExitCode.FAILURE)
 
 
 def exit_code_of_reading(log: str, *, intact: bool) -> ExitCode:

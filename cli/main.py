@@ -53,15 +53,11 @@ zlog --store ceph://logs tail orders --follow
 class Zlog(Group):
     """The command ``zlog``. The module of a command is imported when it is used."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's
+    def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands, in the order of the help."""
         return list(_COMMANDS)
 
-    def get_command(  # click's signature
-        self,
-        ctx: click.Context,  # noqa: ARG002
-        cmd_name: str,
-    ) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command."""
         if cmd_name not in _COMMANDS:
             return None
@@ -81,11 +77,7 @@ class Zlog(Group):
             with formatter.section(title):
                 formatter.write_dl(rows)
 
-    def format_epilog(  # click's signature
-        self,
-        ctx: click.Context,  # noqa: ARG002
-        formatter: click.HelpFormatter,
-    ) -> None:
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples."""
         write_examples(_EXAMPLES, formatter)
 

@@ -46,10 +46,7 @@ class Name(click.ParamType):  # type: ignore[type-arg]  # generic in type stubs 
             self.fail(str(error), param, ctx)
 
     def shell_complete(
-        self,
-        ctx: click.Context,
-        param: click.Parameter,  # noqa: ARG002  # click's signature
-        incomplete: str,
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Return the names that begin with a word; none if the store does not answer soon."""
         session = replace(ctx.ensure_object(Session), timeout=_COMPLETION_SECONDS)

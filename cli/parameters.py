@@ -119,17 +119,26 @@ def listen_option(default: str, text: str) -> Callable[[F], F]:
     )
 
 
-def tls_options(command: F) -> F:
-    """Add ``--tls-cert`` and ``--tls-key``, for commands that serve."""
-    certificate = click.option(
-        "--tls-cert", type=FILE, help="Use TLS, with this certificate (PEM)."
-    )
-    key = click.option(
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return a decorator that adds several options."""
+
+    def add(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+tls_options = together(
+    click.option("--tls-cert", type=FILE, help="Use TLS, with this certificate (PEM)."),
+    click.option(
         "--tls-key",
         type=FILE,
         help="Private key of the certificate (PEM).  [default: in the file of the certificate]",
-    )
-    return certificate(key(command))
+    ),
+)
+"""The options of commands that serve over TLS."""
 
 
 def json_option(text: str) -> Callable[[F], F]:
@@ -148,12 +157,9 @@ def width_option(text: str, default: int | None = None) -> Callable[[F], F]:
     )
 
 
-def stripe_unit_option(text: str, default: int | None = None) -> Callable[[F], F]:
+def stripe_unit_option(text: str) -> Callable[[F], F]:
     """Return ``--stripe-unit``."""
-    shown = default is not None
-    return click.option(
-        "--stripe-unit", type=_unit, default=default, show_default=shown, metavar="N", help=text
-    )
+    return click.option("--stripe-unit", type=_unit, metavar="N", help=text)
 
 
 def _unit(word: str | int) -> int:
@@ -165,18 +171,6 @@ def _unit(word: str | int) -> int:
         limit = f"{STRIPE_UNIT_MAX:,}"
         raise click.BadParameter(f"{word} is not a power of two from 1 to {limit}") from None
     return number
-
-
-def settings_option() -> Callable[[F], F]:
-    """Return ``--option``, which may be repeated."""
-    return click.option(
-        "--option",
-        "options",
-        multiple=True,
-        metavar="KEY=VALUE",
-        callback=key_values,
-        help="Store a setting with the log, for its users; may be repeated.",
-    )
 
 
 def key_values(
@@ -192,6 +186,16 @@ def key_values(
     return options
 
 
+settings_option = click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=key_values,
+    help="Store a setting with the log, for its users; may be repeated.",
+)
+
+
 def _some_bytes(word: str | int) -> int:
     found = size(word)
     if found < 1:
@@ -199,40 +203,38 @@ def _some_bytes(word: str | int) -> int:
     return found
 
 
-def stripe_options(command: F) -> F:
-    """Add the options of a log, which have the names of arguments of :meth:`zlog.Log.create`."""
-    compression = click.option(
-        "--compression",
-        type=click.Choice(COMPRESSIONS),
-        help="Writers compress the entries of a batch together if this makes them smaller."
-        "  [default: none]",
-    )
-    records = click.option(
-        "--stripe-records",
-        type=click.IntRange(1),
-        metavar="N",
-        help="Start a new stripe once an object of the live stripe holds this many records (omap"
-        " keys).  [default: 100000]",
-    )
-    size_ = click.option(
+stripe_options = together(
+    click.option(
         "--stripe-bytes",
         type=_some_bytes,
         metavar="SIZE",
         help="Start a new stripe once an object of the live stripe holds this much data, such as"
         " 64M.  [default: 96M]",
-    )
-    return size_(records(compression(command)))
+    ),
+    click.option(
+        "--stripe-records",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Start a new stripe once an object of the live stripe holds this many records (omap"
+        " keys).  [default: 100000]",
+    ),
+    click.option(
+        "--compression",
+        type=click.Choice(COMPRESSIONS),
+        help="Writers compress the entries of a batch together if this makes them smaller."
+        "  [default: none]",
+    ),
+)
+"""The options of a log, which have the names of arguments of :meth:`zlog.Log.create`."""
 
-
-def hole_timeout_option(command: F) -> F:
-    """Add ``--hole-timeout``, which passes None for never."""
-    return click.option(
-        "--hole-timeout",
-        type=seconds,
-        default=HOLE_TIMEOUT_SECONDS,
-        show_default=True,
-        metavar="SECONDS",
-        callback=lambda _ctx, _param, span: or_none(span),
-        help="Wait this long for an unwritten position below the tail, then fill it. 'never' does"
-        " not fill it.",
-    )(command)
+hole_timeout_option = click.option(
+    "--hole-timeout",
+    type=seconds,
+    default=HOLE_TIMEOUT_SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    callback=lambda _ctx, _param, span: or_none(span),
+    help="Wait this long for an unwritten position below the tail, then fill it. 'never' does not"
+    " fill it.",
+)
+"""``--hole-timeout``, which passes None for never."""

@@ -14,6 +14,7 @@ import click
 
 from zlog import Entry, Fill, Gap, GapKind, Loss
 from zlog.cli.output import Output, escaped, say
+from zlog.cli.parameters import together
 from zlog.cli.template import HELP, Template, iso
 
 _UNSAFE = re.compile("[\x80-\x9f\u2028\u2029\ud800-\udfff]")
@@ -128,6 +129,21 @@ def _template(word: str) -> Template:
     return template
 
 
+_STYLE_OPTIONS = together(
+    click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line."),
+    click.option("--format", "template", type=_template, metavar="FORMAT", help=HELP),
+    click.option(
+        "-z", "--null", is_flag=True, help="Print a NUL after each entry instead of a newline."
+    ),
+    click.option(
+        "-r",
+        "--raw",
+        is_flag=True,
+        help="Print the bytes of the entries, and nothing between them.",
+    ),
+)
+
+
 def style_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say how entries are printed, as one argument ``style``."""
 
@@ -138,19 +154,4 @@ def style_options(command: Callable[..., Any]) -> Callable[..., Any]:
             raise click.UsageError("--json, --format, --null and --raw exclude each other")
         return command(*args, style=Style(*given), **others)
 
-    options = (
-        click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line."),
-        click.option("--format", "template", type=_template, metavar="FORMAT", help=HELP),
-        click.option(
-            "-z", "--null", is_flag=True, help="Print a NUL after each entry instead of a newline."
-        ),
-        click.option(
-            "-r",
-            "--raw",
-            is_flag=True,
-            help="Print the bytes of the entries, and nothing between them.",
-        ),
-    )
-    for option in reversed(options):
-        with_style = option(with_style)
-    return with_style
+    return _STYLE_OPTIONS(with_style)

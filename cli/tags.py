@@ -8,6 +8,7 @@ from typing import Any, TypedDict, TypeVar
 import click
 
 from zlog import InvalidTag, Match
+from zlog.cli.parameters import together
 from zlog.names import check_tags
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,18 +33,19 @@ def tag_option(help: str) -> Callable[[F], F]:
     return click.option("--tag", "tags", multiple=True, metavar="TAG", callback=_checked, help=help)
 
 
-def selecting_options(command: F) -> F:
-    """Add the options that select entries. They pass ``tags`` and ``match``."""
-    match = click.option(
-        "--match",
-        type=click.Choice(["any", "all"]),
-        help="With several --tag, select entries with any or all of the tags.  [default: any]",
-    )
-    return tag_option("Select entries with this tag; may be repeated.")(match(command))
-
-
 def _checked(_: click.Context, __: click.Parameter, tags: tuple[str, ...]) -> tuple[str, ...]:
     try:
         return check_tags(tags)
     except InvalidTag as error:
         raise click.BadParameter(str(error)) from error
+
+
+selecting_options = together(
+    tag_option("Select entries with this tag; may be repeated."),
+    click.option(
+        "--match",
+        type=click.Choice(["any", "all"]),
+        help="With several --tag, select entries with any or all of the tags.  [default: any]",
+    ),
+)
+"""The options that select entries. They pass ``tags`` and ``match``."""

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from zlog.metrics import serve
+from zlog.metrics import Distribution, histogram, serve
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -111,17 +109,14 @@ class Lag:
     """Measures how late the event loop runs timers."""
 
     def __init__(self) -> None:
-        self._counts = [0] * (len(_LAGS) + 1)
-        self._sum = 0.0
+        self._late = Distribution(_LAGS)
 
     async def measure(self) -> None:
         """Measure until cancelled."""
         while True:
             due = time.monotonic() + _PULSE_SECONDS
             await asyncio.sleep(_PULSE_SECONDS)
-            late = max(0.0, time.monotonic() - due)
-            self._counts[bisect_left(_LAGS, late)] += 1
-            self._sum += late
+            self._late.add(max(0.0, time.monotonic() - due))
 
     def describe(self) -> Sequence[Metric]:
         """Return nothing: no other collector has this name."""
@@ -129,13 +124,8 @@ class Lag:
 
     def collect(self) -> Iterator[Metric]:
         """Return the metric for a scrape."""
-        from prometheus_client.core import HistogramMetricFamily as Histogram
-
-        counts = [*accumulate(self._counts)]
-        buckets = [*zip((*map(str, _LAGS), "+Inf"), counts, strict=True)]
         what = "How late the event loop ran a timer that was due, four times a second."
-        name = "zlog_seqr_event_loop_lag_seconds"
-        yield Histogram(name, what, buckets=buckets, sum_value=self._sum)
+        yield histogram("seqr_event_loop_lag_seconds", what, [((), self._late)])
 
 
 class Collector:

@@ -145,7 +145,7 @@ class Peer(asyncio.Protocol):
         """Let the transport close after it has sent everything, or after a while in any case."""
         self._set_timer(self._server.limits.stall_s_max, self._no_reader)
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+    def connection_lost(self, exc: Exception | None) -> None:
         """Forget the peer."""
         self._forget()
 

@@ -26,7 +26,6 @@ from zlog._native.new_entries import tagged, tagged_each, tags_checked, with_tag
 from zlog._positions.positions import Positions
 from zlog._read.cursors import Cursors
 from zlog._read.items import no_entry
-from zlog._read.iterate import Items, RangeReader, range_reader
 from zlog._read.read import HoleTimeout, Reader
 from zlog._read.times import as_time, find_time
 from zlog._trim.trim import trim, trim_to
@@ -152,28 +151,6 @@ class LogClient:
         await self.layout.refresh(deadline)
         last = OPEN_END if end is None else end
         return [stripe async for stripe in self.layout.stripes(start, last, deadline)]
-
-
-class Recovery:
-    """Reads a log as it was when a writer took it, from the trim point at the first call on.
-
-    Args:
-        client: the log's.
-        end: where its entries ended.
-    """
-
-    def __init__(self, client: LogClient, end: int) -> None:
-        self._client = client
-        self._end = end
-        self._reader: RangeReader[Items] | None = None
-
-    async def next(self) -> Items | None:
-        """Return the next items, in order; None at the end."""
-        if self._reader is None:
-            client, end = self._client, self._end
-            start = await client.positions.resolve("earliest", client.deadline())
-            self._reader = range_reader(client.reader, min(start, end), end)
-        return await self._reader.next()
 
 
 def new_entries(

@@ -71,14 +71,14 @@ async def create_log(io: Io, name: str, new: LogOptions, deadline: Deadline) -> 
         raise
     if has_retention(view.options):
         with suppress(ZlogError):  # only a hint, which is found again
-            await Directory(io).retained.add(name, deadline)
+            await Directory(io).retained.add_all([name], deadline)
     return view
 
 
 async def _create_log(io: Io, name: str, new: LogOptions, deadline: Deadline) -> View:
     head = Head(io, name)
     removed = 0
-    while not await head.create(log_id := _new_log_id(io), deadline):
+    while not await head.create(log_id := int.from_bytes(io.token(8), "little"), deadline):
         try:
             state = await head.read(deadline)
         except LogNotFound:
@@ -95,7 +95,7 @@ async def _create_log(io: Io, name: str, new: LogOptions, deadline: Deadline) ->
         if not state.view.removed:
             raise LogExists(f"log {name!r} already exists in {io.store.url}")
         await _finish_removal(io, state.view, deadline)
-    await Directory(io).logs.add(name, deadline, log_id)
+    await Directory(io).logs.add_all([name], deadline, log_id)
     return await _first_view(io, head, name, log_id, new, deadline)
 
 
@@ -294,7 +294,3 @@ async def _finish_removal(io: Io, view: View, deadline: Deadline) -> None:
     await remove_wake_object(io, wake_object(view.log), deadline)
     await Directory(io).logs.remove_all([view.log], deadline, view.log_id)
     await Head(io, view.log).remove(view.epoch, deadline)
-
-
-def _new_log_id(io: Io) -> int:
-    return int.from_bytes(io.token(8), "little")

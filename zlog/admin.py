@@ -24,7 +24,7 @@ from zlog._base import monitor
 from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
 from zlog._base.names import DIRECTORY_OBJECT
-from zlog._base.refusals import from_errno
+from zlog._base.refusals import from_code
 from zlog._base.sequencer import OtherProtocol, parse_host_port, reachable_at
 from zlog._base.sequencer import parse_given_address as check_sequencer_address
 from zlog._catalog.directory import Directory
@@ -95,7 +95,7 @@ class ClassRefusal(NamedTuple):
     @property
     def error(self) -> ZlogError:
         """The error that a log would raise."""
-        return from_errno(self.code, f"calling the object class on {self.object}")
+        return from_code(self.code, f"cannot call the object class on {self.object}")
 
 
 def check_class(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> ClassRefusal | None:

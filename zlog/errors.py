@@ -4,11 +4,9 @@ An error says what happened to which log, object or position. ``hint`` says what
 ``retryable`` whether the same call may succeed later.
 """
 
-from __future__ import annotations
+import typing as _typing
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from zlog.entry import Gap
 
 
@@ -83,7 +81,7 @@ class NotWritten(ZlogError):
 
 
 class _HoldsNoEntry(ZlogError):
-    def __init__(self, message: str, *, hint: str | None = None, gap: Gap | None = None) -> None:
+    def __init__(self, message: str, *, hint: str | None = None, gap: "Gap | None" = None) -> None:
         super().__init__(message, hint=hint)
         self.gap = gap
 

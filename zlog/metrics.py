@@ -141,7 +141,7 @@ def _word(code: int) -> str:
         return "unknown"
 
 
-class _Distribution:
+class Distribution:
     """The number of values up to each bound, and their sum."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
@@ -150,6 +150,7 @@ class _Distribution:
         self._counts = [0] * (len(bounds) + 1)
 
     def add(self, value: float) -> None:
+        """Count a value."""
         self._counts[bisect_left(self._bounds, value)] += 1
         self.sum += value
 
@@ -172,12 +173,12 @@ class _Tallies:
         self._unlock()
         os.register_at_fork(after_in_child=self._unlock)
         self.calls: Counter[tuple[str, int]] = Counter()
-        self.call_seconds = defaultdict[str, _Distribution](lambda: _Distribution(_SECONDS))
+        self.call_seconds = defaultdict[str, Distribution](lambda: Distribution(_SECONDS))
         self.sent: Counter[str] = Counter()
         self.received: Counter[str] = Counter()
         self.entries = 0
-        self.round_entries = _Distribution(_ENTRIES)
-        self.append_seconds = _Distribution(_SECONDS)
+        self.round_entries = Distribution(_ENTRIES)
+        self.append_seconds = Distribution(_SECONDS)
         self.failures: Counter[str] = Counter()
 
     def _unlock(self) -> None:
@@ -199,7 +200,7 @@ class _Tallies:
         yield _counter("calls", what, calls, "method", "result")
         methods = [((method,), times) for method, times in self.call_seconds.items()]
         what = "Seconds from the start of calls that begin together to the last answer."
-        yield _histogram("call_seconds", what, methods, "method")
+        yield histogram("client_call_seconds", what, methods, "method")
         what = "Bytes of requests to class methods."
         yield _counter("sent_bytes", what, _keyed(self.sent), "method")
         received = _keyed(self.received)
@@ -210,9 +211,9 @@ class _Tallies:
         yield _counter("appended_entries", "Entries acknowledged.", {(): self.entries})
         sizes = [((), self.round_entries)]
         what = "Entries of a round of appends, which are sent together."
-        yield _histogram("append_round_entries", what, sizes)
+        yield histogram("client_append_round_entries", what, sizes)
         what = "Seconds that a round of appends took, from the grant to the last answer."
-        yield _histogram("append_seconds", what, [((), self.append_seconds)])
+        yield histogram("client_append_seconds", what, [((), self.append_seconds)])
 
 
 def _keyed(counts: Mapping[str, int]) -> dict[tuple[str, ...], int]:
@@ -230,15 +231,16 @@ def _counter(
     return family
 
 
-def _histogram(
+def histogram(
     name: str,
     what: str,
-    distributions: Iterable[tuple[tuple[str, ...], _Distribution]],
+    distributions: Iterable[tuple[tuple[str, ...], Distribution]],
     *labels: str,
 ) -> HistogramMetricFamily:
+    """Return a histogram with a distribution for the values of its labels."""
     from prometheus_client.core import HistogramMetricFamily
 
-    family = HistogramMetricFamily(f"zlog_client_{name}", what, labels=labels)
+    family = HistogramMetricFamily(f"zlog_{name}", what, labels=labels)
     for key, each in distributions:
         family.add_metric(key, each.buckets(), each.sum)
     return family

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -188,8 +188,7 @@ async def see_store(
         ZlogError: the names could not be read.
     """
     at, began = time.time(), time.monotonic()
-    io = AsyncioIo(ReadOnlyStore(store), "the overview")
-    try:
+    async with _reading(store) as io:
         wanted = await list_logs(io, deadline_of(io, timeout)) if names is None else [*names]
         turns = asyncio.Semaphore(_AT_ONCE)
 
@@ -200,8 +199,6 @@ async def see_store(
         (status, error), *found = await asyncio.gather(
             _sequencer(io, timeout), *(see(name) for name in wanted)
         )
-    finally:
-        await io.close()
     logs = tuple(log for log in found if log is not None)
     return StoreOverview(store.url, logs, status, error, at, time.monotonic() - began)
 
@@ -212,9 +209,15 @@ async def log_names(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) ->
     Raises:
         ZlogError: the names could not be read.
     """
+    async with _reading(store) as io:
+        return await list_logs(io, deadline_of(io, timeout))
+
+
+@asynccontextmanager
+async def _reading(store: Store) -> AsyncIterator[AsyncioIo]:
     io = AsyncioIo(ReadOnlyStore(store), "the overview")
     try:
-        return await list_logs(io, deadline_of(io, timeout))
+        yield io
     finally:
         await io.close()
 

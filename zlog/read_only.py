@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from zlog._base.codes import READING_METHODS
-from zlog._base.refusals import from_errno
+from zlog._base.refusals import from_code
 from zlog._native.completions import CompletionQueue
 from zlog._native.stores import UnderWay
 from zlog.store import RequestPayload, Store
@@ -68,21 +68,12 @@ class ReadOnlyStore:
         """Wake no clients."""
 
     def watch(
-        self,
-        queue: CompletionQueue,
-        token: int,
-        object: str,  # noqa: ARG002
-        seen: int = 0,  # noqa: ARG002
+        self, queue: CompletionQueue, token: int, object: str, seen: int = 0
     ) -> UnderWay | None:
         """Refuse, because it would create the object. Followers poll instead."""
         return _refuse(queue, token, errno.EOPNOTSUPP)
 
-    def remove_watched(
-        self,
-        queue: CompletionQueue,
-        token: int,
-        object: str,  # noqa: ARG002
-    ) -> UnderWay | None:
+    def remove_watched(self, queue: CompletionQueue, token: int, object: str) -> UnderWay | None:
         """Refuse."""
         return _refuse(queue, token)
 
@@ -91,7 +82,7 @@ class ReadOnlyStore:
 
     def compact(self) -> int:
         """Refuse."""
-        raise from_errno(-errno.EROFS, f"compact {self.url}")
+        raise from_code(-errno.EROFS, f"cannot compact {self.url}")
 
     def close(self) -> None:
         """Do nothing; the wrapped store stays open."""

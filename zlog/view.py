@@ -212,6 +212,10 @@ class View:
 
     def encode(self) -> bytes:
         """Return the bytes of this view in the head object (docs/formats/view.md)."""
+        macs = []
+        if self.mac is not None:
+            key_id = bytes.fromhex(self.mac.key_id)
+            macs = [messages.EntryMac(self.mac.algorithm, key_id, self.mac.further)]
         return messages.encode_view(
             self.epoch,
             self.log_id,
@@ -224,7 +228,7 @@ class View:
             self.options,
             self.read_only,
             [] if self.writer is None else [_encode_writer(self.writer)],
-            [] if self.mac is None else [_encode_mac(self.mac)],
+            macs,
             self.further,
         )
 
@@ -240,6 +244,7 @@ class View:
             view = messages.decode_view(data)
         except CorruptEntry:
             raise CorruptEntry(f"log {log!r}: the bytes are not a view") from None
+        mac = next(iter(view.mac), None)
         return cls(
             epoch=view.epoch,
             log=log,
@@ -253,7 +258,7 @@ class View:
             further=view.further,
             read_only=view.read_only,
             writer=_decode_writer(view.writer[0]) if view.writer else None,
-            mac=_decode_mac(view.mac[0]) if view.mac else None,
+            mac=EntryMac(mac.key_id.hex(), mac.algorithm, mac.further) if mac else None,
         )
 
 
@@ -266,11 +271,3 @@ def _encode_writer(writer: ExclusiveWriter) -> messages.ExclusiveWriter:
 def _decode_writer(writer: messages.ExclusiveWriter) -> ExclusiveWriter:
     name = writer.name.decode(errors="replace")
     return ExclusiveWriter(writer.id.hex(), name, writer.since / 1_000_000, writer.further)
-
-
-def _encode_mac(mac: EntryMac) -> messages.EntryMac:
-    return messages.EntryMac(mac.algorithm, bytes.fromhex(mac.key_id), mac.further)
-
-
-def _decode_mac(mac: messages.EntryMac) -> EntryMac:
-    return EntryMac(mac.key_id.hex(), mac.algorithm, mac.further)

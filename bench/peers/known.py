@@ -20,7 +20,7 @@ class Sqlite(Peer):
 
     name = "SQLite"
 
-    def __init__(self, folder: Path, tools: Path, stack: ExitStack) -> None:  # noqa: ARG002
+    def __init__(self, folder: Path, tools: Path, stack: ExitStack) -> None:
         self.how = (
             f"{sqlite3.sqlite_version}, `journal_mode=WAL`, `synchronous=FULL`, by Python's"
             " sqlite3; a batch is a transaction"

@@ -146,7 +146,7 @@ class Etcd(Server):
 
     name = "etcd"
 
-    def words(self, folder: Path, tools: Path) -> Sequence[str]:  # noqa: ARG002
+    def words(self, folder: Path, tools: Path) -> Sequence[str]:
         settings = "--quota-backend-bytes=8589934592"
         version = "3.6.6"
         self.how = f"{version}, `{settings}`, one member, by its client for Go"

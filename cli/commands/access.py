@@ -66,11 +66,7 @@ def show(log: Log, as_json: bool) -> None:
         details(out, rows)
 
 
-@access.command(
-    examples="""
-    zlog access fence orders
-    """,
-)
+@access.command(examples="zlog access fence orders")
 @pass_log
 def fence(log: Log) -> None:
     """Take a log from its exclusive writer, and open it to all clients.

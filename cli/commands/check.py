@@ -72,7 +72,8 @@ def check(log: Log, no_orphans: bool, as_json: bool, **options: Any) -> int:
                 found += 1
                 serious += finding.serious
                 progress.give_way()
-                out.line(to_json(finding_fields(finding)) if as_json else _line(finding))
+                words = f"{finding.kind.value}: {_where(finding)}: {finding.detail}"
+                out.line(to_json(finding_fields(finding)) if as_json else words)
                 out.flush()
         if as_json:
             out.line(to_json({"summary": audit.summary._asdict()}))
@@ -89,18 +90,14 @@ def finding_fields(finding: Finding) -> dict[str, object]:
     return {**finding._asdict(), "kind": finding.kind.value, "serious": finding.serious}
 
 
-def _line(finding: Finding) -> str:
-    return f"{finding.kind.value}: {_where(finding)}{finding.object}: {finding.detail}"
-
-
 def _where(finding: Finding) -> str:
     positions = finding.positions
     if positions is None:
-        return ""
+        return finding.object
     if len(positions) == 1:
-        return f"position {positions[0]} in "
+        return f"position {positions[0]} in {finding.object}"
     every = "" if positions.step == 1 else f", every {_ordinal(positions.step)},"
-    return f"positions {positions[0]} to {positions[-1]}{every} in "
+    return f"positions {positions[0]} to {positions[-1]}{every} in {finding.object}"
 
 
 def _ordinal(number: int) -> str:

@@ -36,7 +36,7 @@ from zlog.limits import STRIPE_UNIT_DEFAULT, WIDTH_DEFAULT
     f"  [default: {STRIPE_UNIT_DEFAULT}; 1 without the object class]"
 )
 @stripe_options
-@settings_option()
+@settings_option
 @click.option("--exist-ok", is_flag=True, help="Succeed if the log already exists.")
 @pass_session
 def create(session: Session, /, log: str, exist_ok: bool, **options: Any) -> None:

@@ -86,11 +86,7 @@ def set_(log: Log, name: str, position: PositionSpec) -> None:
     note(f"cursor {name!r} is at {made.position}")
 
 
-@cursor.command(
-    examples="""
-    zlog cursor rm orders billing
-    """,
-)
+@cursor.command(examples="zlog cursor rm orders billing")
 @pass_log
 @click.argument("names", metavar="NAME...", nargs=-1, type=CURSOR_NAME, required=True)
 def rm(log: Log, names: tuple[str, ...]) -> None:

@@ -13,9 +13,7 @@ from zlog.cli.parameters import POSITION
 
 @click.command(
     cls=SignedCommand,
-    examples="""
-    zlog fill orders 17
-    """,
+    examples="zlog fill orders 17",
 )
 @pass_log
 @click.argument("positions", metavar="POSITION...", nargs=-1, type=POSITION, required=True)

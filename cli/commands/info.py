@@ -48,7 +48,7 @@ def _rows(stat: LogStat, view: View, store: str) -> list[tuple[str, str]]:
         *_stored(stat),
         ("sequencer", _sequencer(view)),
         *_writer(view),
-        *_macs(view),
+        *([] if view.mac is None else [("MACs", f"of the key {view.mac.key_id}")]),
         ("epoch", str(stat.epoch)),
         ("layout", _layout(stat)),
         ("id", f"{stat.log_id:016x}"),
@@ -87,7 +87,3 @@ def _writer(view: View) -> list[tuple[str, str]]:
     if view.writer is None:
         return []
     return [("writer", f"{who_appends(view)}, since {since(view.writer)}")]
-
-
-def _macs(view: View) -> list[tuple[str, str]]:
-    return [] if view.mac is None else [("MACs", f"of the key {view.mac.key_id}")]

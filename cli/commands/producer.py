@@ -44,13 +44,7 @@ def ls(log: Log, as_json: bool) -> None:
     the time at which the producer last began an append, or completed a sequence number.
     """
     rows = [
-        {
-            "name": each.name,
-            "sequence": each.sequence,
-            "parts": each.parts,
-            "created": iso(each.created),
-            "updated": iso(each.updated),
-        }
+        {**each._asdict(), "created": iso(each.created), "updated": iso(each.updated)}
         for each in log.producers()
     ]
     head = {"name": "PRODUCER", "sequence": "SEQUENCE", "parts": "PARTS", "updated": "UPDATED"}

@@ -37,7 +37,7 @@ from zlog.cli.session import Session, pass_session, usage_errors
     " entries end.",
 )
 @stripe_options
-@settings_option()
+@settings_option
 @click.option("--unset", multiple=True, metavar="KEY", help="Remove a setting; may be repeated.")
 @pass_session
 def reconfigure(

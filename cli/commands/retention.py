@@ -157,15 +157,13 @@ def _apply(log: Log) -> None:
 
 
 def _in_words(wanted: Retention) -> str:
-    limits = []
-    if wanted.age is not None:
-        limits.append(f"age {span_words(wanted.age)}")
-    if wanted.bytes is not None:
-        limits.append(f"bytes {wanted.bytes:,} ({human_bytes(wanted.bytes)})")
-    if wanted.entries is not None:
-        limits.append(f"entries {wanted.entries:,}")
-    if wanted.compact_after is not None:
-        limits.append(f"compact after {span_words(wanted.compact_after)}")
-    if wanted.skew != RETENTION_SKEW_SECONDS:
-        limits.append(f"skew {span_words(wanted.skew)}")
+    skew = None if wanted.skew == RETENTION_SKEW_SECONDS else wanted.skew
+    rows: tuple[tuple[str, Any, Callable[[Any], str]], ...] = (
+        ("age", wanted.age, span_words),
+        ("bytes", wanted.bytes, lambda size: f"{size:,} ({human_bytes(size)})"),
+        ("entries", wanted.entries, "{:,}".format),
+        ("compact after", wanted.compact_after, span_words),
+        ("skew", skew, span_words),
+    )
+    limits = [f"{name} {shown(limit)}" for name, limit, shown in rows if limit is not None]
     return ", ".join(limits) or "everything is kept"

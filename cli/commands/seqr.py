@@ -265,12 +265,7 @@ def _show(out: Output, found: dict[str, Any]) -> None:
         head = ("NAMESPACE", "ROLE", "LEADER", "LEASE", "OTHERS", "SCRUB")
         table(out, head, namespaces, head_always=True)
     rows = [
-        (
-            _name_of(log, "log"),
-            str(log["epoch"]),
-            str(log["tail"]),
-            str(log["granted"]),
-        )
+        (_name_of(log, "log"), *(str(log[key]) for key in ("epoch", "tail", "granted")))
         for log in found.get("logs", [])
     ]
     if rows:

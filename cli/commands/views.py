@@ -32,16 +32,14 @@ def views(log: Log, as_json: bool) -> None:
                 out.line(to_json(view_fields(view)))
             return
         rows = [
-            (str(view.epoch), position_source(view), " ".join(_stripes(view))) for view in found
+            (str(view.epoch), position_source(view), " ".join(map(_stripe, view.stripes)))
+            for view in found
         ]
         table(out, ("EPOCH", "SEQUENCER", "STRIPES (start:end × width)"), rows)
 
 
-def _stripes(view: View) -> list[str]:
-    return [
-        f"{stripe.start}:{'' if stripe.open else stripe.end}×{stripe.width}"
-        for stripe in view.stripes
-    ]
+def _stripe(stripe: Stripe) -> str:
+    return f"{stripe.start}:{'' if stripe.open else stripe.end}×{stripe.width}"
 
 
 def view_fields(view: View) -> dict[str, object]:

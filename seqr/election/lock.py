@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io
-from zlog._base.refusals import from_errno
+from zlog._base.refusals import from_code
 from zlog.errors import CorruptEntry, StoreUnavailable, ZlogError
 
 _EXCLUSIVE, _SHARED = 1, 2
@@ -113,7 +113,7 @@ class RadosLock:
         return bytes(reply.payload)
 
     def _error(self, code: int, method: str) -> ZlogError:
-        what = f"{method} of the lock {self._name!r} on {self._object}"
+        what = f"cannot run {method} of the lock {self._name!r} on {self._object}"
         if code in (-errno.EPERM, -errno.EACCES):
             return StoreUnavailable(
                 f"{what}: the OSD refuses Ceph's class `lock` to this client",
@@ -121,7 +121,7 @@ class RadosLock:
                 f" object_prefix {self._object} class lock' (docs/operating.md).",
                 retryable=False,
             )
-        return from_errno(code, what)
+        return from_code(code, what)
 
 
 # Before each structure: its version, the oldest version that can read it, and its length.

@@ -7,17 +7,15 @@ connection to the leader, which the kernel of the leader's machine closes when t
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import ssl
 from collections.abc import Callable
 
-from zlog._base.sequencer import Endpoint, parse_address
+from zlog._base.deadline import Deadline
+from zlog._base.sequencer import NotConnected, parse_address
+from zlog._sequencer import AsyncioSequencer
 from zlog._sequencer.credentials import NO_CREDENTIALS, Credentials
-from zlog._sequencer.frames import FRAME, FRAME_BYTES, PROTOCOL_VERSION, Code, Kind
-from zlog._sequencer.keepalive import keep_alive
-from zlog._sequencer.token import Pair, new_number
-from zlog.errors import SequencerRefused
+from zlog._sequencer.link import LinkLost
+from zlog.errors import SequencerRefused, SequencerUnavailable
 from zlog.seqr.election.lock import Holder
 
 _logger = logging.getLogger(__name__)
@@ -28,8 +26,6 @@ _PAUSE_SECONDS_MAX = 1.0
 """Between attempts to connect. The pause doubles each time, and is short again after a connection
 that lasted a while. It is not zero then: a process that ends may close its connections before its
 listening socket."""
-
-_READ_BYTES = 4096
 
 
 class LeaderWatch:
@@ -72,56 +68,33 @@ class LeaderWatch:
     async def _watch(self, address: str) -> None:
         loop = asyncio.get_running_loop()
         try:
-            leader = parse_address(address)
+            parse_address(address)
         except ValueError:
             return  # not a zlog sequencer: only the lease shows whether it is alive
         pause = _PAUSE_SECONDS
         warned = False
         while True:
             began = loop.time()
+            client = AsyncioSequencer(address, self._credentials)
             try:
-                await self._stay_connected(leader)
-                self._notify()
-            except ConnectionRefusedError:
-                self._gone = True
-                self._notify()
-            except (OSError, asyncio.TimeoutError, SequencerRefused) as error:
+                ended = await client.connect(Deadline(_CONNECT_SECONDS, loop.time))
                 self._gone = False
-                if isinstance(error, (ssl.SSLError, SequencerRefused)) and not warned:
+                await asyncio.wait({ended})
+                self._notify()
+            except SequencerUnavailable as error:
+                self._gone = isinstance(error, NotConnected) and error.refused
+                if self._gone or isinstance(error, LinkLost):
+                    self._notify()
+                if isinstance(error, SequencerRefused) and not warned:
                     warned = True
                     _logger.warning(
                         "can't watch the leader at %s, whose death would be noticed late: %s",
                         address,
                         error,
                     )
+            finally:
+                await client.close()
             if loop.time() - began >= _PAUSE_SECONDS_MAX:
                 pause = _PAUSE_SECONDS
             await asyncio.sleep(pause)
             pause = min(2 * pause, _PAUSE_SECONDS_MAX)
-
-    async def _stay_connected(self, leader: Endpoint) -> None:
-        """Connect, and return when the connection has ended.
-
-        Raises:
-            OSError, asyncio.TimeoutError: the connection failed.
-            SequencerRefused: the certificate, key or list of authorities is invalid.
-        """
-        token = self._credentials.token()
-        context = self._credentials.context() if leader.tls else None
-        connecting = asyncio.open_connection(leader.host, leader.port, ssl=context)
-        reader, writer = await asyncio.wait_for(connecting, _CONNECT_SECONDS)
-        self._gone = False
-        try:
-            keep_alive(writer.get_extra_info("socket"))
-            number = 0 if token is None else new_number()
-            writer.write(FRAME.pack(Kind.HELLO, 0, 0, 0, PROTOCOL_VERSION, number))
-            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-                if token is not None:
-                    _, code, _, _, *challenge = FRAME.unpack(await reader.readexactly(FRAME_BYTES))
-                    if code == Code.TOKEN_WANTED:
-                        proof = token.client_proof(number, Pair(*challenge))
-                        writer.write(FRAME.pack(Kind.PROVE, 0, 0, 1, *proof))
-                while await reader.read(_READ_BYTES):
-                    pass
-        finally:
-            writer.close()

@@ -22,7 +22,7 @@ from zlog._layout.views import take_over
 from zlog._native.completions import CompletionQueue
 from zlog._sequencer.credentials import Credentials
 from zlog.cli.ceph import Target, new_client
-from zlog.cli.commands.doctor import credentials, directory, installation, pool, service
+from zlog.cli.commands.doctor import directory, installation, pool, service
 from zlog.cli.commands.doctor.diagnosis import Diagnosis, Level, failed, worst
 from zlog.cli.exit_codes import ExitCode
 from zlog.errors import StoreUnavailable
@@ -209,7 +209,7 @@ def token(tmp_path: Path) -> Path:
 )
 def test_a_token_file(token: Path, mode: int, level: Level) -> None:
     token.chmod(mode)
-    (found,) = credentials.examine(Credentials(token_file=str(token)))
+    (found,) = installation.examine_token(Credentials(token_file=str(token)))
     assert found.level is level
     assert str(token) in found.text
     if level is Level.WARNING:
@@ -218,7 +218,7 @@ def test_a_token_file(token: Path, mode: int, level: Level) -> None:
 
 
 def test_no_token_file() -> None:
-    assert list(credentials.examine(Credentials())) == []
+    assert list(installation.examine_token(Credentials())) == []
 
 
 @pytest.mark.parametrize("content", ["", "too short", None])
@@ -227,7 +227,7 @@ def test_a_token_file_that_can_not_be_used(token: Path, content: str | None) -> 
         token.unlink()
     else:
         token.write_text(content)
-    (found,) = credentials.examine(Credentials(token_file=str(token)))
+    (found,) = installation.examine_token(Credentials(token_file=str(token)))
     assert (found.level, found.code) == (Level.FAILURE, ExitCode.UNREACHABLE)
     assert str(token) in found.text
     assert "ZLOG_SEQUENCER_TOKEN_FILE" in found.fix

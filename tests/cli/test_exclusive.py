@@ -227,7 +227,7 @@ class Slow(Future[range]):
         self._positions = positions
         self._error = error
 
-    def result(self, timeout: float | None = None) -> range:  # noqa: ARG002  # as it is declared
+    def result(self, timeout: float | None = None) -> range:  # as it is declared
         if self._error is not None:
             raise self._error
         self._asked.append(self._positions)

@@ -52,14 +52,14 @@ class FakeLog(zlog.Log):
     def __init__(self) -> None:
         pass
 
-    def earliest(self, *, timeout: float | None = None) -> int:  # noqa: ARG002
+    def earliest(self, *, timeout: float | None = None) -> int:
         return 20
 
     def find_time(
         self,
         when: datetime | float,
         *,
-        timeout: float | None = None,  # noqa: ARG002
+        timeout: float | None = None,
     ) -> int:
         assert isinstance(when, datetime)
         start = datetime.now(timezone.utc).replace(hour=0, minute=0, second=0, microsecond=0)

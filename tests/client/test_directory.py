@@ -82,7 +82,7 @@ def test_a_name_is_found_among_its_neighbours(memory: zlog.Store, name: str) -> 
         if each != name:
             planted.call(memory, shard, "directory_add", messages.directory_add(each, 1))
     assert not drive(logs.has(name, Deadline(10)))
-    drive(logs.add(name, Deadline(10), 1))
+    drive(logs.add_all([name], Deadline(10), 1))
     assert drive(logs.has(name, Deadline(10)))
 
 

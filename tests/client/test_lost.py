@@ -113,7 +113,7 @@ def test_a_log_that_lost_its_head_is_damaged_and_not_made_anew(memory: zlog.Stor
 
 def test_the_name_of_a_log_that_lost_its_head_can_be_had_again(memory: zlog.Store) -> None:
     io = BlockingIo(memory)
-    drive(Directory(io).logs.add("orders", deadline_of(io, 10), 7))
+    drive(Directory(io).logs.add_all(["orders"], deadline_of(io, 10), 7))
     with pytest.raises(zlog.CorruptEntry) as told:
         zlog.Log.create(memory, "orders")
     assert "zlog rm orders" in told.value.hint

@@ -96,7 +96,7 @@ def test_an_append_that_meets_it_does_not_know_whether_it_is_its_own(
         client = log._client
         late = Appender(client.layout, GrantedBefore(log.view, 2), client.writer, 1000)
         make(memory, log, 2)
-        with pytest.raises(zlog.StoreTimeout, match="at position 2") as raised:
+        with pytest.raises(zlog.StoreTimeout, match="position 2") as raised:
             drive(late.append([b"slow", b"other object"], deadline_of(client.io, 5)))
     assert raised.value.positions == (None, 3)
     assert raised.value.retryable

@@ -239,7 +239,7 @@ class StripeModel:
         positions: Sequence[int],
         bytes_max: int = BYTES_MAX,
         with_ids: bool = False,
-        blocks: bool = True,  # noqa: ARG002 - how data comes is the hosts' business
+        blocks: bool = True,
         tags: bool = False,
         without_data: bool = False,
     ) -> Answer:

@@ -64,7 +64,7 @@ class NoLogs:
     def look_again(self) -> None:
         pass
 
-    def used(self, namespace: Namespace) -> set[str]:  # noqa: ARG002
+    def used(self, namespace: Namespace) -> set[str]:
         return False
 
 
@@ -137,7 +137,7 @@ async def test_the_epoch_of_a_full_stripe_is_over(store, sequencer, limits):
     layout = log._client.layout
 
     class Granted:
-        async def grant(self, count, deadline):  # noqa: ARG002
+        async def grant(self, count, deadline):
             return await layout.refresh(deadline), 0
 
     appender = Appender(layout, Granted(), bytes(16), 1 << 20)

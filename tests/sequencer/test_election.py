@@ -52,7 +52,7 @@ class Logs:
     def look_again(self) -> None:
         self.looks += 1
 
-    def used(self, namespace: Namespace) -> set[str]:  # noqa: ARG002
+    def used(self, namespace: Namespace) -> set[str]:
         return self.in_use
 
 

@@ -7,6 +7,7 @@ import socket
 
 import pytest
 
+from zlog._sequencer.frames import FRAME, PROTOCOL_VERSION, Code, Kind
 from zlog.seqr.election.lock import Holder
 from zlog.seqr.election.watch import LeaderWatch
 from zlog.seqr.server import bind
@@ -29,6 +30,7 @@ class Leader:
         self._server = await asyncio.start_server(self._greet, sock=self._listening)
 
     async def _greet(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(FRAME.pack(Kind.HELLO, Code.OK, 0, 0, PROTOCOL_VERSION, 0))
         async with self.came:
             self.visitors.append(writer)
             self.came.notify_all()

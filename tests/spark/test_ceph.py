@@ -79,7 +79,7 @@ def test_a_worker_keeps_its_connection(spark: SparkSession, log: zlog.Log, ceph_
         def partitions(self) -> list[InputPartition]:
             return [InputPartition(number) for number in range(4)]
 
-        def read(self, partition: InputPartition) -> Iterator[tuple[int, int, int]]:  # noqa: ARG002
+        def read(self, partition: InputPartition) -> Iterator[tuple[int, int, int]]:
             handle = ref.open()
             yield os.getpid(), id(handle), id(handle.store)
 
@@ -91,7 +91,7 @@ def test_a_worker_keeps_its_connection(spark: SparkSession, log: zlog.Log, ceph_
         def schema(self) -> str:
             return "process long, log long, store long"
 
-        def reader(self, schema: StructType) -> Reader:  # noqa: ARG002
+        def reader(self, schema: StructType) -> Reader:
             return Reader()
 
     spark.dataSource.register(Handles)

@@ -34,7 +34,7 @@ from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.pool_full import explain
-from zlog._base.refusals import from_code
+from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
 from zlog._native.mutex import Mutex
 from zlog._native.new_entries import entries_check, entries_cut, entries_owned
@@ -335,10 +335,9 @@ class _Round:
             self._beyond = self._beyond or reply.code == Code.BEYOND_STRIPE
             self._missing = ref.name if reply.code < 0 else self._missing
         else:
-            what = f"append to log {self._layout.view.log!r}, object {ref.name}"
-            if reply.code in (Code.UNREADABLE, Code.LOST):
-                return [], _indefinite(what, reply)
-            return [], from_code(reply.code, what)
+            error = refused_call(reply.code, "write", ref.name)
+            indefinite = reply.code in (Code.UNREADABLE, Code.LOST)
+            return [], _indefinite(error, reply) if indefinite else error
         return [], None
 
     async def _take_same_id(
@@ -355,8 +354,7 @@ class _Round:
         }
         same = await compare(self._layout, ref, wanted, deadline)
         if same.get(reply.number, False) is None:
-            what = f"append to log {self._layout.view.log!r}, object {ref.name}"
-            return [], _indefinite(what, reply)
+            return [], _indefinite(refused_call(reply.code, "write", ref.name), reply)
         self._acknowledged.update((s.entry, s.position) for s in group if same.get(s.position))
         self._bumped += (s.entry for s in group if same.get(s.position) is False)
         return [slot for slot in group if same.get(slot.position) is None], None
@@ -377,10 +375,9 @@ class _Round:
         self._beyond, self._missing = False, ""
 
 
-def _indefinite(what: str, reply: Reply) -> StoreTimeout:
-    why = from_code(reply.code, f"{what}, at position {reply.number}")
+def _indefinite(why: ZlogError, reply: Reply) -> StoreTimeout:
     return StoreTimeout(
-        f"{why}. It may be this entry, or another one",
+        f"{why} (position {reply.number}). It may be this entry, or another one",
         hint=f"Whether the entry is in the log is unknown. {why.hint}",
     )
 

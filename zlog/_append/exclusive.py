@@ -36,6 +36,7 @@ from zlog._append.rounds import (
     Round,
     RoundPolicy,
     again,
+    interrupted,
 )
 from zlog._base.codes import TAG_NAMES_BYTES_MAX, Code
 from zlog._base.deadline import Deadline
@@ -227,15 +228,15 @@ class Exclusive(ABC):
     async def _send(self, sent: Round) -> None:
         view = self._view  # does not change while a round is under way
         replies: Sequence[Reply] = ()
-        error: ZlogError | None = _interrupted()
+        error: ZlogError | None = interrupted()
         try:
             deadline = deadline_of(self._io, self._timeout)
             replies = await self._write(view, sent, deadline)
             error = None
             bad = [reply.code for reply in replies if reply.code not in (Code.OK, *_ELSEWHERE)]
             if bad:
-                what = f"append to log {view.log!r}, positions {sent.first} to {sent.end - 1}"
-                error = from_code(bad[0], what)
+                where = f"positions {sent.first} to {sent.end - 1} of log {view.log!r}"
+                error = from_code(bad[0], f"cannot append at {where}")
             if isinstance(error, StoreTimeout):
                 await explain(self._io, error)
         except ZlogError as failure:
@@ -389,9 +390,3 @@ class Exclusive(ABC):
             finally:
                 self._resolving = False
             self.freed()
-
-
-def _interrupted() -> StoreTimeout:
-    return StoreTimeout(
-        "the append was interrupted", hint="Whether the entries are in the log is unknown."
-    )

@@ -20,6 +20,7 @@ from zlog._append.rounds import (
     ROUND_ENTRIES_MAX,
     Failed,
     RoundPolicy,
+    interrupted,
     not_confirmed,
     not_sent,
 )
@@ -29,7 +30,6 @@ from zlog._native.gather import Append, Gathering
 from zlog._native.mutex import Mutex
 from zlog._native.share import SharedRound, SharedRounds
 from zlog.environment import world_of
-from zlog.errors import StoreTimeout
 
 _WAITING_BYTES_MAX = 64 << 20
 """Data that may wait to be sent; later appends are held back."""
@@ -171,15 +171,8 @@ class SharedAppends:
         except Exception as error:  # noqa: BLE001 - passed to all appends of the round
             gathering.outcomes = Failed(error, (None,) * len(entries)).outcomes()
         except BaseException:  # a signal handler ended the leader's call only
-            gathering.outcomes = Failed(_interrupted(), (None,) * len(entries)).outcomes()
+            gathering.outcomes = Failed(interrupted(), (None,) * len(entries)).outcomes()
             raise
         finally:
             self._patience = min(self._io.monotonic() - began, _WAIT_SECONDS_MAX)
             self._expected = len(entries) + self._rounds.joined - joined
-
-
-def _interrupted() -> StoreTimeout:
-    return StoreTimeout(
-        "the thread that was sending the entry was interrupted",
-        hint="Whether the entry is in the log is unknown.",
-    )

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from zlog._base.codes import WRITER_NAME_BYTES_MAX
 from zlog._base.deadline import Deadline
-from zlog._base.refusals import from_errno
+from zlog._base.refusals import from_code
 from zlog._catalog.rights import check_change
 from zlog._layout.layout import Layout
 from zlog._layout.object_calls import prefix_end
@@ -65,7 +65,7 @@ async def take(layout: Layout, name: str | None, deadline: Deadline) -> Ownershi
     io = layout.io
     layout.macs.check_key()
     if io.store.read_only:
-        raise from_errno(-errno.EROFS, f"write log {layout.view.log!r}")
+        raise from_code(-errno.EROFS, f"cannot write to log {layout.view.log!r}")
     name = _checked_name(name)
     writer = ExclusiveWriter(io.token(16).hex(), name, io.wall_clock_us() / 1_000_000)
 

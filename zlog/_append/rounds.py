@@ -168,6 +168,13 @@ def not_confirmed() -> StoreTimeout:
     )
 
 
+def interrupted() -> StoreTimeout:
+    """Return the error of an append whose thread or task was interrupted."""
+    return StoreTimeout(
+        "the append was interrupted", hint="Whether the entry is in the log is unknown."
+    )
+
+
 def again(error: E) -> E:
     """Return a copy of a shared error for one more append, without positions."""
     own = copy.copy(error)

@@ -12,7 +12,7 @@ from zlog._audit.findings import Finding, FindingKind, about
 from zlog._audit.inspect import stat_objects, walk
 from zlog._base.deadline import Deadline
 from zlog._base.names import objects_prefix
-from zlog._base.refusals import from_errno
+from zlog._base.refusals import from_code
 from zlog._layout.layout import Layout
 from zlog.view import Stripe
 
@@ -70,7 +70,7 @@ class Strays:
             if reply.code in _NOT_ALLOWED:
                 return []
             if reply.code < 0:
-                raise from_errno(reply.code, f"listing the objects of {io.store.url}")
+                raise from_code(reply.code, f"cannot list the objects of {io.store.url}")
             after, *names = bytes(reply.payload).split(b"\0")
             found += (
                 each

@@ -165,7 +165,7 @@ def stored_formats(
     found = {}
     for kind, reply in zip(asked, drive(io.execute(calls, deadline)), strict=True):
         if reply.code == -errno.EPERM:
-            reply.check(f"salvage on the objects of log {view.log!r}")
+            reply.check(f"cannot read the stored formats of log {view.log!r}")
         if reply.code == Code.OK:  # other codes mean trimmed or damaged
             value = messages.salvage_reply(reply.payload).value
             begin = _VIEW_BEGIN if kind == "view" else 0

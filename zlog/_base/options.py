@@ -21,13 +21,14 @@ STRIPE_RECORDS = "stripe_records"
 
 COMPRESSION = "compression"
 
-RETENTION_AGE = "retention_age_s"
-RETENTION_BYTES = "retention_bytes"
-RETENTION_ENTRIES = "retention_entries"
-RETENTION_SKEW = "retention_skew_s"
-RETENTION_COMPACT_AFTER = "retention_compact_after_s"
-_LIMITS = (RETENTION_AGE, RETENTION_BYTES, RETENTION_ENTRIES, RETENTION_COMPACT_AFTER)
-_RETENTION = (*_LIMITS, RETENTION_SKEW)
+RETENTION = {
+    "age": "retention_age_s",
+    "bytes": "retention_bytes",
+    "entries": "retention_entries",
+    "skew": "retention_skew_s",
+    "compact_after": "retention_compact_after_s",
+}
+"""The option for each field of a Retention."""
 
 MIRROR_OF = "mirror_of"
 """The source of a mirror: its log_id, 16 hex digits, or one of the next two values
@@ -85,7 +86,7 @@ def check_options(options: Mapping[str, str]) -> None:
             raise ValueError(f"option {key!r} has more than {OPTION_VALUE_BYTES_MAX} bytes")
         if key in (STRIPE_BYTES, STRIPE_RECORDS) and _number(value) is None:
             raise ValueError(f"option {key!r} is a number from 1 on, not {value!r}")
-        if key in _RETENTION and amount(value) is None:
+        if key in RETENTION.values() and amount(value) is None:
             raise ValueError(f"option {key!r} is a number from 0 on, not {value!r}")
         if key == COMPRESSION and value not in COMPRESSIONS:
             raise ValueError(f"option {key!r} is one of {', '.join(COMPRESSIONS)}, not {value!r}")
@@ -109,4 +110,4 @@ def _number(text: str | None) -> int | None:
 
 def has_retention(options: Mapping[str, str]) -> bool:
     """Whether options limit the retention of a log."""
-    return any(key in options for key in _LIMITS)
+    return any(key in options for field, key in RETENTION.items() if field != "skew")

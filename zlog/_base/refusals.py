@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 from zlog._base.codes import Code
-from zlog._base.names import head_object, log_of
+from zlog._base.names import log_of
 from zlog.errors import (
     AlreadyWritten,
     BeyondTail,
@@ -24,44 +24,140 @@ from zlog.errors import (
     ZlogError,
 )
 
-_REFUSALS: dict[int, tuple[type[ZlogError], str, str | None]] = {
-    Code.STALE_EPOCH: (StaleEpoch, "the log's layout has changed", None),
-    Code.READ_ONLY: (AlreadyWritten, "the position is taken", None),
-    Code.INVALID_EPOCH: (InvalidEpoch, "another client has changed the log's layout", None),
-    Code.LIMIT_REACHED: (LimitReached, "a limit is reached", None),
-    Code.BEYOND_STRIPE: (
-        LimitReached,
+
+class _Meaning(NamedTuple):
+    """The meaning of a code.
+
+    Attributes:
+        why: in words; None for the system's message.
+        hint: None for the hint of the exception's class.
+        kind: the exception's class.
+        retryable: None for the attribute of the exception's class.
+    """
+
+    why: str | None
+    hint: str | None = None
+    kind: type[ZlogError] = StoreUnavailable
+    retryable: bool | None = None
+
+
+_CAPS = "osd 'allow pool POOL class zlog'"
+_FILES = "Close files that are not needed, or raise the limit: `ulimit -n`, `LimitNOFILE=`."
+_SPACE = "Trim logs (`zlog trim --to`) or add space."
+
+_MEANINGS: dict[int, _Meaning] = {
+    Code.STALE_EPOCH: _Meaning("the log's layout has changed", kind=StaleEpoch),
+    Code.READ_ONLY: _Meaning("the position is taken", kind=AlreadyWritten),
+    Code.INVALID_EPOCH: _Meaning("another client has changed the layout", kind=InvalidEpoch),
+    Code.LIMIT_REACHED: _Meaning("a limit is reached", kind=LimitReached),
+    Code.BEYOND_STRIPE: _Meaning(
         "the live stripe takes no position that high",
         "Start a new stripe: `zlog reconfigure LOG --roll`.",
+        LimitReached,
     ),
-    Code.SAME_ID: (AlreadyWritten, "an entry with this append id exists, maybe this one", None),
-    Code.BEYOND_TAIL: (BeyondTail, "no tail that high was recorded", None),
-    Code.UNREADABLE: (
-        UnsupportedVersion,
-        "a newer version of zlog stored the record at this position",
-        None,
+    Code.SAME_ID: _Meaning(
+        "an entry with this append id exists, maybe this one", kind=AlreadyWritten
     ),
-    Code.LOST: (
-        CorruptEntry,
+    Code.BEYOND_TAIL: _Meaning("no tail that high was recorded", kind=BeyondTail),
+    Code.UNREADABLE: _Meaning(
+        "a newer version of zlog stored the record at this position", kind=UnsupportedVersion
+    ),
+    Code.LOST: _Meaning(
         "the record of this position is lost",
-        "`zlog check LOG --repair` repairs it from another replica (docs/operating.md).",
+        "`zlog check LOG --repair` restores it if another replica has it (docs/operating.md).",
+        CorruptEntry,
     ),
-    Code.REQUEST_TOO_NEW: (
-        UnsupportedVersion,
-        (
-            "the store's object class is older than this zlog, or lacks a feature that the call"
-            " uses, such as tags"
-        ),
+    Code.REQUEST_TOO_NEW: _Meaning(
+        "the store's object class is older than this zlog, or lacks a feature that the call uses,"
+        " such as tags",
         "Upgrade libcls_zlog.so on every OSD host, or use the older zlog (docs/upgrading.md).",
-    ),
-    Code.STORED_TOO_NEW: (
         UnsupportedVersion,
+    ),
+    Code.STORED_TOO_NEW: _Meaning(
         "a newer version of zlog stored a value that the object class has to read",
         "Upgrade libcls_zlog.so on every OSD host; of an embedded store, this zlog.",
+        UnsupportedVersion,
+    ),
+    -errno.ETIMEDOUT: _Meaning("the store did not answer in time", kind=StoreTimeout),
+    -errno.EOPNOTSUPP: _Meaning(
+        "the OSD that serves it lacks the object class, or has an older one without this method",
+        "`zlog doctor` names such OSDs. Install libcls_zlog.so on their hosts (docs/operating.md).",
+        ClassNotLoaded,
+    ),
+    -errno.EPERM: _Meaning(
+        "the OSD refused to run it for this client, whose caps do not allow it; or it may not load"
+        " the object class",
+        f"Give this client caps for the pool: {_CAPS}, or, without the object class, 'allow rw"
+        " pool=POOL'. `zlog doctor` shows whether it is the caps, or OSDs that may not load the"
+        " class (docs/operating.md).",
+        ClassNotLoaded,
+    ),
+    -errno.EACCES: _Meaning(
+        None, f"Give this client caps such as: {_CAPS} (docs/operating.md).", retryable=False
+    ),
+    -errno.EROFS: _Meaning("the store is read-only", kind=StoreReadOnly),
+    -errno.ETXTBSY: _Meaning(
+        "another process has opened the store for writing, and this one may not write lock.mdb, in"
+        " which readers are listed",
+        "Let this user write lock.mdb (data.mdb need only be readable), or read a copy:"
+        " docs/operating.md, Embedded stores.",
+    ),
+    -errno.ESTALE: _Meaning(
+        "the files of the store were removed or replaced while this process had them open",
+        "Close the store and connect again: its directory holds another one now, or none.",
+        retryable=False,
+    ),
+    -errno.EUCLEAN: _Meaning(
+        "data.mdb holds a database that was not written there, or an earlier state of the right"
+        " one: it was put back from a backup, or overwritten",
+        "To continue with its present contents, end all processes that use the store and run"
+        " `zlog store restore`.",
+        retryable=False,
+    ),
+    -errno.ENOTRECOVERABLE: _Meaning(
+        "an earlier write to data.mdb failed, so this process can't use the store any more",
+        "Look for errors of the disk (`dmesg`), then end the process and open the store again.",
+        retryable=False,
+    ),
+    -errno.ENOSPC: _Meaning("the store is full", _SPACE),
+    -errno.EDQUOT: _Meaning("the store is full", _SPACE),
+    -errno.EIO: _Meaning(
+        "stored bytes are damaged, or the object class can't be loaded (EIO)",
+        "Run `zlog doctor`, which shows whether the OSDs can load libcls_zlog.so; and `zlog check"
+        " LOG`, which shows the damage.",
+        CorruptEntry,
+    ),
+    -errno.EINVAL: _Meaning(
+        "the object class refused the request as malformed",
+        "Client and object class disagree; check that both are of the same version.",
+        ZlogError,
+    ),
+    -errno.EMFILE: _Meaning(None, _FILES),
+    -errno.ENFILE: _Meaning(None, "Close files: the whole system has too many open (fs.file-max)."),
+    -errno.ENOMEM: _Meaning(
+        None, "Free memory, or raise the limit: `ulimit -v`, memory.max of the cgroup."
+    ),
+    -errno.EAGAIN: _Meaning(
+        None, "Try again. The limits of threads are `ulimit -u` and pids.max of the cgroup."
+    ),
+    -errno.E2BIG: _Meaning(
+        "the change is too large for one transaction of the store",
+        "Trim or remove less at a time.",
+        retryable=False,
+    ),
+    -errno.EUSERS: _Meaning(
+        "1024 reads of the store are under way, of all its processes",
+        "Try again; if it stays so, end processes that read the store.",
+    ),
+    -errno.ECANCELED: _Meaning(
+        "the store was closed during the call", "Connect again.", retryable=False
     ),
 }
-"""The meanings of refusals that the caller did not expect."""
+"""The meanings of refusals that the caller did not expect, and of a store's errnos.
 
+Source: errno(3), and the answers of an OSD for classes (``ceph-osd``: EOPNOTSUPP when the class
+or method is missing, EPERM when the class is not in ``osd_class_load_list``).
+"""
 
 _PURPOSES = (
     ("head_create", "create"),
@@ -90,10 +186,7 @@ def refused_call(code: int, method: str, object: str) -> ZlogError:
     """Return the exception for a code of a call, other than OK, with the purpose of the call."""
     log = log_of(object)
     purpose = next((words for names, words in _PURPOSES if re.fullmatch(names, method)), "use")
-    what = f"log {log!r}" if log else "the store"
-    if object != head_object(log or ""):
-        what += f" (object {object})"
-    error = from_code(code, f"cannot {purpose} {what}")
+    error = from_code(code, f"cannot {purpose} {f'log {log!r}' if log else 'the store'}")
     error.call = f"{method} on {object}"
     return error
 
@@ -101,126 +194,14 @@ def refused_call(code: int, method: str, object: str) -> ZlogError:
 def from_code(code: int, what: str) -> ZlogError:
     """Return the exception for a negative errno or a code of the object class, other than OK.
 
-    ``what`` says which operation failed, on which object.
+    ``what`` says which operation failed, on which log, store or file.
     """
-    if code < 0:
-        return from_errno(code, what)
-    kind, why, hint = _REFUSALS.get(code, (ZlogError, f"refused with code {code}", None))
-    return kind(f"{what}: {why}", hint=hint)
-
-
-class _Meaning(NamedTuple):
-    """The meaning of an errno.
-
-    Attributes:
-        why: in words; None for the system's message.
-        hint: None for the hint of the exception's class.
-        kind: the exception's class.
-        retryable: None for the attribute of the exception's class.
-    """
-
-    why: str | None
-    hint: str | None = None
-    kind: type[ZlogError] = StoreUnavailable
-    retryable: bool | None = None
-
-
-_CAPS = "osd 'allow pool POOL class zlog'"
-_FILES = "Close files that are not needed, or raise the limit: `ulimit -n`, `LimitNOFILE=`."
-_SPACE = "Trim logs (`zlog trim --to`) or add space."
-
-_MEANINGS = {
-    errno.ETIMEDOUT: _Meaning("the store did not answer in time", kind=StoreTimeout),
-    errno.EOPNOTSUPP: _Meaning(
-        "the OSD that serves it lacks the object class, or has an older one without this method",
-        "`zlog doctor` names such OSDs. Install libcls_zlog.so on their hosts (docs/operating.md).",
-        ClassNotLoaded,
-    ),
-    errno.EPERM: _Meaning(
-        "the OSD refused to run it for this client, whose caps do not allow it; or it may not load"
-        " the object class",
-        f"Give this client caps for the pool: {_CAPS}, or, without the object class, 'allow rw"
-        " pool=POOL'. `zlog doctor` shows whether it is the caps, or OSDs that may not load the"
-        " class (docs/operating.md).",
-        ClassNotLoaded,
-    ),
-    errno.EACCES: _Meaning(
-        None, f"Give this client caps such as: {_CAPS} (docs/operating.md).", retryable=False
-    ),
-    errno.EROFS: _Meaning("the store is read-only", kind=StoreReadOnly),
-    errno.ETXTBSY: _Meaning(
-        "another process has opened the store for writing, and this one may not write lock.mdb, in"
-        " which readers are listed",
-        "Let this user write lock.mdb (data.mdb need only be readable), or read a copy:"
-        " docs/operating.md, Embedded stores.",
-    ),
-    errno.ESTALE: _Meaning(
-        "the files of the store were removed or replaced while this process had them open",
-        "Close the store and connect again: its directory holds another one now, or none.",
-        retryable=False,
-    ),
-    errno.EUCLEAN: _Meaning(
-        "data.mdb holds a database that was not written there, or an earlier state of the right"
-        " one: it was put back from a backup, or overwritten",
-        "To continue with its present contents, end all processes that use the store and run"
-        " `zlog store restore`.",
-        retryable=False,
-    ),
-    errno.ENOTRECOVERABLE: _Meaning(
-        "an earlier write to data.mdb failed, so this process can't use the store any more",
-        "Look for errors of the disk (`dmesg`), then end the process and open the store again.",
-        retryable=False,
-    ),
-    errno.ENOSPC: _Meaning("the store is full", _SPACE),
-    errno.EDQUOT: _Meaning("the store is full", _SPACE),
-    errno.EIO: _Meaning(
-        "stored bytes are damaged, or the object class can't be loaded (EIO)",
-        "Run `zlog doctor`, which shows whether the OSDs can load libcls_zlog.so; and `zlog check"
-        " LOG`, which shows the damage.",
-        CorruptEntry,
-    ),
-    errno.EINVAL: _Meaning(
-        "the object class refused the request as malformed",
-        "Client and object class disagree; check that both are of the same version.",
-        ZlogError,
-    ),
-    errno.EMFILE: _Meaning(None, _FILES),
-    errno.ENFILE: _Meaning(None, "Close files: the whole system has too many open (fs.file-max)."),
-    errno.ENOMEM: _Meaning(
-        None, "Free memory, or raise the limit: `ulimit -v`, memory.max of the cgroup."
-    ),
-    errno.EAGAIN: _Meaning(
-        None, "Try again. The limits of threads are `ulimit -u` and pids.max of the cgroup."
-    ),
-    errno.E2BIG: _Meaning(
-        "the change is too large for one transaction of the store",
-        "Trim or remove less at a time.",
-        retryable=False,
-    ),
-    errno.EUSERS: _Meaning(
-        "1024 reads of the store are under way, of all its processes",
-        "Try again; if it stays so, end processes that read the store.",
-    ),
-    errno.ECANCELED: _Meaning(
-        "the store was closed during the call", "Connect again.", retryable=False
-    ),
-}
-"""The meanings of a store's errnos.
-
-Source: errno(3), and the answers of an OSD for classes (``ceph-osd``: EOPNOTSUPP when the class
-or method is missing, EPERM when the class is not in ``osd_class_load_list``).
-"""
-
-
-def from_errno(code: int, what: str) -> ZlogError:
-    """Return the exception for a negative errno of a store or the system.
-
-    ``what`` says which operation failed, on which object.
-    """
-    number = -code
-    meaning = _MEANINGS.get(number, _Meaning(None))
-    system = f"{os.strerror(number)} ({errno.errorcode.get(number, number)})"
-    error = meaning.kind(f"{what}: {meaning.why or system}", hint=meaning.hint)
-    if meaning.retryable is not None:
-        error.retryable = meaning.retryable
+    meaning = _MEANINGS.get(code)
+    if meaning is None and code > 0:
+        meaning = _Meaning(f"the object class refused it with code {code}", kind=ZlogError)
+    why, hint, kind, retryable = meaning or _Meaning(None)
+    system = f"{os.strerror(abs(code))} ({errno.errorcode.get(-code, -code)})"
+    error = kind(f"{what}: {why or system}", hint=hint)
+    if retryable is not None:
+        error.retryable = retryable
     return error

@@ -6,7 +6,7 @@ import errno
 import threading
 from collections.abc import Callable
 
-from zlog._base.refusals import from_errno
+from zlog._base.refusals import from_code
 
 
 def start_thread(run: Callable[[], object], name: str) -> None:
@@ -18,4 +18,4 @@ def start_thread(run: Callable[[], object], name: str) -> None:
     try:
         threading.Thread(target=run, name=name, daemon=True).start()
     except RuntimeError:
-        raise from_errno(-errno.EAGAIN, f"can't start the thread {name}") from None
+        raise from_code(-errno.EAGAIN, f"can't start the thread {name}") from None

@@ -77,12 +77,10 @@ class NameList:
         end = min(ends, default="")
         return Page(sorted(name for name in found if name <= end or not end), end)
 
-    async def pages(
-        self, deadline: Deadline, *, after: str = "", per_shard: int = _NAMES_PER_READ
-    ) -> AsyncIterator[list[str]]:
+    async def pages(self, deadline: Deadline, *, after: str = "") -> AsyncIterator[list[str]]:
         """Iterate over all names above ``after``, in order, some thousands at a time."""
         while True:
-            page = await self.page(after, deadline, per_shard=per_shard)
+            page = await self.page(after, deadline)
             yield page.names
             if not page.end:
                 return
@@ -101,10 +99,6 @@ class NameList:
             and log in messages.directory_list_reply(reply.payload).names
             for reply in await self._execute(calls, deadline)
         )
-
-    async def add(self, log: str, deadline: Deadline, log_id: int = _HINT_ID) -> None:
-        """Add a log."""
-        await self.add_all([log], deadline, log_id)
 
     async def add_all(
         self, logs: Iterable[str], deadline: Deadline, log_id: int = _HINT_ID

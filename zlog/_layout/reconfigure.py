@@ -50,7 +50,7 @@ async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -
     view = await _change(layout, edit, deadline)
     if has_retention(changes.applied_to({})):
         with contextlib.suppress(ZlogError):  # a hint
-            await layout.directory.retained.add(view.log, deadline)
+            await layout.directory.retained.add_all([view.log], deadline)
     return view
 
 

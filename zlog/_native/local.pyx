@@ -22,7 +22,7 @@ from errno import (
 )
 from pathlib import Path
 
-from zlog._base.refusals import from_errno
+from zlog._base.refusals import from_code
 from zlog.errors import LogExhausted, SequencerTimeout, SequencerUnavailable, StoreUnavailable
 
 cdef extern from "cls_zlog/host/lmdb/shared_sequencer.h" namespace "zlog" nogil:
@@ -66,7 +66,7 @@ cdef extern from "cls_zlog/host/lmdb/restore.h" namespace "zlog" nogil:
 
 DIRECTORY_HINT = "`zlog doctor` examines the store's directory."
 DIRECTORY_HINTS = {-ENOSPC: "Free space on its disk."} | {
-    -code: from_errno(-code, "").hint for code in (EMFILE, ENFILE, ENOMEM)
+    -code: from_code(-code, "").hint for code in (EMFILE, ENFILE, ENOMEM)
 }
 
 
@@ -233,7 +233,7 @@ cdef size_of(file):
     try:
         return os.stat(file).st_size
     except OSError as failed:
-        raise from_errno(-failed.errno, f"can't look at {file}") from failed
+        raise from_code(-failed.errno, f"can't look at {file}") from failed
 
 
 cdef not_a_directory(path):
@@ -287,7 +287,7 @@ NOT_OPENED[-EPERM] = NOT_OPENED[-EROFS] = NOT_OPENED[-EACCES]
 cdef not_opened(str folder, int error, str reason, bint read_only):
     more = f" ({reason})" if reason else ""
     if error not in NOT_OPENED:
-        return from_errno(error, f"can't open the store in {folder}{more}")
+        return from_code(error, f"can't open the store in {folder}{more}")
     text, hint, retryable = NOT_OPENED[error]
     if read_only and error == -EACCES:
         hint = "Ask its owner for permission to read data.mdb."
@@ -320,7 +320,7 @@ cdef not_restored(str folder, str backup, int error, str reason):
             hint="Take another backup.",
             retryable=False,
         )
-    return from_errno(error, f"restore the store in {folder} from {backup}")
+    return from_code(error, f"restore the store in {folder} from {backup}")
 
 
 cdef class EmbeddedStore(HostStore):
@@ -405,7 +405,7 @@ cdef class EmbeddedStore(HostStore):
             )
         if error != 0:
             more = f" ({reason.decode()})" if reason.size() else ""
-            raise from_errno(error, f"can't compact {file}{more}")
+            raise from_code(error, f"can't compact {file}{more}")
         return before - size_of(file)
 
     def space_inside(self) -> int:
@@ -420,5 +420,5 @@ cdef class EmbeddedStore(HostStore):
         with nogil:
             error = self.embedded.space_inside(&space)
         if error != 0:
-            raise from_errno(error, f"can't find out how much of {self.path} is free")
+            raise from_code(error, f"can't find out how much of {self.path} is free")
         return space

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 from zlog._base.connecting import Attempt, refusal
-from zlog._base.refusals import from_errno
+from zlog._base.refusals import from_code
 from zlog.errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ cdef class CephStore(HostStore):
         cdef string fsid
         cdef int error = (<RadosHost*> host.get()).fsid(&fsid)
         if error != 0:
-            raise from_errno(error, "find out which cluster it is")
+            raise from_code(error, "find out which cluster it is")
         self.identity = fsid.decode()
         return 0
 

@@ -75,4 +75,4 @@ class Notifications:
 async def remove_wake_object(io: Io, object: str, deadline: Deadline) -> None:
     """Remove the watched object of a log, if this client may."""
     start = functools.partial(io.store.remove_watched, object=object)
-    (await io.run(start, deadline)).check(f"removing {object}", *_REFUSED)
+    (await io.run(start, deadline)).check(f"cannot remove the object {object}", *_REFUSED)

@@ -16,7 +16,7 @@ from typing import Literal
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call
 from zlog._base.names import check_position, wake_object
-from zlog._base.refusals import from_errno
+from zlog._base.refusals import from_code
 from zlog._layout.confirmed import confirmed_end
 from zlog._layout.layout import Layout
 from zlog._layout.object_calls import prefix_end
@@ -128,7 +128,7 @@ class Positions:
         """Raise KeyNeeded, StoreReadOnly or AppendRefused unless the log takes appends."""
         self.layout.macs.check_key()
         if self._io.store.read_only:
-            raise from_errno(-errno.EROFS, f"append to log {self.layout.view.log!r}")
+            raise from_code(-errno.EROFS, f"cannot append to log {self.layout.view.log!r}")
         if not takes_appends(self.layout.view):
             check_takes_appends(await self.layout.refresh(deadline))
 
@@ -367,7 +367,7 @@ class Positions:
                 if reply.code == -errno.ENOENT:
                     missing = True
                     continue
-                reply.check(f"max_position of log {view.log!r}")
+                reply.check(f"cannot find the tail of log {view.log!r}")
                 highest = messages.max_position_reply(reply.payload).highest
                 if highest is not None:
                     tail = max(tail, highest + 1)

@@ -26,31 +26,16 @@ if TYPE_CHECKING:
 Slot = Entry | Gap
 """The content of one position: an entry, or a gap of that position."""
 
-_KINDS = {
-    State.UNWRITTEN: GapKind.UNWRITTEN,
-    State.FILLED: GapKind.FILLED,
-    State.TRIMMED: GapKind.TRIMMED,
-    State.LOST: GapKind.LOST,
-    State.UNREADABLE: GapKind.UNREADABLE,
+_KINDS: dict[int, GapKind] = {
+    **{state: GapKind[state.name] for state in State if state is not State.WRITTEN},
+    FORGED: GapKind.FORGED,
 }
-
-_REASONS: dict[int, FillReason] = {
-    FillCode.READER_WAITED: FillReason.READER_WAITED,
-    FillCode.ASKED: FillReason.ASKED,
-    FillCode.WRITER_GAVE_UP: FillReason.WRITER_GAVE_UP,
-}
+_REASONS: dict[int, FillReason] = {code: FillReason[code.name] for code in FillCode}
 
 
 def gap_of(position: int, state: int) -> Gap:
     """Return the gap of a position whose state needs no detail."""
-    if state == FORGED:
-        return Gap(position, position + 1, GapKind.FORGED)
-    return Gap(position, position + 1, _KINDS[State(state)])
-
-
-def trimmed(position: int) -> Gap:
-    """Return the gap of a trimmed position."""
-    return Gap(position, position + 1, GapKind.TRIMMED)
+    return Gap(position, position + 1, _KINDS[state])
 
 
 def lost(position: int, why: LossReason, name: str) -> Gap:

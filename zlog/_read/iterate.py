@@ -327,30 +327,49 @@ def entry_reader(reader: Reader, start: int, options: ReadOptions) -> OrderedRea
 
 
 class RangeReader(Generic[T]):
-    """Reads once up to ``end``, or up to the tail at the time of the first call."""
+    """Reads once up to ``end``, or up to the tail at the time of the first call.
 
-    def __init__(self, reader: Reader, ordered: OrderedReader[T], end: int | None) -> None:
+    With ``untrimmed``, it begins at the trim point at that time.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        ordered: OrderedReader[T],
+        end: int | None,
+        *,
+        untrimmed: bool = False,
+    ) -> None:
         check_range(ordered.position, end)
         self._reader = reader
         self._ordered = ordered
         self._end = end
+        self._untrimmed = untrimmed
         self._tail: int | None = None
 
     async def next(self) -> T | None:
         """Return the next content, which may be empty; None at the end."""
         if self._tail is None:
-            deadline = self._reader.budget.deadline()
-            self._tail = await self._reader.positions.tail_up_to(self._end, deadline)
+            positions, deadline = self._reader.positions, self._reader.budget.deadline()
+            self._tail = await positions.tail_up_to(self._end, deadline)
+            if self._untrimmed:
+                start = await positions.resolve("earliest", deadline)
+                self._ordered.go_to(min(start, self._tail))
         if self._ordered.position >= self._tail:
             return None
         return await self._ordered.next(self._tail)
 
 
 def range_reader(
-    reader: Reader, start: int, end: int | None, options: ReadOptions = ReadOptions()
+    reader: Reader,
+    start: int,
+    end: int | None,
+    options: ReadOptions = ReadOptions(),
+    *,
+    untrimmed: bool = False,
 ) -> RangeReader[Items]:
     """Return a reader of the entries of ``[start, end)``; see :meth:`zlog.Log.read_range`."""
-    return RangeReader(reader, entry_reader(reader, start, options), end)
+    return RangeReader(reader, entry_reader(reader, start, options), end, untrimmed=untrimmed)
 
 
 class Follower:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from zlog._base.codes import ENTRIES_MAX, Code, FillCode
+from zlog._base.codes import ENTRIES_MAX, Code, FillCode, State
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply, Started
 from zlog._base.settings import Budget
@@ -21,7 +21,7 @@ from zlog._layout.object_calls import by_object, change_positions
 from zlog._native import messages
 from zlog._native.replies import decode_read
 from zlog._positions.positions import Positions
-from zlog._read.items import Slot, is_bad, is_open, lost, slot_of, trimmed
+from zlog._read.items import Slot, gap_of, is_bad, is_open, lost, slot_of
 from zlog._replica.replicas import (
     POSITION_FAILED_SECONDS,
     SECONDS_MAX,
@@ -142,7 +142,9 @@ class Reader:
         gets the id of each entry's writer.
         """
         view, asked, replies = await self.ask(positions, bytes_max, deadline)
-        found: dict[int, Slot] = {p: trimmed(p) for p in positions if p < view.trim_point}
+        found: dict[int, Slot] = {
+            p: gap_of(p, State.TRIMMED) for p in positions if p < view.trim_point
+        }
         gone: list[Gap] = []
         for (ref, group), reply in zip(asked, replies, strict=True):
             if reply.code == -errno.ENOENT:
@@ -423,7 +425,8 @@ class Reader:
             if reply.code == -errno.ENOENT:
                 stops.append(run.start)  # the reader finds out why when it gets there
                 continue
-            reply.check("fill ahead of a reader", Code.READ_ONLY, Code.UNREADABLE, Code.LOST)
+            what = f"cannot fill positions of log {self.layout.view.log!r}"
+            reply.check(what, Code.READ_ONLY, Code.UNREADABLE, Code.LOST)
             stops.append(None if reply.code == Code.OK else reply.number)
         return stops
 

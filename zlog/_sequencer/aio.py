@@ -44,6 +44,12 @@ class AsyncioSequencer(Session):
         dialers: Dialers = local.setdefault(_KEY, Dialers(_Dialer))
         return dialers.session(address, credentials)
 
+    async def connect(self, deadline: Deadline) -> asyncio.Future[None]:
+        """Connect. Returns a future that is done when the connection has ended."""
+        link = await self._dialer.link(deadline)
+        assert isinstance(link, _Link)
+        return link.ended
+
 
 class _Guard:
     """A lock with a deadline, for tasks. A cancelled waiter does not leave it locked."""

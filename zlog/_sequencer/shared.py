@@ -29,20 +29,14 @@ class SharedSequencerClient:
     def __init__(self, shared: SharedSequencer) -> None:
         self._shared = shared
 
-    async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:  # noqa: ARG002
+    async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:
         """Refuse: only a change of view activates this sequencer."""
         raise SequencerUnavailable(
             f"log {log}: the store's own sequencer takes no log over by itself",
             hint="Append to the log: a writer brings in a view that activates it.",
         )
 
-    async def next(
-        self,
-        log: LogAddress,
-        count: int,
-        epoch: int,
-        deadline: Deadline,  # noqa: ARG002
-    ) -> Grant:
+    async def next(self, log: LogAddress, count: int, epoch: int, deadline: Deadline) -> Grant:
         """Take ``count`` consecutive positions, granted in this epoch.
 
         Raises:
@@ -53,7 +47,7 @@ class SharedSequencerClient:
         first = self._shared.next(log.log_id, epoch, count)
         return Grant(epoch, self._active(first, log, epoch))
 
-    async def tail(self, log: LogAddress, epoch: int, deadline: Deadline) -> Grant:  # noqa: ARG002
+    async def tail(self, log: LogAddress, epoch: int, deadline: Deadline) -> Grant:
         """Return the next position that will be granted. Raises StaleEpoch as ``next``."""
         tail = self._shared.tail(log.log_id, epoch)
         return Grant(epoch, self._active(tail, log, epoch))
@@ -68,7 +62,7 @@ class SharedSequencerClient:
             return None
         return Grant(epoch, tail)
 
-    async def status(self, deadline: Deadline) -> dict[str, object]:  # noqa: ARG002
+    async def status(self, deadline: Deadline) -> dict[str, object]:
         """Return the address: there are no other counters."""
         return {"address": SHARED_ADDRESS}
 

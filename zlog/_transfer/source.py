@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from zlog._base.codes import Code, State
 from zlog._base.deadline import Deadline
-from zlog._layout.layout import Layout
 from zlog._native.replies import decode_read
-from zlog._read.items import Slot
+from zlog._read.items import Slot, no_entry
 from zlog._read.iterate import Prefetcher, ReadOptions
 from zlog._read.read import Reader, Window
 from zlog._transfer.pieces import Batch, Filled, Mark, Piece, Trimmed, joined, mark_of
 from zlog.entry import Entry, Gap, GapKind
-from zlog.errors import CorruptEntry, ForgedEntry, NotWritten, UnsupportedVersion
+from zlog.errors import NotWritten
 
 if TYPE_CHECKING:
     from zlog._native.completions import ReplyBytes
@@ -22,6 +21,15 @@ if TYPE_CHECKING:
 
 
 _SETTLED = (State.WRITTEN, State.FILLED, State.TRIMMED)
+
+_HINTS = {
+    GapKind.LOST: (
+        "On Ceph `zlog check LOG --repair --replicas 8` restores it if another copy has it. To copy the"
+        " log without it, trim position {1}."
+    ),
+    GapKind.FORGED: "{0} To copy the log without the entry, trim position {1}.",
+}
+"""Hints for positions that can't be copied, from the error's own hint and the position."""
 
 
 class Source(Prefetcher[list[Piece]]):
@@ -96,16 +104,14 @@ class Source(Prefetcher[list[Piece]]):
         for position, slot in sorted(slots.items()):
             if isinstance(slot, Entry) or slot.kind is GapKind.FILLED:
                 continue
-            if slot.kind is GapKind.LOST:
-                raise _lost(self.reader.layout, slot)
-            if slot.kind is GapKind.FORGED:
-                raise _forged(self.reader.layout, slot)
-            if slot.kind is GapKind.UNREADABLE:
-                what = f"position {position} of log {self.reader.layout}"
-                raise UnsupportedVersion(f"{what} was stored by a newer version of zlog", gap=slot)
             if slot.kind is GapKind.UNWRITTEN:
                 self._hole = position
                 return
+            if slot.kind is not GapKind.TRIMMED:
+                error = no_entry(slot, self.reader.layout.view.log)
+                error.args = (f"{error}, so it can't be copied",)
+                error.hint = _HINTS.get(slot.kind, "{}").format(error.hint, position)
+                raise error
             found[position] = Trimmed(position, position + 1)
 
     def trimmed(self, gap: Gap) -> list[Piece]:
@@ -142,25 +148,6 @@ def _piece(reply: ReadReply, i: int, position: int) -> Piece:
 
 def _bytes_of(found: dict[int, Piece]) -> int:
     return sum(len(each.entries[0]) for each in found.values() if isinstance(each, Batch))
-
-
-def _lost(layout: Layout, gap: Gap) -> CorruptEntry:
-    return CorruptEntry(
-        f"position {gap.position} of log {layout} is lost ({gap.detail}), so it can't be copied",
-        hint="On Ceph `zlog check LOG --repair --replicas 8` restores it from another replica. Or"
-        f" give it up for good: trim position {gap.position}.",
-        gap=gap,
-    )
-
-
-def _forged(layout: Layout, gap: Gap) -> ForgedEntry:
-    return ForgedEntry(
-        f"the entry at position {gap.position} of log {layout} was not made with the log's key, so"
-        " it can't be copied",
-        hint="Find out who can write to the store. To continue without the entry, trim position"
-        f" {gap.position}.",
-        gap=gap,
-    )
 
 
 def _pieces(found: dict[int, Piece], start: int, end: int) -> list[Piece]:

@@ -9,18 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from zlog._base.deadline import Deadline
 from zlog._base.log_options import LogOptions
-from zlog._base.options import (
-    RETENTION_AGE,
-    RETENTION_BYTES,
-    RETENTION_COMPACT_AFTER,
-    RETENTION_ENTRIES,
-    RETENTION_SKEW,
-    amount,
-)
+from zlog._base.options import RETENTION, amount
 from zlog._layout.layout import Layout
 from zlog._layout.reconfigure import reconfigure
 from zlog._read.read import Reader
@@ -66,16 +59,14 @@ class Retention:
     compact_after: float | None = None
 
     def __post_init__(self) -> None:
-        for what, each in (
-            ("an age", self.age),
-            ("a skew", self.skew),
-            ("compact_after", self.compact_after),
-        ):
-            if each is None and what != "a skew":
+        for what in ("age", "skew", "compact_after"):
+            each = getattr(self, what)
+            if each is None and what != "skew":
                 continue
             if not (isinstance(each, (int, float)) and 0 <= each <= _LIMIT_MAX):
                 raise ValueError(f"{what} is a number of seconds up to 2^53, not {each!r}")
-        for what, limit in (("bytes", self.bytes), ("entries", self.entries)):
+        for what in ("bytes", "entries"):
+            limit = getattr(self, what)
             if limit is not None and not (isinstance(limit, int) and 0 <= limit <= _LIMIT_MAX):
                 raise ValueError(f"{what} to keep are a number up to 2^53, not {limit!r}")
 
@@ -83,7 +74,7 @@ class Retention:
     def unlimited(self) -> bool:
         """Whether everything is kept."""
         limits = (self.age, self.bytes, self.entries, self.compact_after)
-        return all(limit is None for limit in limits)
+        return limits == (None,) * 4
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Retention:
@@ -91,30 +82,21 @@ class Retention:
 
         An option that is not a number in range counts as not set, so that a typo trims nothing.
         """
-
-        def limit(key: str) -> float | None:
+        limits: dict[str, Any] = {}
+        for field, key in RETENTION.items():
             number = amount(options.get(key))
-            return None if number is None or number > _LIMIT_MAX else number
-
-        size, entries, skew = map(limit, (RETENTION_BYTES, RETENTION_ENTRIES, RETENTION_SKEW))
-        return cls(
-            limit(RETENTION_AGE),
-            None if size is None else int(size),
-            None if entries is None else int(entries),
-            RETENTION_SKEW_SECONDS if skew is None else skew,
-            limit(RETENTION_COMPACT_AFTER),
-        )
+            if number is not None and number <= _LIMIT_MAX:
+                limits[field] = int(number) if field in ("bytes", "entries") else number
+        return cls(**limits)
 
     def options(self) -> dict[str, str | None]:
         """Return the settings as options to reconfigure a log with; None removes an option."""
-        limits = {
-            RETENTION_AGE: self.age,
-            RETENTION_BYTES: self.bytes,
-            RETENTION_ENTRIES: self.entries,
-            RETENTION_COMPACT_AFTER: self.compact_after,
-            RETENTION_SKEW: None if self.skew == RETENTION_SKEW_SECONDS else self.skew,
-        }
-        return {key: None if each is None else f"{each:.16g}" for key, each in limits.items()}
+        stored: dict[str, str | None] = {}
+        for field, key in RETENTION.items():
+            limit = getattr(self, field)
+            default = limit is None or (field, limit) == ("skew", RETENTION_SKEW_SECONDS)
+            stored[key] = None if default else f"{limit:.16g}"
+        return stored
 
 
 class RetentionReport(NamedTuple):

@@ -36,8 +36,4 @@ def connect(
     Await the result, and close the store at the end; or use ``async with``.
     """
     opening = asyncio.to_thread(_store.connect, target, create=create, object_class=object_class)
-    return Opening(opening, _close_store)
-
-
-async def _close_store(store: Store) -> None:
-    await asyncio.to_thread(store.close)
+    return Opening(opening, lambda store: asyncio.to_thread(store.close))

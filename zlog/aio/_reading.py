@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from datetime import datetime
+from typing import NoReturn
 
 from zlog._audit.position_map import PositionMap, map_of
 from zlog._base.deadline import Timeout
+from zlog._base.process import ProcessBound
+from zlog._client import LogClient
 from zlog._io.aio import drive, iterate
 from zlog._positions.positions import PositionSpec
 from zlog._positions.stat import LogStat, stat
@@ -15,14 +18,59 @@ from zlog._read.cursors import CursorClient, CursorState
 from zlog._read.iterate import Follower, RangeReader, ReadOptions, range_reader
 from zlog._read.read import Reader
 from zlog._read.select import BackwardReader, Match, Wanted, last_entry
-from zlog.aio._handle import LogHandle
+from zlog._trim.retention import Retention
 from zlog.aio.cursor import Cursor
 from zlog.entry import Entry, Gap
+from zlog.store import Store
 from zlog.view import Stripe, View
 
 
-class Reading(LogHandle):
-    """Reads, follows, reports, and keeps cursors."""
+class Reading(ProcessBound):
+    """The attributes of a log that need no request, and the calls that read."""
+
+    def __init__(self, client: LogClient) -> None:
+        """Wrap a client; programs call :meth:`open` or :meth:`create`."""
+        self._client = client
+        self._deadline = client.deadline
+
+    @property
+    def name(self) -> str:
+        """The log's name."""
+        return self._client.layout.view.log
+
+    @property
+    def store(self) -> Store:
+        """The store that holds the log."""
+        return self._client.io.store
+
+    @property
+    def writer_id(self) -> str:
+        """The id of this handle's appends and fills, 32 hex digits, which no other handle has."""
+        return self._client.writer.hex()
+
+    @property
+    def view(self) -> View:
+        """The newest layout that this handle has seen."""
+        return self._client.layout.view
+
+    @property
+    def replica_reads(self) -> Mapping[str, int]:
+        """The number of replies that came from another copy than the damaged primary, by object.
+
+        Each took longer, and would otherwise have been an error or a gap. :meth:`check` with
+        ``repair`` repairs such damage.
+        """
+        return dict(self._client.io.replica_reads)
+
+    @property
+    def retention(self) -> Retention:
+        """The log's retention in this handle's newest :attr:`view`."""
+        return Retention.of(self.view.options)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"a log can't be pickled or copied: open {self.name!r} in the other process"
+        )
 
     async def read(self, position: int, *, timeout: Timeout = ...) -> Entry:
         """Read one entry as it is now, without waiting for it.

@@ -11,14 +11,14 @@ from zlog._base.deadline import Timeout
 from zlog._client import LogClient, Tags, entry_stream, new_entries
 from zlog._io.aio import drive
 from zlog._native.new_entries import with_tags
-from zlog.aio._handle import LogHandle
+from zlog.aio._reading import Reading
 
 if TYPE_CHECKING:
     from zlog._native.new_entries import NewEntry
 
 
-class Writing(LogHandle):
-    """Appends, reserves, and appends exactly once."""
+class Writing(Reading):
+    """Adds the calls that append and reserve."""
 
     def __init__(self, client: LogClient) -> None:
         """Wrap a client; programs call :meth:`open` or :meth:`create`."""

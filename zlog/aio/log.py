@@ -21,9 +21,10 @@ from zlog._lifecycle import list_logs, remove_log
 from zlog._native.new_entries import tags_checked
 from zlog._transfer.promote import promote
 from zlog._trim.retention import Retention, RetentionReport, enforce, report, set_retention
+from zlog.aio._writing import Writing
 from zlog.aio.check import Check
 from zlog.aio.opening import Opening
-from zlog.aio.stream import Stream, Tagged
+from zlog.aio.stream import Stream
 from zlog.aio.writer import WINDOW_BYTES, Writer, open_writer
 from zlog.limits import (
     ENTRY_BYTES_MAX_DEFAULT,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Log(Tagged):
+class Log(Writing):
     """A handle on one log. Make it with :meth:`create` or :meth:`open`.
 
     It belongs to one event loop. Handles are cheap and independent of each other. To open one does

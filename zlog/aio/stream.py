@@ -10,7 +10,6 @@ from zlog._base.deadline import Timeout
 from zlog._base.process import ProcessBound
 from zlog._client import Tags
 from zlog._positions.positions import PositionSpec
-from zlog.aio._reading import Reading
 from zlog.aio._writing import Writing
 from zlog.aio.cursor import Cursor
 from zlog.entry import Entry, Gap
@@ -39,10 +38,6 @@ def with_tag(stream: str, tags: Tags) -> Tags:
     return (stream, *check_tags(tags))
 
 
-class Tagged(Writing, Reading):
-    """The methods of a log that its streams call."""
-
-
 class Stream(ProcessBound):
     """The entries with one tag, at their positions in the log.
 
@@ -52,7 +47,7 @@ class Stream(ProcessBound):
         tag: the tag.
     """
 
-    def __init__(self, log: Tagged, tag: str) -> None:
+    def __init__(self, log: Writing, tag: str) -> None:
         """Wrap a log; programs call :meth:`zlog.aio.Log.stream`."""
         self._log = log
         self.tag = tag

@@ -12,9 +12,10 @@ from zlog._append.ownership import open_to_all, take
 from zlog._append.quota import WriterLimits
 from zlog._base.deadline import Timeout
 from zlog._base.process import ProcessBound
-from zlog._client import LogClient, Recovery, Tags, new_entries
+from zlog._client import LogClient, Tags, new_entries
 from zlog._io.aio import drive, iterate
 from zlog._native.new_entries import with_tags
+from zlog._read.iterate import range_reader
 from zlog.entry import Entry, Gap
 from zlog.errors import Fenced, ZlogError
 
@@ -191,7 +192,7 @@ class Writer(ProcessBound):
         Large reads are in flight while the caller works. There are gaps only if the log was not
         always exclusive.
         """
-        return iterate(Recovery(self._client, self.start))
+        return iterate(range_reader(self._client.reader, 0, self.start, untrimmed=True))
 
     async def trim(self, position: int, *, timeout: Timeout = ...) -> None:
         """Trim every position below ``position``; see :meth:`zlog.aio.Log.trim_to`.

@@ -164,7 +164,7 @@ class JsonParser:
     schema: str
     _types: StructType | None = None
 
-    def prepare(self, spark: SparkSession) -> None:  # noqa: ARG002  # a session has to be there
+    def prepare(self, spark: SparkSession) -> None:  # a session has to be there
         """Look at the fields."""
         self._types = _declared(self.schema)
         check_new(self._types.names)

@@ -296,7 +296,7 @@ class SeededPlan:
         self.faults = faults or StoreFaults()
         self._random = random.Random(f"{seed}.store")
 
-    def __call__(self, call: StoreCall) -> Fate:  # noqa: ARG002
+    def __call__(self, call: StoreCall) -> Fate:
         """Return what becomes of an operation."""
         faults, draw = self.faults, self._random
         effect, reply = self._half(), self._half()

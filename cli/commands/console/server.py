@@ -30,7 +30,7 @@ class _Server(uvicorn.Server):
         for line in self._greeting:
             say(line)
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End as is wanted: it is not raised again, as a failure would be."""
         self.should_exit = True
 

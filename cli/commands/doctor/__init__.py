@@ -14,7 +14,7 @@ import click
 from zlog import StoreUnavailable
 from zlog.admin import Credentials, space_inside
 from zlog.cli.command import Command
-from zlog.cli.commands.doctor import credentials, directory, installation, pool, service, versions
+from zlog.cli.commands.doctor import directory, installation, pool, service, versions
 from zlog.cli.commands.doctor.diagnosis import Diagnosis, Level, failed, ok, worst
 from zlog.cli.exit_codes import ExitCode
 from zlog.cli.output import Output
@@ -71,7 +71,7 @@ def examine(session: Session) -> Iterator[Diagnosis]:
     ceph = parts.scheme == "ceph"
     if not (yield from _sound(installation.examine(ceph=ceph))):
         return
-    yield from credentials.examine(Credentials.of(url))
+    yield from installation.examine_token(Credentials.of(url))
     disk: Path | None = None
     if parts.scheme not in ("ceph", "mem"):
         path = Path(unquote(parts.path)).absolute()

@@ -1,16 +1,21 @@
-"""The parts of zlog that are installed on this machine."""
+"""The parts of zlog on this machine, and the token file for sequencers."""
 
 from __future__ import annotations
 
 import importlib
 import platform
+import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 import zlog
-from zlog.admin import extension_file, librados_file
-from zlog.cli.commands.doctor.diagnosis import Diagnosis, Level, note, ok
+from zlog.admin import Credentials, extension_file, librados_file
+from zlog.cli.commands.doctor.diagnosis import Diagnosis, Level, failed, note, ok, warning
 from zlog.cli.exit_codes import ExitCode
-from zlog.errors import StoreUnavailable
+from zlog.errors import SequencerRefused, StoreUnavailable
+
+_OTHERS = 0o077
+"""The permissions of group and others."""
 
 
 def examine(*, ceph: bool) -> Iterator[Diagnosis]:
@@ -43,3 +48,25 @@ def _python_rados() -> Diagnosis:
         )
         return note(part, text, fix)
     return ok(part, f"there ({module.__file__})")
+
+
+def examine_token(credentials: Credentials) -> Iterator[Diagnosis]:
+    """Examine the token file of a client, if one is named."""
+    path = credentials.token_file
+    if not path:
+        return
+    try:
+        credentials.token()
+    except SequencerRefused as error:
+        yield failed("token file", error)
+        return
+    mode = Path(path).stat().st_mode
+    if not mode & _OTHERS:
+        yield ok("token file", f"{path} belongs to its owner alone")
+        return
+    yield warning(
+        "token file",
+        f"other users of this machine have access to {path} (mode {mode & 0o777:04o}); a reader of"
+        " it can act as a client, and as a sequencer",
+        f"chmod 600 {shlex.quote(path)}; if others may have read it, replace the token too",
+    )

@@ -221,14 +221,8 @@ def _retention(store: Store, names: list[str], seconds: float) -> Iterator[Diagn
 def _sequencer(
     address: str, logs: list[str], url: str, *, offered: bool = False, led: bool = False
 ) -> Diagnosis:
-    whose = " and ".join(
-        part
-        for part in (
-            "announced in the store" if offered else "",
-            f"named by {some(logs)}" if logs else "",
-        )
-        if part
-    )
+    named = [f"named by {some(logs)}"] if logs else []
+    whose = " and ".join(["announced in the store"] * offered + named)
     try:
         status = sequencer_status(address, url=url, timeout=_SEQUENCER_SECONDS)
     except SequencerRefused as error:
@@ -242,16 +236,12 @@ def _sequencer(
             text += "; the announced one takes such a log over once a client asks"
             return note("sequencer", text)
         port = address.rpartition(":")[2]
-        return Diagnosis(
-            "sequencer",
-            Level.FAILURE
-            if offered
-            else Level.WARNING,  # the next append to such a log resolves it
-            text,
+        fix = (
             f"start it again there (zlog seqr --listen HOST:{port}); or, if it is gone for good,"
-            f" zlog --store {shlex.quote(url)} seqr forget {address}. Else the next append to each"
-            " log waits some seconds for it, and continues without it",
-            ExitCode.UNREACHABLE,
+            f" zlog --store {shlex.quote(url)} seqr forget {address}. Otherwise the next append to"
+            " each log waits some seconds for it, and continues without it"
         )
+        level = Level.FAILURE if offered else Level.WARNING  # an append to such a log resolves it
+        return Diagnosis("sequencer", level, text, fix, ExitCode.UNREACHABLE)
     version, role = status.get("version"), status.get("role")
     return ok("sequencer", f"{address}, {whose}, answers (version {version}, {role})")
