@@ -95,7 +95,7 @@ def _write(stream: BinaryIO, data: bytes) -> None:
                 if rest:
                     _wait_until_writable(stream)
             stream.flush()
-        except BlockingIOError as error:  # buffered; the buffer has the rest of what it took
+        except BlockingIOError as error:  # buffered; the buffer has the rest of its bytes
             rest = rest[error.characters_written :]
             _wait_until_writable(stream)
         else:

@@ -22,7 +22,7 @@ class Terminated(BaseException):
 
 
 def ending() -> list[signal.Signals]:
-    """Return the signals that end a command, except those that its parent has set to be ignored.
+    """Return the signals that end a command, unless its parent process ignores them.
 
     SIGHUP comes when a terminal is lost, such as a session of ssh. ``nohup`` ignores it.
     """

@@ -26,60 +26,43 @@ _PULSE_SECONDS = 0.25
 _LAGS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 
 Status = Mapping[str, Any]
-_Rows = Sequence[tuple[str, str, str]]
-"""Names of metrics (a counter ends in ``_total``), their help, and the fields that they show."""
+_Rows = Mapping[str, str]
+"""Metrics (a counter ends in ``_total``), by the field that they show; name and help."""
 
 _LOG_LABELS = ("pool", "namespace", "log")
 
-_SEQUENCER: _Rows = (
-    ("uptime_seconds", "Seconds since the sequencer started.", "uptime_s"),
-    ("connections", "Open connections of clients.", "connections"),
-    (
-        "outstanding_requests",
-        "Requests that wait for an answer, mostly of readers that follow.",
-        "outstanding",
-    ),
-    ("requests_total", "Requests received.", "requests"),
-    ("grants_total", "Answers that granted positions.", "grants"),
-    ("positions_total", "Positions granted, in all logs.", "positions"),
-    ("take_overs_total", "Logs that the sequencer took over.", "take_overs"),
-    (
-        "take_over_failures_total",
-        "Logs that the sequencer failed to take over.",
-        "take_over_failures",
-    ),
-)
-_NAMESPACES: _Rows = (
-    ("leader", "1 if the sequencer leads, 0 if it stands by.", "leads"),
-    ("lease_seconds", "Seconds until the sequencer's lease ends.", "lease_left_s"),
-    ("standbys", "Other sequencers that would take over.", "standbys"),
-    (
-        "maintenance_age_seconds",
-        "Seconds since the last round of maintenance ended, or since it began to lead.",
-        "duties_age_s",
-    ),
-    (
-        "maintenance_rounds_total",
-        "Rounds of maintenance, which trim logs and free space.",
-        "duties_rounds",
-    ),
-    (
-        "maintenance_failures_total",
-        "Logs on which a round of maintenance failed.",
-        "duties_failures",
-    ),
-    ("trimmed_positions_total", "Positions that retention trimmed.", "duties_trimmed"),
-    ("reclaimed_stripes_total", "Stripes whose objects were removed.", "duties_reclaimed"),
-    ("scrub_rounds_total", "Audits of all logs that the leader completed.", "scrub_rounds"),
-    ("scrub_bytes_total", "Bytes of data that the leader audited.", "scrub_bytes"),
-    ("scrub_repaired_total", "Findings of the audit that were repaired.", "scrub_repaired"),
-    ("scrub_damaged_total", "Findings of the audit that were not repaired.", "scrub_damaged"),
-)
-_LOGS: _Rows = (
-    ("log_positions_total", "Positions of the log granted in this epoch.", "granted"),
-    ("log_epoch", "Epoch in which the sequencer grants positions of the log.", "epoch"),
-    ("log_tail", "Next position of the log that the sequencer grants.", "tail"),
-)
+_SEQUENCER: _Rows = {
+    "uptime_s": "uptime_seconds: Seconds since the sequencer started.",
+    "connections": "connections: Open connections of clients.",
+    "outstanding": "outstanding_requests: Requests that wait for an answer, mostly of readers that"
+    " follow.",
+    "requests": "requests_total: Requests received.",
+    "grants": "grants_total: Answers that granted positions.",
+    "positions": "positions_total: Positions granted, in all logs.",
+    "take_overs": "take_overs_total: Logs that the sequencer took over.",
+    "take_over_failures": "take_over_failures_total: Logs that the sequencer failed to take over.",
+}
+_NAMESPACES: _Rows = {
+    "leads": "leader: 1 if the sequencer leads, 0 if it stands by.",
+    "lease_left_s": "lease_seconds: Seconds until the sequencer's lease ends.",
+    "standbys": "standbys: Other sequencers that would take over.",
+    "duties_age_s": "maintenance_age_seconds: Seconds since the last round of maintenance ended, or"
+    " since it began to lead.",
+    "duties_rounds": "maintenance_rounds_total: Rounds of maintenance, which trim logs and free"
+    " space.",
+    "duties_failures": "maintenance_failures_total: Logs on which a round of maintenance failed.",
+    "duties_trimmed": "trimmed_positions_total: Positions that retention trimmed.",
+    "duties_reclaimed": "reclaimed_stripes_total: Stripes whose objects were removed.",
+    "scrub_rounds": "scrub_rounds_total: Audits of all logs that the leader completed.",
+    "scrub_bytes": "scrub_bytes_total: Bytes of data that the leader audited.",
+    "scrub_repaired": "scrub_repaired_total: Findings of the audit that were repaired.",
+    "scrub_damaged": "scrub_damaged_total: Findings of the audit that were not repaired.",
+}
+_LOGS: _Rows = {
+    "granted": "log_positions_total: Positions of the log granted in this epoch.",
+    "epoch": "log_epoch: Epoch in which the sequencer grants positions of the log.",
+    "tail": "log_tail: Next position of the log that the sequencer grants.",
+}
 
 
 @contextmanager
@@ -155,11 +138,11 @@ class Collector:
 
 
 def metrics_of(status: Status | None) -> Iterator[Metric]:
-    """Return the metrics for an answer to STATUS; None if there was no answer."""
+    """Return the metrics for an answer to STATUS; None without an answer."""
     from prometheus_client.core import InfoMetricFamily as Info
 
-    what = "1 if the event loop answered within 5 s, else 0, and the other metrics are missing."
-    yield from _families([("up", what, "up")], (), [((), {"up": status is not None})])
+    what = "up: 1 if the event loop answered within 5 s, else 0, and the other metrics are missing."
+    yield from _families({"up": what}, (), [((), {"up": status is not None})])
     if status is None:
         return
     build = {"version": status["version"], "address": status["address"]}
@@ -168,10 +151,10 @@ def metrics_of(status: Status | None) -> Iterator[Metric]:
     yield from _families(_SEQUENCER, (), [((), status)])
     closed = [([reason], {"count": count}) for reason, count in status["closed"].items()]
     what = (
-        "Connections refused or closed, by reason: limit, tls, certificate, token, malformed,"
-        " silent, stalled or idle."
+        "closed_connections_total: Connections refused or closed, by reason: limit, tls,"
+        " certificate, token, malformed, silent, stalled or idle."
     )
-    yield from _families([("closed_connections_total", what, "count")], ("reason",), closed)
+    yield from _families({"count": what}, ("reason",), closed)
     namespaces = [_labelled(_namespace_fields(each), 2) for each in status["namespaces"]]
     yield from _families(_NAMESPACES, _LOG_LABELS[:2], namespaces)
     yield from _families(_LOGS, _LOG_LABELS, [_labelled(each, 3) for each in status["logs"]])
@@ -194,7 +177,8 @@ def _families(
     """Return a metric for each row, with a value from the fields of each sample."""
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-    for name, what, key in rows:
+    for key, row in rows.items():
+        name, what = row.split(": ", 1)
         kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
         family = kind(f"zlog_seqr_{name}", what, labels=labels)
         for values, fields in samples:

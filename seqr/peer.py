@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Callable
 from typing import Protocol, cast
 
-from zlog._sequencer.keepalive import keep_alive
+from zlog._sequencer.link import keep_alive
 from zlog.seqr.limits import Limits
 from zlog.seqr.machine.admission import Greeting, Reason
 from zlog.seqr.machine.state import Connection

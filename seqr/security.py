@@ -18,8 +18,8 @@ class Security:
     Attributes:
         certificate: of the sequencer (PEM). With it, the sequencer only accepts TLS.
         key: the private key of the certificate (PEM), unless the same file has it.
-        client_ca: authorities (PEM), one of which must have signed a client's certificate.
-        token_file: tokens, of which a client must have one.
+        client_ca: authorities (PEM). One must have signed a client's certificate.
+        token_file: tokens. A client must have one.
         token_optional: whether clients without a token are accepted too.
     """
 

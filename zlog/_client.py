@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from zlog._append.append import Appender
 from zlog._append.exactly_once import ExactlyOnce
 from zlog._append.reserved import Reserved
-from zlog._base import instruments
 from zlog._base.codes import FillCode
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
@@ -40,6 +39,9 @@ if TYPE_CHECKING:
 Tags = Iterable[str]
 """The tags of an entry: up to 64 strings, each of 1 to 128 bytes in UTF-8."""
 
+attached: list[Callable[[LogClient], None]] = []
+"""Called with each new client: observers of handles, if a program has enabled metrics."""
+
 
 class LogClient:
     """The parts of one handle on one log, over an Io, and the calls that take several of them."""
@@ -63,7 +65,7 @@ class LogClient:
         self.appender = Appender(self.layout, self.positions, self.writer, entry_bytes_max)
         self.reserved = Reserved(self.reader, self.appender)
         self.exactly_once = ExactlyOnce(self.reader, entry_bytes_max)
-        for attach in instruments.attached:
+        for attach in attached:
             attach(self)
 
     @classmethod

@@ -10,9 +10,9 @@ from types import MappingProxyType
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io
 from zlog._base.log_options import LogOptions
+from zlog._base.monitor import explain
 from zlog._base.names import head_object, wake_object
 from zlog._base.options import MIRROR_OF, has_retention
-from zlog._base.pool_full import explain
 from zlog._base.sequencer import SHARED_ADDRESS
 from zlog._catalog.directory import Directory
 from zlog._catalog.head import Head, HeadState
@@ -166,12 +166,13 @@ async def find_log(io: Io, name: str, deadline: Deadline) -> View:
     """
     view = (await _look_up(io, check_log_name(name), deadline)).view
     if view is not None and view.removed:
-        raise LogNotFound(
+        error = LogNotFound(
             f"log {name!r} in {io.store.url} was removed, and its removal is not finished",
             hint=f"If no client is removing it, `zlog rm {name}` finishes that. On Ceph it needs a"
             " client that may use the class in the whole pool (docs/operating.md, Users and caps).",
-            removing=True,
         )
+        error.removing = True
+        raise error
     if view is None:
         raise LogNotFound(f"there is no log {name!r} in {io.store.url}")
     return view

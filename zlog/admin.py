@@ -172,7 +172,7 @@ def views_of(
     """Return the newest views of logs, by name.
 
     Args:
-        names: of the logs; those that do not exist are skipped.
+        names: of the logs; missing logs are skipped.
         timeout: for each log.
     """
     return _ask_logs(store, names, timeout, lambda log: log.view)
@@ -211,7 +211,7 @@ def retention_doubts(
     """Return how clocks disagree, for each log that is trimmed by age and whose clocks do.
 
     Args:
-        names: of the logs; those that do not exist are skipped.
+        names: of the logs; missing logs are skipped.
         timeout: for each log.
     """
 

@@ -45,10 +45,7 @@ class StaleEpoch(ZlogError):
 
     hint = "The log's layout is changing; try again."
     retryable = True
-
-    def __init__(self, message: str, *, epoch: int = 0, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.epoch = epoch
+    epoch: int = 0
 
 
 class InvalidEpoch(ZlogError):
@@ -210,10 +207,7 @@ class LogNotFound(ZlogError, LookupError):
     """
 
     hint = "`zlog ls` lists the logs of the store, `zlog create LOG` creates one."
-
-    def __init__(self, message: str, *, hint: str | None = None, removing: bool = False) -> None:
-        super().__init__(message, hint=hint)
-        self.removing = removing
+    removing: bool = False
 
 
 class LogExists(ZlogError):

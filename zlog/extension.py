@@ -16,6 +16,7 @@ from __future__ import annotations
 import abc
 import asyncio
 import contextlib
+import errno
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -25,7 +26,7 @@ from typing import Any, Protocol
 from zlog import aio
 from zlog._base.deadline import Deadline, Timeout
 from zlog._base.process import ProcessBound
-from zlog._base.threads import start_thread
+from zlog._base.refusals import from_code
 from zlog._client import LogClient, new_entries
 from zlog._io import drive
 from zlog._io.aio import drive as drive_aio
@@ -216,7 +217,7 @@ class LogPort(abc.ABC):
         return column_reader(self._client.reader, start, options)
 
     async def cursor(self, name: str) -> int | None:
-        """Return the position of a cursor; None if there is no cursor of this name."""
+        """Return the position of a cursor; None if it does not exist."""
         state = await self._client.cursors.read(name, self.deadline())
         return None if state is None else state.position
 
@@ -233,6 +234,18 @@ class LogPort(abc.ABC):
     async def trim_to(self, position: int) -> None:
         """Trim everything below a position. Raises HeldByCursor if a cursor is below it."""
         await self._client.trim_to(position, self.deadline(), past_cursors=False)
+
+
+def start_thread(run: Callable[[], object], name: str) -> None:
+    """Run a function in a thread that does not keep the process alive.
+
+    Raises:
+        StoreUnavailable: the system allows no more threads.
+    """
+    try:
+        threading.Thread(target=run, name=name, daemon=True).start()
+    except RuntimeError:
+        raise from_code(-errno.EAGAIN, f"can't start the thread {name}") from None
 
 
 class _ThreadEvent:

@@ -17,8 +17,8 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from zlog import _client
 from zlog._append.rounds import Failed
-from zlog._base import instruments
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply, Started
@@ -54,9 +54,9 @@ def enable(registry: CollectorRegistry | None = None, *, tracing: bool = False) 
     Raises:
         ZlogError: a required package is not installed, or metrics are already enabled.
     """
-    if instruments.attached:
+    if _client.attached:
         raise ZlogError("metrics are already enabled")
-    instruments.attached.append(_Instruments(registry, _tracer() if tracing else _no_span).attach)
+    _client.attached.append(_Instruments(registry, _tracer() if tracing else _no_span).attach)
 
 
 @contextmanager

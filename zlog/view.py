@@ -96,7 +96,7 @@ class EntryMac(NamedTuple):
 
     Attributes:
         key_id: the id of the key, 32 hex digits.
-        algorithm: 1 is HMAC-SHA256, of which 16 bytes follow each entry's data.
+        algorithm: 1 is HMAC-SHA256; 16 bytes of it follow each entry's data.
         further: bytes of fields that a newer version of zlog added.
     """
 

@@ -144,7 +144,7 @@ def append(
         splitter = Splitter(b"\0" if null else b"\n", keep=keep_newline)
         return Batches(stream, splitter, from_json if as_json else as_is, limits)
 
-    # The log is opened first: if that fails, there is no tally to report.
+    # The log is opened first: a tally is only reported for an open log.
     with (
         signals.terminable(),
         Output() as out,
@@ -274,7 +274,7 @@ def moved_back(positions: Sequence[int]) -> list[tuple[range, int]]:
     is proportional to the number of positions.
     """
     moved: list[tuple[range, int]] = []
-    later: list[int] = []  # negated, so that what is in order goes to the end of this list
+    later: list[int] = []  # negated, so that ascending positions go to the end of this list
     for index in range(len(positions) - 1, -1, -1):
         place = bisect_left(later, -positions[index])
         if ahead := len(later) - place:

@@ -13,7 +13,7 @@ def _find(ctx: click.Context, words: tuple[str, ...]) -> click.Context:
     """Return the context of a command, as if the words had called it.
 
     Raises:
-        click.UsageError: there is no such command.
+        click.UsageError: the command does not exist.
     """
     for word in words:
         group = ctx.command

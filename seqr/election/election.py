@@ -44,7 +44,7 @@ class Election:
     candidate from the time that a client first asks for a log until no client does.
 
     Args:
-        also: namespaces that it was started for, besides that of the first store.
+        also: further namespaces that it was started for; the first store's is included.
         note_role: called when the role in some namespace has changed.
     """
 
@@ -196,7 +196,7 @@ class Election:
         return False
 
     async def succeeded(self, namespaces: Iterable[Namespace]) -> set[Namespace]:
-        """Wait for others to lead these namespaces. Returns those that another leads in time."""
+        """Wait for others to lead these namespaces. Returns the ones that another leads in time."""
         asked = [*namespaces]
         found = await asyncio.gather(*map(self._succeeded, asked))
         return {namespace for namespace, other in zip(asked, found, strict=True) if other}

@@ -113,7 +113,7 @@ class Leadership:
                 await self._server.adopt(LogAddress(*self._namespace, name, view.log_id))
 
     async def _list_used(self) -> None:
-        """List the logs in use, and remove those that have not been in use for a while."""
+        """List the logs in use, and remove logs that have not been in use for a while."""
         now = self._io.monotonic()
         used = self._server.used(self._namespace)
         try:

@@ -75,7 +75,7 @@ class Duties:
         self._after = ""  # the last log that had its turn
 
     async def round(self) -> None:
-        """Maintain logs, one after another. The next round repeats those that fail.
+        """Maintain logs, one after another. The next round repeats failed ones.
 
         Raises:
             ZlogError: the names of the logs could not be read.

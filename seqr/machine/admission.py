@@ -57,7 +57,7 @@ class Admission:
     """The rules for all connections.
 
     Args:
-        tokens: a client must prove that it knows one of these, if there are any.
+        tokens: a client must prove that it knows a token from this list, unless it is empty.
         optional: whether clients that have no token are admitted too.
     """
 

@@ -67,7 +67,7 @@ def test_a_writer_without_space_says_why(memory: zlog.Store) -> None:
             with pytest.raises(zlog.StoreTimeout, match=full) as caught:
                 call(bytes(101), timeout=0.01)
             assert caught.value.hint == (
-                "It is not in the log. Trim what is not needed any more (`writer.trim(position)`)."
+                "It is not in the log. Trim entries that are not needed (`writer.trim(position)`)."
             )
             assert caught.value.positions == (None,)
     answers = threading.Event()

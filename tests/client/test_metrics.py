@@ -15,12 +15,12 @@ from prometheus_client import CollectorRegistry
 import zlog
 import zlog.aio
 import zlog.metrics
-from zlog._base import instruments
+from zlog import _client
 
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> CollectorRegistry:
-    monkeypatch.setattr(instruments, "attached", [])
+    monkeypatch.setattr(_client, "attached", [])
     registry = CollectorRegistry()
     zlog.metrics.enable(registry)
     return registry
@@ -70,7 +70,7 @@ def test_spans_of_appends_and_reads(store: zlog.Store, monkeypatch: pytest.Monke
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     monkeypatch.setattr(trace, "get_tracer", provider.get_tracer)
-    monkeypatch.setattr(instruments, "attached", [])
+    monkeypatch.setattr(_client, "attached", [])
     zlog.metrics.enable(CollectorRegistry(), tracing=True)
     with zlog.Log.create(store, "metered") as log:
         log.append_many([b"a", b"b"])

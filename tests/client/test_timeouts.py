@@ -13,7 +13,7 @@ import zlog
 import zlog.aio
 from zlog._base.deadline import Deadline
 from zlog._base.io import TIMED_OUT, Call, Reply
-from zlog._base.pool_full import full_pool
+from zlog._base.monitor import full_pool
 from zlog._io import AsyncioIo, BlockingIo, drive
 from zlog._native.completions import CompletionQueue
 from zlog._native.local import MemoryStore

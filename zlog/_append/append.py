@@ -1,11 +1,11 @@
-"""Appends entries: asks for positions, writes there, and finds out what is in the log.
+"""Appends entries: asks for positions, writes there, and finds out which entries are in the log.
 
 Each entry carries its append id: the writer's id and a number. The class answers "this entry is
 here already" before it compares epochs, so these answers to a write are definite:
 
 - OK: the entry is at this position, from now or from an attempt whose reply was lost.
-- READ_ONLY: the position is taken. The entry is not there and never will be.
-- STALE_EPOCH: the entry is not there, and the seal keeps it out.
+- READ_ONLY: the position is taken, and will never hold the entry.
+- STALE_EPOCH: the position does not hold the entry, and the seal keeps it out.
 - BEYOND_STRIPE: no entry can be there in this epoch.
 - SAME_ID: nothing was done. The writer compares the stored entry (:mod:`zlog._append.same_id`).
 - REQUEST_TOO_NEW: nothing was done. The class is too old for compressed entries, or for tags.
@@ -33,7 +33,7 @@ from zlog._append.same_id import AppendId, compare
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
-from zlog._base.pool_full import explain
+from zlog._base.monitor import explain
 from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
 from zlog._native.mutex import Mutex
@@ -172,12 +172,12 @@ class _Round:
         self._acknowledged: dict[int, int] = {}
         self._bumped: list[int] = []
         self._sealed: _Groups = {}  # refused since an object has a newer epoch
-        self._sealed_at = 0  # the highest of these epochs
+        self._sealed_at = 0  # the highest such epoch
         self._beyond = False
         self._missing = ""
 
     def acknowledged(self) -> list[int | None]:
-        """Return the positions acknowledged so far, None for the other entries."""
+        """Return the acknowledged positions, and None for the other entries."""
         return [self._acknowledged.get(index) for index in range(self._count)]
 
     async def append(self, deadline: Deadline) -> Sequence[int]:

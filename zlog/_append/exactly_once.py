@@ -113,7 +113,7 @@ class _Attempt:
         ]
 
     async def recover(self, positions: Sequence[int], deadline: Deadline) -> None:
-        """Fill the unwritten ones of these positions, and record the written entries."""
+        """Fill unwritten positions, and record the entries at the others."""
         reader, layout = self._reader, self._layout
         while positions:
             bytes_max = min(READ_BYTES_MAX, _WINDOW_BYTES // layout.width_at(positions[0]))
@@ -185,7 +185,7 @@ class _Attempt:
         """Fill granted positions that will not be written, so that no reader waits for them.
 
         The head does not know this grant, so that a later epoch may grant the positions again, and
-        they must not be filled then. Without a sequencer there was no grant.
+        they must not be filled then. Without a sequencer nothing was granted.
         """
         if not view.sequencer:
             return

@@ -41,7 +41,7 @@ from zlog._append.rounds import (
 from zlog._base.codes import TAG_NAMES_BYTES_MAX, Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply, deadline_of
-from zlog._base.pool_full import explain
+from zlog._base.monitor import explain
 from zlog._base.refusals import from_code
 from zlog._native.mutex import Mutex
 from zlog._native.new_entries import entries_cut
@@ -65,7 +65,7 @@ class Exclusive(ABC):
     Attributes:
         confirmed: positions below it are confirmed.
         fenced: why it is no longer the log's writer, once it has noticed.
-        space: what is left of the limits.
+        space: the rest of the limits.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Exclusive(ABC):
         return not (self._waiting or self._rounds)
 
     def enqueue(self, pending: Pending) -> bool:
-        """Queue entries after those that were submitted before.
+        """Queue entries after all earlier ones.
 
         Returns whether the caller must :meth:`run` them, since no round is under way. Raises
         Fenced, and the error of earlier entries that no call has raised yet.

@@ -1,4 +1,4 @@
-"""Replies tell a writer that an object's class is too old, or that the stripe is full."""
+"""What replies to writes report: an object's class is too old, or the stripe is full."""
 
 from __future__ import annotations
 

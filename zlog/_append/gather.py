@@ -3,7 +3,7 @@
 On an event loop, the first append of a quiet log leaves at once. While rounds are under way, other
 appends gather and leave together when a round is back, so rounds grow with the load.
 
-Of several threads, the first one leads a round: it waits until the round before is over, and sends
+The first of several threads leads a round: it waits until the round before is over, and sends
 the entries that have gathered. The other threads wait for it. A lone thread sends at once.
 """
 

@@ -128,7 +128,7 @@ class ProducerRecords:
     ) -> int | None:
         """Record positions granted to an attempt, before any of them is written.
 
-        Returns the first position, which the head chooses if there is no sequencer; None if the
+        Returns the first position, which the head chooses without a sequencer; None if the
         view is not the newest. Raises SequenceSuperseded if another attempt has begun since, or the
         sequence is done.
         """

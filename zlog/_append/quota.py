@@ -32,7 +32,7 @@ class WriterLimits:
 RECOUNT_SECONDS = 1.0
 """Interval at which a writer at its capacity counts the log's data again."""
 
-_TRIM = "Trim what is not needed any more (`writer.trim(position)`)."
+_TRIM = "Trim entries that are not needed (`writer.trim(position)`)."
 
 
 class Quota:
@@ -89,9 +89,9 @@ class Quota:
         return self._held + self.appended_bytes - self._counted_at
 
     async def recount(self, size: int, deadline: Deadline) -> None:
-        """If there is no space, count the log's data again: other clients may have trimmed it.
+        """If the log is full, count its data again: other clients may have trimmed it.
 
-        Raises LimitReached if there is still no space, and the writer does not wait for a trim.
+        Raises LimitReached if it is still full, and the writer does not wait for a trim.
         """
         if self.at_capacity(size):
             now = self._layout.io.monotonic()

@@ -17,7 +17,7 @@ from zlog._append.append import Appender
 from zlog._append.same_id import digest
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
-from zlog._base.pool_full import explain
+from zlog._base.monitor import explain
 from zlog._base.refusals import refused_call
 from zlog._layout.object_calls import change_positions
 from zlog._native.new_entries import entries_owned, with_tags
@@ -54,7 +54,7 @@ class Reserved:
         return await self._reader.positions.reserve(count, deadline)
 
     async def write(self, position: int, data: NewEntry, deadline: Deadline) -> None:
-        """Write an entry at a position, unless this entry is there already."""
+        """Write an entry at a position, unless the position holds it already."""
         layout = self._reader.layout
         layout.macs.check_key()
         self._appender.check([data])

@@ -12,7 +12,6 @@ from zlog._audit.scrub import Scrub
 from zlog._audit.tag_index import check_tag_index
 from zlog._audit.verify import Verifier
 from zlog._base.names import head_object
-from zlog._base.settings import Budget
 from zlog._native.audit import Audit
 from zlog._read.read import READ_BYTES_MAX, Reader
 from zlog.entry import Gap, GapKind
@@ -48,7 +47,6 @@ class Checker:
     def __init__(
         self,
         reader: Reader,
-        budget: Budget,
         *,
         orphans: bool = True,
         repair: bool = False,
@@ -57,12 +55,14 @@ class Checker:
         progress: Progress | None = None,
     ) -> None:
         self._positions = reader.positions
-        self._budget = budget
+        self._budget = reader.budget
         self._layout = layout = reader.layout
         self._io = layout.io
         self._progress = progress
         self._reader = reader
-        self._deadline = deadline = budget.deadline  # of one step: an audit has no time limit
+        self._deadline = deadline = (
+            reader.budget.deadline
+        )  # of one step: an audit has no time limit
         self._inspector = Inspector(layout, deadline)
         self._strays = Strays(layout, deadline) if orphans else None
         self._scrubs = [

@@ -151,7 +151,7 @@ class Inspector:
 
     async def _stats(self, view: View, stripe: Stripe) -> list[_Looked]:
         # A stripe is ended by a seal with an epoch above its own. The next stripe's id may be
-        # higher still: one that held nothing is replaced.
+        # higher still: an empty stripe is replaced.
         sealed = view.epoch if stripe.open else stripe.id + 1
         refs = {ref.name: ref for ref in self._layout.objects(view, stripe)}
         return [

@@ -13,7 +13,8 @@ from zlog._base.io import Call
 from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
 from zlog._native import messages
-from zlog.view import ObjectRef, Stripe, View
+from zlog._trim.compact import rebuild_indexes
+from zlog.view import Stripe
 
 _SKIPPED = (-errno.EOPNOTSUPP, -errno.ENOENT, -errno.EIO)
 """Replies of objects whose class is too old to keep an index, or that are reported as damaged."""
@@ -48,7 +49,7 @@ async def check_tag_index(
                     raise refused_call(reply.code, "tags_check", ref.name)
                 reached, _, wrong = messages.tags_check_reply(reply.payload)
                 if wrong and rebuild:
-                    await _rebuild(layout, ref, first, reached, deadline)
+                    await rebuild_indexes(layout, {ref: range(first, reached)}, deadline())
                     yield [about(FindingKind.REBUILT, ref.name, "its index of tags was wrong")]
                 else:
                     detail = "the index of tags is wrong; `--rebuild-index` rebuilds it"
@@ -58,16 +59,3 @@ async def check_tag_index(
                     ]
                 if reached < last:
                     left[ref] = reached
-
-
-async def _rebuild(
-    layout: Layout, ref: ObjectRef, first: int, end: int, deadline: Callable[[], Deadline]
-) -> None:
-    while first < end:
-
-        def calls(view: View, first: int = first) -> list[Call]:
-            return [Call(ref.name, "tags_rebuild", messages.tags_rebuild(view.epoch, first, end))]
-
-        _, (reply,) = await layout.guarded(calls, deadline())
-        reply.check_call("tags_rebuild", ref.name)
-        first = messages.tags_rebuild_reply(reply.payload).end

@@ -9,11 +9,20 @@ import os
 from typing import Any, NamedTuple
 
 from zlog._base.deadline import Deadline
-from zlog._base.io import Io
+from zlog._base.io import Io, deadline_of
 from zlog.errors import StoreTimeout, StoreUnavailable
 
 _BUSY_SECONDS = 0.01
 """The pause before another attempt, while the store asks the monitors for another call."""
+
+
+_EXPLAIN_SECONDS = 1.0
+"""Limit of the monitors' answer, after the caller's own timeout."""
+
+_FULL_HINT = (
+    "Free space: `zlog trim` and `zlog rm` work on a full cluster; or add OSDs. The"
+    " operation waits in Ceph, and may take effect when there is space."
+)
 
 
 class Placement(NamedTuple):
@@ -66,3 +75,30 @@ async def placement(io: Io, object: str, deadline: Deadline) -> Placement:
 async def pool_size(io: Io, deadline: Deadline) -> int:
     """Return the number of replicas in the store's pool. Raises as :func:`ask`."""
     return int((await ask(io, deadline, "osd pool get", pool=io.store.pool, var="size"))["size"])
+
+
+async def explain(io: Io, error: StoreTimeout) -> None:
+    """Add to a write's timeout that the store is full, if the monitors report it.
+
+    A full Ceph cluster delays writes until there is space. To the writer it looks like a slow one.
+    """
+    try:
+        health = await ask(io, deadline_of(io, _EXPLAIN_SECONDS), "health", detail="detail")
+    except StoreUnavailable:
+        return  # the store has no monitors, they do not answer, or it was closed
+    if why := full_pool(health, io.store.pool):
+        error.args = (f"{error}: {why}",)
+        error.hint = _FULL_HINT
+
+
+def full_pool(health: Any, pool: str) -> str:
+    """Return Ceph's message that a pool is full, or an empty string.
+
+    Source: https://docs.ceph.com/en/pacific/rados/operations/health-checks (POOL_FULL, which a full
+    OSD causes for every pool on it).
+    """
+    try:
+        messages = [str(each["message"]) for each in health["checks"]["POOL_FULL"]["detail"]]
+    except (KeyError, TypeError):
+        return ""
+    return next((message for message in messages if f"'{pool}'" in message), "")

@@ -40,7 +40,7 @@ def head_object(log: str) -> str:
 
 
 def objects_prefix(log: str) -> str:
-    """Prefix of a log's objects, and of those of logs whose names continue after a dot."""
+    """Prefix of the names of a log's objects. Logs whose names continue after a dot share it."""
     return f"zlog.{log}."
 
 
@@ -66,7 +66,7 @@ def wake_object(log: str) -> str:
 
 
 def directory_shards(kind: str) -> list[str]:
-    """Names of the objects of a list in the directory. No log has objects of these names."""
+    """Names of a list's objects in the directory. They differ from all names of logs' objects."""
     return [f"{DIRECTORY_OBJECT}/{kind}.{number}" for number in range(DIRECTORY_SHARDS)]
 
 

@@ -45,9 +45,7 @@ class NotConnected(SequencerUnavailable):
         refused: whether the machine refused it, so that no process listens there.
     """
 
-    def __init__(self, message: str, *, hint: str | None = None, refused: bool = False) -> None:
-        super().__init__(message, hint=hint)
-        self.refused = refused
+    refused: bool = False
 
 
 class OtherProtocol(SequencerUnavailable):
@@ -119,7 +117,7 @@ class SequencerClient(Protocol):
         SequencerUnavailable: the sequencer cannot be reached, refuses, or the connection ends
             during the call. A NEXT may be repeated then: unused positions are holes.
         SequencerTimeout: the deadline passed.
-        LogNotFound: there is no such log.
+        LogNotFound: the log does not exist.
         StaleEpoch: caller and sequencer disagree on the epoch; its ``epoch`` is the sequencer's.
     """
 

@@ -72,7 +72,7 @@ async def _ask(io: Io, calls: Sequence[Call], deadline: Deadline) -> list[Reply]
     """Return the objects' replies; None if one shows that there is a newer view.
 
     Such an object refuses the epoch, or is gone, since a stripe without confirmed entries is
-    replaced. If there is no newer view, the next change of the layout reports the missing object.
+    replaced. Without a newer view, the next change of the layout reports the missing object.
     """
     replies = await io.execute(calls, deadline)
     if any(reply.code for reply in replies):

@@ -356,7 +356,7 @@ class Layout:
         return await self.change(unless_newer(view), deadline)
 
     async def find_leader(self, view: View, deadline: Deadline) -> bool:
-        """Have the announced sequencer take the log over from that of ``view``, if another.
+        """Have the announced sequencer take the log over, if it is not the view's.
 
         It does this for all logs anyway, but one after the other. Returns whether there is a newer
         view. Raises SequencerRefused if it and this client don't trust each other, or it has no

@@ -1,9 +1,9 @@
-"""Changes a log's layout: epoch, seal, view. The order of these steps is the protocol.
+"""Changes a log's layout: epoch, seal, view. Their order is the protocol.
 
 1. ``epoch_next`` takes an epoch that no other client has.
 2. Every object of the live stripe is sealed with it. From then on no operation with an earlier
    epoch takes effect there. The seal returns the object's highest position.
-3. The new tail is above all of these positions, and above every tail that was shown to a client.
+3. The new tail is above all these positions, and above every tail that was shown to a client.
 4. The view is proposed. The head accepts it only if the newest view is still the one it builds on.
 
 A view may end the live stripe at that tail and start the next one there, if the change wants it or
@@ -362,7 +362,7 @@ async def take_over(
     """Make ``sequencer`` the sequencer of a log.
 
     ``depose`` returns whether it may replace another sequencer, as the holder of the lease may.
-    Raises NotLeader if the newest view names one that may not be replaced, or the log takes none.
+    Raises NotLeader if the view names another that may not be replaced, or the log takes none.
     """
 
     def edit(view: View) -> View:

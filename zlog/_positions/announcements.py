@@ -2,7 +2,7 @@
 
 The announcement is a hint. If the announced sequencer is gone for good, a client withdraws the
 announcement, so that writers do not keep trying. The sequencer checks its announcement every few
-seconds (`zlog.seqr.election.leadership`), so it soon replaces one that was withdrawn by mistake.
+seconds (`zlog.seqr.election.leadership`), so one withdrawn by mistake soon returns.
 """
 
 from __future__ import annotations

@@ -242,7 +242,7 @@ class Positions:
                 poll = min(poll * 2, _POLL_SECONDS_MAX)
 
     async def _ask(self, view: View, count: int, deadline: Deadline) -> tuple[View, int] | None:
-        """Ask the view's sequencer. None if its epoch is not that of the newest view."""
+        """Ask the view's sequencer. None unless the newest view has its epoch."""
         step = deadline.sooner(self._outage.patience(view.epoch))
         sequencer = self._io.sequencer(view.sequencer)
         grant = await sequencer.next(self.layout.address, count, view.epoch, step)
@@ -253,7 +253,7 @@ class Positions:
         return (view, grant.position) if grant.epoch == view.epoch else None
 
     async def _quick_tail(self, view: View, deadline: Deadline) -> int | None:
-        """Ask the sequencer for the tail. None if there is no sequencer that serves this view.
+        """Ask the sequencer for the tail. None unless a sequencer serves this view.
 
         Then, unless there is a newer view, the objects give a valid tail, though no grant: it is
         above all acknowledged entries, and the tail floor is above all tails shown before. So a

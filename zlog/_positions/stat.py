@@ -20,17 +20,17 @@ class LogStat(NamedTuple):
 
     Attributes:
         name: the log's name.
-        log_id: differs from that of earlier logs with this name.
+        log_id: earlier logs with this name have other ids.
         epoch: of the newest view.
         tail: the next position to be granted.
         trim_point: positions below it are trimmed.
         width: stripe objects of the live stripe.
         stripe_unit: consecutive positions in one stripe object.
         stripes: stripes that have positions of the range, without wholly trimmed ones.
-        objects: stripe objects of these stripes.
+        objects: number of their stripe objects.
         sequencer: its address; empty if writers find the tail themselves.
-        entries: entries of these stripes; lost entries count until they are trimmed.
-        bytes: data of these entries.
+        entries: number of their entries; lost entries count until they are trimmed.
+        bytes: size of the entries' data.
         stored_bytes: size of that data in the objects, without their index. Compression makes it
             smaller than ``bytes``, MACs make it larger.
     """

@@ -200,7 +200,7 @@ def _indexes_of(options: ReadOptions) -> frozenset[int] | None:
 
 
 def column_reader(reader: Reader, start: int, options: ReadOptions) -> OrderedReader[list[Columns]]:
-    """Return a reader of columns from ``start`` on: of all entries, or of those with some tags."""
+    """Return a reader of columns from ``start`` on: of all entries or of some tags."""
     if (wanted := options.wanted) is None:
         return ColumnReader(reader, start, options)
     entries = TagReader(reader, wanted, start, options.hole_timeout, _indexes_of(options))

@@ -11,10 +11,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from zlog._base.codes import Code
-from zlog._base.deadline import Deadline, Timeout
+from zlog._base.deadline import Deadline
 from zlog._base.io import Reply
 from zlog._base.names import check_position
-from zlog._base.settings import Budget
 from zlog._layout.layout import Layout
 from zlog._native import messages
 from zlog._native.entry import from_timestamp
@@ -58,7 +57,7 @@ class Cursors:
         self._now = layout.io.wall_clock_us
 
     async def read(self, name: str, deadline: Deadline) -> CursorState | None:
-        """Return a cursor; None if there is no cursor of this name."""
+        """Return a cursor; None if it does not exist."""
         request = messages.cursor_read(self._address.log_id, check_cursor_name(name))
         reply = await self._head.call("cursor_read", request, deadline, Code.NOT_FOUND)
         if reply.code == Code.NOT_FOUND:
@@ -101,7 +100,7 @@ class Cursors:
         return position
 
     async def remove(self, name: str, deadline: Deadline) -> None:
-        """Remove a cursor. Raises CursorNotFound if there is no cursor of this name."""
+        """Remove a cursor. Raises CursorNotFound if it does not exist."""
         request = messages.cursor_remove(self._address.log_id, check_cursor_name(name))
         reply = await self._head.call("cursor_remove", request, deadline, Code.NOT_FOUND)
         if reply.code == Code.NOT_FOUND:
@@ -134,77 +133,21 @@ def _state(name: str, position: int, created: int, updated: int) -> CursorState:
     return CursorState(name, position, *times)
 
 
-class CursorClient:
-    """One reader's handle on one cursor, used by `zlog.Cursor` and `zlog.aio.Cursor`.
-
-    Attributes:
-        name: of the cursor.
-        position: of the cursor, as far as this handle knows.
-    """
-
-    def __init__(self, cursors: Cursors, positions: Positions, budget: Budget, name: str) -> None:
-        self.name = name
-        self.position = 0
-        self._cursors = cursors
-        self._positions = positions
-        self._deadline = budget.deadline
-
-    async def open(self, create: PositionSpec | None, timeout: Timeout) -> None:
-        """Find or create the cursor; see :meth:`zlog.Log.cursor`."""
-        deadline = self._deadline(timeout)
-        check_spec(create)
-        state = await self._cursors.read(self.name, deadline)
-        if state is not None:
-            self.position = state.position
-        elif create is None:
-            raise self._cursors.missing(self.name)
-        else:
-            self.position = await self._put(self._cursors.create, create, deadline)
-
-    async def state(self, timeout: Timeout) -> CursorState:
-        """Return the cursor as the log keeps it."""
-        state = await self._cursors.read(self.name, self._deadline(timeout))
-        if state is None:
-            raise self._cursors.missing(self.name)
-        return state
-
-    async def commit(self, position: int, timeout: Timeout) -> None:
-        """Move it forward; see :meth:`zlog.Cursor.commit`."""
-        deadline = self._deadline(timeout)
-        check_position(position)
-        await self._positions.check_reached("commit", position, position, deadline)
-        await self._cursors.advance(self.name, position, deadline)
-        self.position = position
-
-    async def reset(self, spec: PositionSpec, timeout: Timeout) -> None:
-        """Put it anywhere; see :meth:`zlog.Cursor.reset`."""
-        check_spec(spec)
-        self.position = await self._put(self._cursors.set, spec, self._deadline(timeout))
-
-    async def lag(self, timeout: Timeout) -> int:
-        """Return the number of positions from it to the tail; see :meth:`zlog.Cursor.lag`."""
-        state = await self.state(timeout)
-        self.position = state.position
-        return max(0, await self._positions.tail(self._deadline(timeout)) - state.position)
-
-    async def remove(self, timeout: Timeout) -> None:
-        """Remove it; see :meth:`zlog.Cursor.remove`."""
-        await self._cursors.remove(self.name, self._deadline(timeout))
-
-    async def _put(
-        self,
-        put: Callable[[str, int, Deadline], Awaitable[int]],
-        spec: PositionSpec,
-        deadline: Deadline,
-    ) -> int:
-        """Create or set the cursor, by ``put``; returns its position."""
-        while True:
-            position = await self._positions.resolve(spec, deadline)
-            try:
-                return await put(self.name, position, deadline)
-            except Invalidated:
-                if spec != "earliest":  # a trim has just moved the earliest position
-                    raise
+async def put_at(
+    positions: Positions,
+    put: Callable[[str, int, Deadline], Awaitable[int]],
+    name: str,
+    spec: PositionSpec,
+    deadline: Deadline,
+) -> int:
+    """Create or set a cursor, by ``put``; returns its position."""
+    while True:
+        position = await positions.resolve(spec, deadline)
+        try:
+            return await put(name, position, deadline)
+        except Invalidated:
+            if spec != "earliest":  # a trim has just moved the earliest position
+                raise
 
 
 def check_spec(spec: PositionSpec | None) -> None:

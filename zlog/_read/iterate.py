@@ -37,7 +37,7 @@ _WINDOW_POSITIONS_FIRST = 512
 _WINDOW_POSITIONS_MIN = 16
 WINDOW_POSITIONS_MAX = 16384
 WINDOW_BYTES = 8 << 20
-"""Target for the data of one window. The entries so far tell how many positions that takes."""
+"""Target for the data of one window. The sizes of earlier entries give the number of positions."""
 
 _WINDOW_BYTES_LOCAL = 1 << 20
 """The same if this process reads the store itself. The data of a window is then still in the
@@ -110,7 +110,7 @@ class Prefetcher(ABC, Generic[T]):
     """Reads windows in order, and requests the next windows ahead.
 
     If a window ends with a gap, the gap is held until the next window shows whether it continues.
-    It is returned at once at the tail, where there is no next window, and so is a hole if the
+    It is returned at once at the tail, where no window follows, and so is a hole if the
     reader stops there.
 
     A window aims at ``window_bytes`` of the options, and returns up to ``bytes_max``.
@@ -318,7 +318,7 @@ class EntryReader(Prefetcher[Items]):
 
 
 def entry_reader(reader: Reader, start: int, options: ReadOptions) -> OrderedReader[Items]:
-    """Return a reader of the entries from ``start`` on: of all, or of those with some tags."""
+    """Return a reader of the entries from ``start`` on: of all, or of entries with some tags."""
     if (wanted := options.wanted) is not None:
         return TagReader(reader, wanted, start, options.hole_timeout)
     if not reader.layout.io.store.pool:

@@ -268,7 +268,7 @@ class Reader:
         """Start one read of ``[start, end)`` per stripe object, without waiting.
 
         Only the stripe objects with some indexes are read, or all. The positions of a later stripe
-        that is not known yet are left out. Raises StripeUnknown if that of ``start`` is not known.
+        that is not known yet are left out. Raises StripeUnknown if ``start`` has an unknown stripe.
         """
         view = self.layout.view
         wanted: list[tuple[ObjectRef, ObjectPositions]] = []

@@ -54,7 +54,7 @@ async def look(io: Io, call: Call, deadline: Deadline, *, any_replica: bool) -> 
 async def repair_values(
     io: Io, object: str, names: Sequence[bytes], deadline: Deadline
 ) -> list[bytes]:
-    """Repair attributes and keys of an object; returns the ones that another replica had."""
+    """Repair attributes and keys of an object; returns those found in another replica."""
     return [name for name in names if await _repair(io, object, name, None, deadline) is not None]
 
 

@@ -65,7 +65,7 @@ class Replicas:
 
     @property
     def told_apart(self) -> bool:
-        """Whether each answer so far names its OSD, which needs a current class."""
+        """Whether all answers name their OSDs, which needs a current class."""
         return 0 not in self._instances
 
     async def replies(self, deadline: Deadline | None = None) -> AsyncIterator[Reply]:
@@ -94,7 +94,7 @@ class Replicas:
                 return
 
     async def _look(self) -> None:
-        """Find out how many replicas there should be, after the first one was no help.
+        """Find out how many replicas there should be, once the first one did not help.
 
         Answers count from here on, since OSDs that start later get another number.
         """
@@ -107,7 +107,7 @@ class Replicas:
     async def all_answered(self) -> bool:
         """Whether every replica of the object has answered.
 
-        If they can't be told apart, whether all are up. By the monitors' answer, no OSD may have
+        If they can't be distinguished, whether all are up. By the monitors' answer, no OSD may have
         come or gone since.
         """
         if self._one_replica:
@@ -126,8 +126,8 @@ def helped(io: Io, object: str) -> None:
     io.replica_reads[object] += 1
     if io.replica_reads[object] == 1:
         _logger.warning(
-            "the primary replica of object %s is damaged; another replica of it has what was asked."
-            " `zlog check --repair` puts it back",
+            "the primary replica of object %s is damaged; another replica has the data."
+            " `zlog check --repair` repairs it",
             object,
         )
 

@@ -30,8 +30,7 @@ from zlog._sequencer.frames import (
     ReplyReader,
     pack_payload,
 )
-from zlog._sequencer.keepalive import keep_alive
-from zlog._sequencer.link import Link, LinkLost
+from zlog._sequencer.link import Link, LinkLost, keep_alive
 from zlog._sequencer.session import Dialers, Session
 from zlog._sequencer.tls import TlsStream
 from zlog.errors import SequencerTimeout

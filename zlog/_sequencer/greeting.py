@@ -106,5 +106,6 @@ def connect_error(address: str, error: Exception, deadline: Deadline) -> Sequenc
     reason = reason_of(error) or "no answer in time"
     tls = address.startswith("tls://")
     hint = _TLS_HINT if tls and not isinstance(error, TimeoutError) else None
-    refused = isinstance(error, ConnectionRefusedError)
-    return NotConnected(f"can't connect to {address}: {reason}", hint=hint, refused=refused)
+    failed = NotConnected(f"can't connect to {address}: {reason}", hint=hint)
+    failed.refused = isinstance(error, ConnectionRefusedError)
+    return failed

@@ -125,10 +125,10 @@ class Session:
                     return None
                 raise
             if reply.b < epoch:
-                raise StaleEpoch(
-                    f"log {log}: {self._address} is in epoch {reply.b}, the view in {epoch}",
-                    epoch=reply.b,
-                )
+                where = f"log {log}: {self._address}"
+                stale = StaleEpoch(f"{where} is in epoch {reply.b}, the view in {epoch}")
+                stale.epoch = reply.b
+                raise stale
             if reply.code == Code.OK:
                 return Grant(reply.b, reply.a)
             if patience.expired:

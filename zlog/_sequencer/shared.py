@@ -63,7 +63,7 @@ class SharedSequencerClient:
         return Grant(epoch, tail)
 
     async def status(self, deadline: Deadline) -> dict[str, object]:
-        """Return the address: there are no other counters."""
+        """Return the address. It has no counters."""
         return {"address": SHARED_ADDRESS}
 
     async def close(self) -> None:

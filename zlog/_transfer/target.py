@@ -20,8 +20,8 @@ from zlog._append.same_id import AppendId, compare
 from zlog._base.codes import Code, State
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
+from zlog._base.monitor import explain
 from zlog._base.options import MIRROR_ENDED, MIRROR_OF, MIRROR_OF_FILE
-from zlog._base.pool_full import explain
 from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
 from zlog._native import messages

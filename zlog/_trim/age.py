@@ -202,7 +202,7 @@ async def watch(
     """Do a round: find out how far the log is settled, and store it.
 
     A hole that was in the way for long is filled, as by any reader. The search takes half the time
-    at most; the next round continues. Of two concurrent rounds, one is stored.
+    at most; the next round continues. If two rounds are concurrent, one is stored.
 
     Returns:
         The watch, and how long it has watched the log, in µs; None if the clocks of this machine

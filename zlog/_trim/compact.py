@@ -2,7 +2,7 @@
 
 A *pass* handles the part of the log that no pass has handled yet. It first finds the newest entry
 with each tag of that part. Then it goes over the log from the trim point to the end of that part,
-and trims the superseded entries: those with tags, and a newer entry for each of these. Objects list
+and trims the superseded entries: entries with tags, if a newer entry has each tag. Objects list
 tags and positions only, and store the remaining entries together (cls_zlog/stripe/compact.cc).
 
 A client may die after any step, and any step may be done twice: a trimmed entry has a newer one,
@@ -48,7 +48,7 @@ async def compact(layout: Layout, old_end: int, deadline: Deadline, *, now: bool
 
     All positions below ``old_end`` must be settled and old enough. If the time is up, the next call
     continues. A mirror is not compacted, since its copier compares it with its source; nor, unless
-    ``now``, a log of which little is new.
+    ``now``, a log with few new entries.
     """
     log_id = layout.view.log_id
     _, state = await layout.head.retention_read(log_id, deadline)
@@ -188,7 +188,7 @@ class _Pass:
                     known = changed.get(ref, range(first, reached))
                     changed[ref] = range(known.start, reached)
             await _compact(self._layout, pages, self._deadline)
-        await _rebuild(self._layout, changed, self._deadline)
+        await rebuild_indexes(self._layout, changed, self._deadline)
         return min(left.values(), default=end)
 
     async def _listed(self, left: dict[ObjectRef, int], end: int) -> dict[ObjectRef, ReplyBytes]:
@@ -240,8 +240,10 @@ async def _compact(
                 pages[ref] = first, end, rest
 
 
-async def _rebuild(layout: Layout, changed: dict[ObjectRef, range], deadline: Deadline) -> None:
-    """Have objects rebuild their index of tags, which still has the trimmed entries."""
+async def rebuild_indexes(
+    layout: Layout, changed: dict[ObjectRef, range], deadline: Deadline
+) -> None:
+    """Have objects rebuild their index of tags for some positions; empties ``changed``."""
 
     def request(view: View, ref: ObjectRef) -> bytes:
         return messages.tags_rebuild(view.epoch, changed[ref].start, changed[ref].stop)

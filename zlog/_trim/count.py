@@ -73,7 +73,7 @@ async def ask(
 async def taken_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
     """Return one past the highest written, filled or trimmed position of a stripe.
 
-    Positions that were only granted, and those of a mirror above its tail floor, do not count.
+    Positions that were only granted, or are above a mirror's tail floor, do not count.
     """
     return (await _held(layout, stripe, deadline)).end
 

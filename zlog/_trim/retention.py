@@ -42,7 +42,7 @@ DOUBT_HINT = (
 class Retention:
     """The limits of a log. Entries beyond any of them are trimmed, unless a cursor holds them.
 
-    None is no limit. A limit is 0 to 2^53.
+    None means no limit. A limit is 0 to 2^53.
 
     Attributes:
         age: seconds since an entry was appended.
@@ -127,7 +127,7 @@ async def set_retention(layout: Layout, retention: Retention, deadline: Deadline
 async def enforce(reader: Reader, deadline: Deadline, *, now: bool = True) -> int:
     """Trim the entries beyond a log's limits, up to its lowest cursor. Returns the trim point.
 
-    Unless ``now``, a log of which little is new is not compacted. If rounds are frequent, the work
+    Unless ``now``, a log with few new entries is not compacted. If rounds are frequent, the work
     of each is bounded: it looks once at each new entry and at each entry that it trims. If the
     client dies, the next round continues.
     """

@@ -14,7 +14,7 @@ from zlog._io.aio import drive, iterate
 from zlog._positions.positions import PositionSpec
 from zlog._positions.stat import LogStat, stat
 from zlog._read.columns import Columns, column_reader
-from zlog._read.cursors import CursorClient, CursorState
+from zlog._read.cursors import CursorState, check_spec, put_at
 from zlog._read.iterate import Follower, RangeReader, ReadOptions, range_reader
 from zlog._read.read import Reader
 from zlog._read.select import BackwardReader, Match, Wanted, last_entry
@@ -127,13 +127,13 @@ class Reading(ProcessBound):
     ) -> AsyncIterator[Columns]:
         """Iterate over ``[start, end)`` as :meth:`read_range` does, a window of entries at a time.
 
-        Made for tables: there is no Python object per entry. All positions of a window are in one
+        Made for tables: entries are not Python objects. All positions of a window are in one
         stripe.
 
         Args:
             start: the first position.
             end: one past the last; None, or a position above the tail, means the tail.
-            indexes: read only the positions of these stripe objects, numbered from 0 in their
+            indexes: read only positions in these stripe objects, numbered from 0 in their
                 stripe; None means all.
             window_bytes: target size of a window's data, by default 8 MiB. Three windows are in
                 memory at a time. A window with large entries may be larger.
@@ -249,10 +249,16 @@ class Reading(ProcessBound):
             Invalidated: ``create`` is below the trim point.
             BeyondTail: ``create`` is above the tail.
         """
-        client = self._client
-        cursor = CursorClient(client.cursors, client.positions, client.budget, name)
-        await drive(cursor.open(create, timeout))
-        return Cursor(cursor)
+        client, deadline = self._client, self._deadline(timeout)
+        cursors = client.cursors
+        check_spec(create)
+        state = await drive(cursors.read(name, deadline))
+        if state is not None:
+            return Cursor(client, name, state.position)
+        if create is None:
+            raise cursors.missing(name)
+        position = await drive(put_at(client.positions, cursors.create, name, create, deadline))
+        return Cursor(client, name, position)
 
     async def cursors(self, *, timeout: Timeout = ...) -> list[CursorState]:
         """Return all cursors of the log, in the order of their names."""

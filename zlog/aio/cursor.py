@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from zlog._base.deadline import Timeout
+from zlog._base.names import check_position
 from zlog._base.process import ProcessBound
+from zlog._client import LogClient
 from zlog._io.aio import drive
 from zlog._positions.positions import PositionSpec
-from zlog._read.cursors import CursorClient, CursorState
+from zlog._read.cursors import CursorState, check_spec, put_at
 
 
 class Cursor(ProcessBound):
@@ -26,23 +28,30 @@ class Cursor(ProcessBound):
     the log.
     """
 
-    def __init__(self, client: CursorClient) -> None:
+    def __init__(self, client: LogClient, name: str, position: int) -> None:
         """Wrap a client; programs call ``cursor`` of a log."""
-        self._client = client
+        self._cursors = client.cursors
+        self._positions = client.positions
+        self._deadline = client.deadline
+        self._name = name
+        self._position = position
 
     @property
     def name(self) -> str:
         """The cursor's name."""
-        return self._client.name
+        return self._name
 
     @property
     def position(self) -> int:
         """The next position to read, as this handle last saw it, without a request."""
-        return self._client.position
+        return self._position
 
     async def state(self, *, timeout: Timeout = ...) -> CursorState:
         """Return the current state of the cursor in the log."""
-        return await drive(self._client.state(timeout))
+        state = await drive(self._cursors.read(self._name, self._deadline(timeout)))
+        if state is None:
+            raise self._cursors.missing(self._name)
+        return state
 
     async def commit(self, position: int, *, timeout: Timeout = ...) -> None:
         """Record that everything below ``position`` is done; after an item, pass its ``end``.
@@ -54,7 +63,11 @@ class Cursor(ProcessBound):
             CursorAhead: the cursor is at a higher position, and stays there.
             BeyondTail: the position is above the tail.
         """
-        await drive(self._client.commit(position, timeout))
+        deadline = self._deadline(timeout)
+        check_position(position)
+        await drive(self._positions.check_reached("commit", position, position, deadline))
+        await drive(self._cursors.advance(self._name, position, deadline))
+        self._position = position
 
     async def reset(self, position: PositionSpec, *, timeout: Timeout = ...) -> None:
         """Move the cursor anywhere, also back. A removed cursor is created again.
@@ -66,15 +79,20 @@ class Cursor(ProcessBound):
             Invalidated: the position is below the trim point.
             BeyondTail: it was not granted yet.
         """
-        await drive(self._client.reset(position, timeout))
+        check_spec(position)
+        deadline, put = self._deadline(timeout), self._cursors.set
+        self._position = await drive(put_at(self._positions, put, self._name, position, deadline))
 
     async def lag(self, *, timeout: Timeout = ...) -> int:
         """Return the number of positions between the cursor and the tail."""
-        return await drive(self._client.lag(timeout))
+        state = await self.state(timeout=timeout)
+        self._position = state.position
+        tail = await drive(self._positions.tail(self._deadline(timeout)))
+        return max(0, tail - state.position)
 
     async def remove(self, *, timeout: Timeout = ...) -> None:
         """Remove the cursor from its log. It no longer limits trims."""
-        await drive(self._client.remove(timeout))
+        await drive(self._cursors.remove(self._name, self._deadline(timeout)))
 
     def __repr__(self) -> str:
         return f"<zlog.aio.Cursor {self.name!r} at {self.position}>"

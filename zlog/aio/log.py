@@ -282,7 +282,7 @@ class Log(Writing):
                 this width starts.
             stripe_unit: the same for the number of consecutive positions in one object.
             stripe_bytes, stripe_records, compression: see :meth:`create`.
-            options: set these, or remove those that are None; others are kept.
+            options: set these options; None removes one, others are kept.
 
         Raises:
             ValueError: a width, a stripe unit or an option is invalid.
@@ -298,8 +298,8 @@ class Log(Writing):
         Each call starts one more stripe; concurrent calls start one together.
 
         Args:
-            rescue: start the new stripe where the log's entries end, if the tail was moved so far
-                above them that the log is unusable. Positions above are given up.
+            rescue: start the new stripe where the log's entries end, if the tail was moved too
+                far above them for appends. Positions above are given up.
             timeout: budget of the call; with ``rescue`` the whole live stripe is read.
         """
         return await drive(roll(self._client.layout, self._deadline(timeout), rescue=rescue))
@@ -401,7 +401,6 @@ class Log(Writing):
         """
         checker = Checker(
             self._client.reader,
-            self._client.budget,
             orphans=orphans,
             repair=repair,
             replicas=replicas,

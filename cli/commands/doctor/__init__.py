@@ -77,7 +77,7 @@ def examine(session: Session) -> Iterator[Diagnosis]:
         path = Path(unquote(parts.path)).absolute()
         if not os.path.lexists(path):
             with suppress(StoreUnavailable), session.connect():
-                pass  # there is no store, but an invalid URL is refused
+                pass  # only for an invalid URL, which is refused
         usable = True
         read_only = parts.query == "mode=ro"
         for diagnosis in directory.examine(path, read_only=read_only):

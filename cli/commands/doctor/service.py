@@ -80,7 +80,7 @@ _IN_CLIENT = (
 
 
 def examine_class(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
-    """Run a method that reads and, if the store is writable, one that would write."""
+    """Run a method that reads and, if the store is writable, a method that would write."""
     refusal = check_class(store, timeout=seconds)
     if refusal is not None:
         yield _refused(store, refusal, url)
@@ -134,7 +134,7 @@ def _refused(store: Store, refusal: ClassRefusal, url: str) -> Diagnosis:
     if code == -errno.EPERM and never_asks(url):
         text = f"this client's caps don't allow it to {purpose} in the pool (EPERM)"
         fix = new_client(Target.parse(url), plain=True)
-    elif code == -errno.EPERM and _class_use(url) == "auto":  # both ways were tried
+    elif code == -errno.EPERM and _class_use(url) == "auto":  # neither way works
         neither = "neither with the class nor without"
         text = f"this client's caps allow it to {purpose} {neither} (EPERM)"
         fix = new_client(Target.parse(url), plain=not loaded)
