@@ -17,12 +17,12 @@ RESULTS_BYTES = 1 << 20
 """Results of commands that a space remembers, the newest, as JSON with their ids."""
 
 Code = Literal["committed", "conflict", "rejected", "repeated", "late"]
-"""What became of a transaction. ``repeated``: its id had been decided before. ``late``: it was made
-so long ago that this can't be known any more."""
+"""The outcome of a transaction. ``repeated``: its id had been decided before. ``late``: it is too
+old for the space to know whether it was decided."""
 
 
 class Outcome(NamedTuple):
-    """What became of a transaction.
+    """The outcome of a transaction.
 
     Attributes:
         code: see there.
@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
         error: why it was rejected.
         items: values that it had read and that have changed.
         attempt: of the entry that decided it.
-        committed: of one that is ``repeated``, whether the one before was committed.
+        committed: if it is ``repeated``, whether the earlier transaction was committed.
     """
 
     code: Code

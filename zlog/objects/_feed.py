@@ -1,7 +1,7 @@
 """The entries of a space, in order: read by their tag, or among all others of the log.
 
-To read all is ten times as fast as to select, as long as most entries are the space's. So the feed
-looks at each window what the other way would have cost, and goes the cheaper one.
+Reading all entries is ten times as fast as selecting, if most entries are the space's. So the feed
+computes for each window the cost of the other way, and takes the cheaper one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from zlog.extension import LogPort
 
 _SELECTED = 12
 _BYTES = 64
-"""Costs, in what reading one entry among all takes: one that is selected, and how many bytes."""
+"""Costs relative to reading one entry among all: of a selected entry, and bytes of equal cost."""
 
 _POSITIONS_MIN = 64
 """A window of fewer says nothing."""
@@ -24,7 +24,7 @@ class Window(NamedTuple):
     """Entries of the space, and gaps.
 
     Attributes:
-        columns: with entries of others, too, if they have tags.
+        columns: also of entries of other spaces, if they have tags.
         rows: which entries are the space's.
         gaps: see :class:`Columns`.
     """
@@ -60,7 +60,7 @@ class Feed:
         self._ahead = self._port.columns(position, self._tag if self._selects else None)
 
     async def next(self, tail: int) -> Iterator[Window]:
-        """Return what is next below ``tail``; it may be nothing."""
+        """Return the next windows below ``tail``, perhaps none."""
         start = self._ahead.position
         found = [self._window(each) for each in await self._ahead.next(tail)]
         self._told = self._ahead.position if self._selects else _end(found, self._told)
@@ -92,7 +92,7 @@ class Feed:
 
 
 def _end(found: Sequence[Window], start: int) -> int:
-    """Return where windows end that tell of every position from ``start`` on."""
+    """Return the end of windows that cover every position from ``start`` on."""
     if not found:
         return start
     columns = found[-1].columns

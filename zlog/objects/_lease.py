@@ -122,10 +122,10 @@ async def _command(replica: Replica, name: str, *words: Any) -> None:
 
 
 async def _withdraw(replica: Replica, name: str, ask: tuple[Any, ...], id: str) -> None:
-    """Withdraw what was asked for by an entry whose position, the token, is not known.
+    """Withdraw a request whose entry has an unknown position, which is its token.
 
-    The request is made again under its id: of the two the state decides the first, which tells
-    the position. Where the log does not answer, the lease ends what may have been granted.
+    The request is repeated under its id. The state decides the first of both, whose position is
+    then known. If the log does not answer, a lock that was granted ends with its lease.
     """
     with contextlib.suppress(ZlogError):
         asked = await replica.commit([ask], id, 1, replica.machine.position)

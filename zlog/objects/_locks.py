@@ -14,8 +14,8 @@ class Holder(NamedTuple):
     """Who holds a lock.
 
     Attributes:
-        token: the position of the entry that asked for it: higher than that of each earlier
-            holder, for what the lock protects to compare.
+        token: the position of the entry with the request. It is higher than the token of each
+            earlier holder, so that a protected resource can compare tokens.
         owner: the holder's value for others.
         lease: seconds without a renewal after which others may take the lock away.
         version: the position of its last renewal, or of when it got the lock.
@@ -28,7 +28,7 @@ class Holder(NamedTuple):
 
 
 class LockState(State):
-    """A lock: those that want it wait in the order of their entries.
+    """A lock. Clients wait for it in the order of their entries.
 
     Commands: ``["acquire", owner, lease]``, and with the token of a request ``["renew", token]``,
     ``["release", token]`` and ``["expire", token, version]``, which takes effect only if the holder

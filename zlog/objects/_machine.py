@@ -262,7 +262,7 @@ class Machine:
         """Return digests of the objects of user-defined types.
 
         Classes of two versions may write equal states differently, so their digests are never
-        compared: that of a later version has a name that only the same version uses.
+        compared. Digests of a later version have names that only this version uses.
         """
         return {
             name if state.class_version == 1 else f"{name}\0{state.class_version}": digest(

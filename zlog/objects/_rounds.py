@@ -21,14 +21,14 @@ class _Turn(Generic[T]):
 
 
 class Rounds(Generic[T]):
-    """One piece of work, done for all that ask for it at about the same time.
+    """One piece of work, done once for all callers that request it at about the same time.
 
-    Who comes while it is under way gets the result of the next one, which begins after they came.
-    The first of those that wait does it for all.
+    A caller that comes while it is running gets the result of the next run, which begins later.
+    The first waiting caller does the work for all.
 
     Args:
         port: of the replica.
-        count: something that only grows; see ``join``. It shows progress to those that wait.
+        count: a number that only grows; see ``join``. It shows progress to waiting callers.
 
     Attributes:
         began_at: the count when the work that is under way began.
@@ -51,9 +51,9 @@ class Rounds(Generic[T]):
     ) -> T | None:
         """Have it done, and return its result.
 
-        With ``seconds`` what is under way will do, and is waited for that long; None comes at the
-        end of that time, and at once where the count is above ``seen``. So work that ends when
-        the count grows ends for all that wait for it.
+        With ``seconds``, the result of running work is enough, and the call waits this long for
+        it. It returns None after that time, or at once if the count is above ``seen``. So work
+        that ends when the count grows ends for all waiting callers.
 
         Raises:
             ReentrantCall: this thread does it, below a signal handler.

@@ -131,7 +131,7 @@ async def _past(replica: Replica, end: int) -> Replica:
             )
     past = Replica(replica.port, replica.name, machine, replica.types)
     await past.play_to(end)
-    if past.overtaken:  # by a trim meanwhile: it shows what came later
+    if past.overtaken:  # by a concurrent trim: it has a later state
         return await _past(replica, end)
     return past
 

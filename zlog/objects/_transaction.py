@@ -278,8 +278,8 @@ class TransactionObject(ObjectView[R]):
 class Transaction(ProcessBound):
     """Reads and writes that take effect together, or not at all.
 
-    What it reads is of one moment, with its own writes. Where another transaction changes
-    something of it, the next read or the commit raises Conflict.
+    All reads see the state of one moment, with its own writes. If another transaction changes
+    something that it has read, the next read or the commit raises Conflict.
 
     Attributes:
         id: known to the space from when it is decided.

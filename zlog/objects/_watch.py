@@ -46,8 +46,8 @@ Opener = Callable[[int], Awaitable[Replica]]
 class Watching:
     """The changes of a space that fit a filter, one event for each entry that has some.
 
-    It waits for more for ever. Of a watch that lags behind no more than a bounded number of
-    events is kept: then it reads the log by itself, from where it is, until it has caught up.
+    It waits without end. A bounded number of events is kept for a slow watch. Beyond that, it reads
+    the log by itself from its position on, until it has caught up.
 
     Attributes:
         position: where another watch would continue after the last event.

@@ -80,7 +80,7 @@ class ApplyFailed(Stopped):
 
 
 class Diverged(Stopped):
-    """The state of an object differs from the one that another replica wrote into a checkpoint.
+    """The state of an object differs from the state in another replica's checkpoint.
 
     Its ``apply`` is not deterministic, or the replicas run different code.
     """

@@ -1,10 +1,9 @@
 """Spark's daemon of Python workers, kept silent about workers that Spark has dismissed.
 
 Spark closes the connection of a worker that had nothing to do for a minute, or whose query was
-stopped. The worker answers no more, and the daemon's loop, which it runs in a forked process,
-prints the traceback of its error before it ends: beside a log that is quiet, on the terminal.
-There is no setting for that, so a worker that has come to import this package takes
-such an error for what it is.
+stopped. The worker can't answer any more, and the daemon's loop, which it runs in a forked process,
+prints the traceback of its error on the terminal before it ends. No setting prevents that, so a
+worker that has imported this package ignores such an error.
 """
 
 from __future__ import annotations

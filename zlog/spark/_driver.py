@@ -92,12 +92,12 @@ class Planner:
         return {"includeGaps": options.include_gaps, "tags": tags, "match": match}
 
     def record(self, start: int, end: int) -> Recorded:
-        """Return what a plan for ``[start, end)``, which is below the tail, depends on.
+        """Return the inputs of a plan for ``[start, end)``, which is below the tail.
 
         Raises:
             IncompletePlan: the log's stripes do not hold all of it.
         """
-        # In this order: what the stripes leave out since it is trimmed lies below the point then.
+        # In this order: trimmed positions that the stripes leave out are then below the trim point.
         stripes, trim_point = self.log.call(
             lambda handle: (handle.stripes(start, end), handle.view.trim_point)
         )
@@ -147,8 +147,8 @@ class Planner:
 class StreamPlanner:
     """Plans the batches of a streaming query.
 
-    All its answers follow from the offsets that Spark hands in and from the log: another
-    process may go on with the query at any point.
+    All its answers follow from Spark's offsets and from the log, so another process may continue
+    the query at any point.
     """
 
     def __init__(self, options: SourceOptions) -> None:
@@ -165,9 +165,9 @@ class StreamPlanner:
     def initial(self) -> Offset:
         """Return where a new query begins, and make the cursor that holds the log from there on.
 
-        Spark asks again when it runs or replays the first batch, which may begin before what is the
-        latest position then: a cursor that exists never moves forward here. One that a query has
-        left further on moves back, or what this query reads could be trimmed.
+        Spark asks again when it runs or replays the first batch, which may begin before the latest
+        position at that time. So an existing cursor never moves forward here. A cursor that another
+        query has left further on moves back, or this query's entries could be trimmed.
 
         Raises:
             ValueError: the query is to begin at a time in the future.

@@ -127,7 +127,7 @@ def trimmed_error(log: LogRef, position: int, earliest: int) -> Invalidated:
     """The error of a query that would miss entries that were trimmed before it read them."""
     return Invalidated(
         f"log {log.name!r} is trimmed below {earliest}, and the query reads from {position} on:"
-        " what was between is gone",
-        hint="Set the option failOnDataLoss to false to go on without it; a cursor (option cursor)"
-        " keeps a log from being trimmed too early.",
+        " the entries in between are trimmed",
+        hint="Set the option failOnDataLoss to false to continue without them; a cursor (option"
+        " cursor) keeps a log from being trimmed too early.",
     )

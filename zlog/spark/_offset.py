@@ -34,7 +34,7 @@ class Recorded:
     their task. The log's state and the options may be others by then.
 
     Attributes:
-        stripes: of the range, in a row; what is below the first one was trimmed.
+        stripes: of the range, in a row; positions below the first one were trimmed.
         sizes: how the stripes become tasks.
         selection: which positions are rows.
     """
@@ -50,7 +50,7 @@ class Recorded:
 
     @classmethod
     def from_json(cls, content: Mapping[str, object], end: int) -> Recorded:
-        """Read what an offset has, of a batch that ends at ``end``; keys of it may be missing."""
+        """Read the content of an offset of a batch that ends at ``end``; keys may be missing."""
         found = cast("Sequence[tuple[int, int, int]]", content["stripes"])
         ends = [*(start for start, _, _ in found[1:]), end][: len(found)]  # none: all is trimmed
         stripes = [
@@ -69,8 +69,8 @@ class Offset:
     Attributes:
         position: one past the last position of the batch.
         since: the batch's first position. Spark asks for the very first offset again when it
-            replays a query's first batch, and "latest" is then another one: what the batch has is
-            told by its end alone.
+            replays a query's first batch, and "latest" is then another one. So only the end
+            determines the batch.
         log: name of the log.
         log_id: which log of that name, since another one may have it by now.
         recorded: None: the offset ends no batch, or an older version of zlog made it.
@@ -111,7 +111,7 @@ class Offset:
         raise WrongCheckpoint(f"the checkpoint is not of a log of zlog: it holds {dict(content)}")
 
     def check(self, log: str, log_id: int | None, selection: Selection) -> None:
-        """Raise WrongCheckpoint unless the offset is of this log and a query of these rows."""
+        """Raise WrongCheckpoint unless the offset is of this log and selects the same rows."""
         if self.log != log:
             raise WrongCheckpoint(f"the checkpoint is of log {self.log!r}, and not of {log!r}")
         if self.log_id != log_id:

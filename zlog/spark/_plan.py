@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 JOINED_BYTES_MAX = STRIPE_BYTES_DEFAULT
 JOINED_POSITIONS_MAX = STRIPE_RECORDS_DEFAULT
-"""Small stripes are joined up to this size, which is that of an object of a full stripe."""
+"""Small stripes are joined up to this size: the size of an object in a full stripe."""
 
 
 class IncompletePlan(ZlogError):
@@ -171,7 +171,7 @@ def _part(share: Share, first: int, last: int) -> Share:
 
 
 def _group(shares: Sequence[Share], count: int) -> list[Shares]:
-    """Make ``count`` tasks or fewer of whole shares: each goes where its middle lies in the whole.
+    """Divide whole shares among up to ``count`` tasks, by the position of each share's middle.
 
     Objects of one stripe are read together.
     """

@@ -64,12 +64,12 @@ class Task:
 
 
 def read_task(task: Task) -> Iterator[pa.RecordBatch]:
-    """Yield all rows of a task, the same ones each time: what is settled stays as it is.
+    """Yield all rows of a task, the same ones each time: settled positions never change.
 
     Raises:
         Invalidated: positions were trimmed after they were planned, and that counts as a loss.
         CorruptEntry: stored bytes are damaged, and that counts as a loss.
-        ForgedEntry: the same of what was not made with the log's key.
+        ForgedEntry: an entry has a wrong MAC, and that counts as a loss.
     """
     _spare_collector()
     for share in task.shares:
@@ -115,7 +115,7 @@ def _read_share(task: Task, share: Share) -> Iterator[pa.RecordBatch]:
                 return  # the objects have looked through all positions
             if rows < len(share):
                 raise CorruptEntry(
-                    f"log {task.log.name!r} tells of {rows} positions of {share}, which has"
+                    f"log {task.log.name!r} reports {rows} positions of {share}, which has"
                     f" {len(share)}",
                     hint="Was the store put back to an earlier state?",
                 )

@@ -73,7 +73,7 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return the part of each task."""
         planner = Planner(self._options)
-        plan = planner.plan_batch() or [()]  # of no partition Spark makes one that is not ours
+        plan = planner.plan_batch() or [()]  # without a partition, Spark makes one of its own
         return _partitions(planner.log, self._options, plan)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

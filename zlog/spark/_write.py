@@ -186,11 +186,11 @@ def _items(
 def _columns(
     batches: Iterator[pa.RecordBatch], tags: int | None
 ) -> Iterator[tuple[EntryColumn, list[list[str]] | None]]:
-    """Join a task's batches, which Spark makes of 10,000 rows, into what is appended in one go.
+    """Join a task's batches, which Spark makes of 10,000 rows, into columns for one append each.
 
     Args:
         batches: of rows.
-        tags: which column has these; the other one has the entries. None: there is one column.
+        tags: the column with the tags; the other one has the entries. None means one column.
     """
     if tags is not None:
         for batch in batches:

@@ -66,7 +66,7 @@ def parser_of(how: str | None, schema: str | None) -> Parser:
         check_new(pattern.columns)
         return PatternParser(pattern, schema)
     if schema is not None:
-        raise ValueError("--schema tells the columns of --parse, which is not given")
+        raise ValueError("--schema names the columns of --parse, which is not given")
     return NoParser()
 
 

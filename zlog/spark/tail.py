@@ -107,7 +107,7 @@ class Tail:
             table = table.drop("data")
         if DATE in partitions and DATE not in table.columns:
             if "timestamp" not in table.columns:
-                raise ValueError("there is no column timestamp, of which date could be made")
+                raise ValueError("date is made from the column timestamp, which is missing")
             table = table.withColumn(DATE, f.to_date("timestamp"))
         if unknown := [name for name in partitions if name not in table.columns]:
             raise ValueError(
@@ -120,9 +120,9 @@ class Tail:
 
 
 def cursor_name_of(table: str, checkpoint: str) -> str:
-    """Return the name of a query's cursor: the same one as long as its checkpoint is.
+    """Return the name of a query's cursor, which depends on its checkpoint.
 
-    Two queries have two checkpoints, and so two cursors; the table's name is there for people.
+    Two queries have two checkpoints, and so two cursors. The table's name is for people.
     """
     digest = hashlib.sha256(checkpoint.encode()).hexdigest()[:8]
     words = _NOT_IN_A_NAME.sub("-", table.rstrip("/").rpartition("/")[2]).strip("-.") or "table"
@@ -204,7 +204,7 @@ class Run:
         self._events.put(_STOP)
 
     def progress(self) -> Iterator[Progress]:
-        """Yield what Spark tells of, until the query ends or is stopped.
+        """Yield Spark's reports, until the query ends or is stopped.
 
         Raises:
             ZlogError: a task or the planning failed, by an error of this library or of Spark.

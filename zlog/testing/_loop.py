@@ -75,11 +75,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop whose clock jumps to the next timer as soon as nothing else is left to do.
 
     Connections between its tasks go through ``network``, which is simulated too: nothing leaves
-    the process. Threads and other file descriptors than those of zlog's stores have no place on
-    it, since no task would wait for them.
+    the process. Threads, and file descriptors of others than zlog's stores, can't be used on it,
+    since no task would wait for them.
 
     Args:
-        seed: decides the order of what is ready at the same time, and all that zlog draws by lot.
+        seed: decides the order of callbacks ready at the same time, and zlog's random numbers.
 
     Attributes:
         network: see there.
@@ -129,7 +129,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Close the loop, and abandon what still runs on it, as a process ends.
 
         None of the tasks runs again, and no other task is notified. The ``finally`` blocks of their
-        coroutines do run, without what they await, so this loop is the running one for them.
+        coroutines do run, without their awaits, so this loop is the running one for them.
         """
         if self.is_closed():
             return
@@ -236,7 +236,7 @@ def run_virtually(work: Coroutine[Any, Any, T], seed: int = 0, seconds_max: floa
     Args:
         work: what.
         seed: see :class:`VirtualLoop`.
-        seconds_max: of virtual time; what takes longer is taken to have no end.
+        seconds_max: of virtual time; longer work counts as endless.
 
     Raises:
         TimeoutError: that much virtual time has passed.

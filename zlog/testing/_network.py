@@ -2,8 +2,8 @@
 
 It carries streams as TCP does. What is sent on one connection arrives in order, once, and whole up
 to some point; chunks of different connections overtake each other; a connection can break at any
-moment, and then it is not known how much of what was sent has arrived; where the network is cut
-nothing arrives and no error comes, until it is mended or a time-out passes.
+moment, and then it is unknown how much of the sent data has arrived; if the network is cut, nothing
+arrives and no error comes, until it is repaired or a time-out passes.
 """
 
 from __future__ import annotations

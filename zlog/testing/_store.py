@@ -31,12 +31,12 @@ class Fate(NamedTuple):
 
     Attributes:
         effect: seconds until it takes effect; None: it never does.
-        reply: seconds from its beginning until it is answered, with what it answered when it took
-            effect; so not before that. None: it never is.
+        reply: seconds from its beginning until its answer comes, which it gave when it took effect;
+            so not before that. None: no answer comes.
         error: an errno that is the answer instead, whether or not it took effect by then.
         answer: a code and a reply that are the answer instead, in the same way.
         again: seconds until it takes effect a second time, as when a client library that lost the
-            reply sends it anew; what it answers then is the answer.
+            reply sends it again; this second answer counts.
     """
 
     effect: float | None = 0.0
@@ -61,9 +61,9 @@ class FaultyStore:
     """Passes operations on to ``store``, each as ``plan`` says.
 
     On a virtual loop the waiting costs no time, and the inner store is called where the plan says
-    so, in the name of no process: an operation goes on after the process that began it was killed.
-    Without an event loop the caller's thread sleeps instead, and what is never answered is answered
-    with ETIMEDOUT at once.
+    so, in the name of no process: an operation continues after its process was killed.
+    Without an event loop the caller's thread sleeps instead, and an operation that gets no answer
+    returns ETIMEDOUT at once.
 
     Attributes:
         inner: the store.

@@ -1,7 +1,7 @@
 """The colours of the console.
 
-States differ in lightness too, so that they are told apart without colours; the hues are those of
-Okabe and Ito's palette, which colour-blind people tell apart.
+States also differ in lightness, so that they can be distinguished without colours. The hues are
+Okabe and Ito's, which colour-blind people can distinguish.
 """
 
 from __future__ import annotations

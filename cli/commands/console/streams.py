@@ -80,8 +80,8 @@ async def _told(
 
     Args:
         work: finds something. What it raises is raised.
-        take: returns what was found since the last time, and forgets it, before it goes out: what
-            is found while a browser takes an event is in the next one.
+        take: returns all findings since the last call, and forgets them before they are sent.
+            Findings made while a browser takes an event are in the next one.
     """
     running = asyncio.create_task(work)
     try:

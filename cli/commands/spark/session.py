@@ -39,8 +39,8 @@ _UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
 wait for delayed acknowledgements: some 40 ms in each task, and as much between two tasks."""
 
 _WITH_UNIX_SOCKETS = ("local", "spark://")
-"""Where they are made in the system's temporary folder. A container of YARN has one of its own, the
-path of which may be longer than a socket's name can be."""
+"""Clusters whose sockets are in the system's temporary folder. A container of YARN has a folder of
+its own, whose path may be too long for a socket's name."""
 
 
 def master_options(command: F) -> F:
