@@ -77,10 +77,12 @@ class NameList:
         end = min(ends, default="")
         return Page(sorted(name for name in found if name <= end or not end), end)
 
-    async def pages(self, deadline: Deadline, *, after: str = "") -> AsyncIterator[list[str]]:
+    async def pages(
+        self, deadline: Deadline, *, after: str = "", per_shard: int = _NAMES_PER_READ
+    ) -> AsyncIterator[list[str]]:
         """Iterate over all names above ``after``, in order, some thousands at a time."""
         while True:
-            page = await self.page(after, deadline)
+            page = await self.page(after, deadline, per_shard=per_shard)
             yield page.names
             if not page.end:
                 return
