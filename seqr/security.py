@@ -5,8 +5,7 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass
 
-from zlog._sequencer.credentials import Credentials, no_password
-from zlog._sequencer.reasons import reason_of
+from zlog._sequencer.credentials import Credentials, no_password, reason_of
 from zlog._sequencer.token import read_tokens
 from zlog.seqr.machine.admission import Admission
 

@@ -14,8 +14,7 @@ from typing import Any
 
 from zlog import store as stores
 from zlog._base.sequencer import format_address, parse_host_port
-from zlog._sequencer.credentials import Credentials
-from zlog._sequencer.reasons import reason_of
+from zlog._sequencer.credentials import Credentials, reason_of
 from zlog.distribution import version
 from zlog.errors import ZlogError
 from zlog.seqr.election.activation import Activation

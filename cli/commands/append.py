@@ -7,6 +7,7 @@ import shlex
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass
 from functools import partial
 
 import click
@@ -220,25 +221,19 @@ def _print(out: Output, positions: Sequence[int]) -> None:
     out.flush()
 
 
+@dataclass(frozen=True)
 class _Appends(AbstractContextManager["_Appends", None]):
     """Appends batches, while other clients append too.
 
-    Args:
+    Attributes:
         tally: of the entries that are in the log.
         show: prints positions, if they are printed.
     """
 
-    def __init__(
-        self,
-        log: Log,
-        tags: tuple[str, ...],
-        tally: Tally,
-        show: Callable[[Sequence[int]], None] | None,
-    ) -> None:
-        self._log = log
-        self._tags = tags
-        self._tally = tally
-        self._show = show
+    log: Log
+    tags: tuple[str, ...]
+    tally: Tally
+    show: Callable[[Sequence[int]], None] | None
 
     def __exit__(self, *_: object) -> None:
         """Do nothing: no batch is in flight."""
@@ -248,22 +243,22 @@ class _Appends(AbstractContextManager["_Appends", None]):
 
     def append(self, batch: Sequence[bytes]) -> None:
         """Append a batch. If it fails, the tally has the entries that are in the log."""
-        self._tally.sent(len(batch))
-        before = self._tally.count
+        self.tally.sent(len(batch))
+        before = self.tally.count
         try:
-            positions = self._log.append_many(batch, tags_each=tags_each(batch, self._tags))
+            positions = self.log.append_many(batch, tags_each=tags_each(batch, self.tags))
         except ZlogError as error:
-            self._tally.sent(0)
-            self._tell(self._tally.failed(error))
+            self.tally.sent(0)
+            self._tell(self.tally.failed(error))
             raise
-        self._tally.acknowledged(positions)
+        self.tally.acknowledged(positions)
         for run, ahead in moved_back(positions):
             say(_moved(positions, run, ahead, before + 1))
         self._tell(positions)
 
     def _tell(self, positions: Sequence[int]) -> None:
-        if self._show is not None:
-            self._show(positions)
+        if self.show is not None:
+            self.show(positions)
 
 
 def moved_back(positions: Sequence[int]) -> list[tuple[range, int]]:

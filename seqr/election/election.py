@@ -135,7 +135,8 @@ class Election:
         if candidate.role is Role.IN_DOUBT:
             self._server.look_again()
         else:
-            self._end_leadership(namespace)
+            if leading := self._leading.pop(namespace, None):
+                leading.cancel()
             if candidate.role is Role.LEADER:
                 own = namespace in self._own
                 work = self._lead(namespace) if own else self._visit(namespace)
@@ -144,11 +145,6 @@ class Election:
                 self._server.step_down(namespace)
                 self._forget_guest(namespace)
         self._note_role()
-
-    def _end_leadership(self, namespace: Namespace) -> None:
-        leading = self._leading.pop(namespace, None)
-        if leading is not None:
-            leading.cancel()
 
     async def _lead(self, namespace: Namespace) -> None:
         io = await self._stores.of(namespace)
@@ -225,15 +221,11 @@ class Election:
 
     def describe(self) -> dict[str, object]:
         """Return the part of STATUS that is about leaders."""
-        return {
-            "role": self.role.value,
-            "namespaces": [
-                self._describe(namespace, candidate)
-                for namespace, candidate in self._candidates.items()
-            ],
-        }
+        each = [self._describe(candidate) for candidate in self._candidates.values()]
+        return {"role": self.role.value, "namespaces": each}
 
-    def _describe(self, namespace: Namespace, candidate: Candidate) -> dict[str, object]:
+    def _describe(self, candidate: Candidate) -> dict[str, object]:
+        namespace = candidate.namespace
         led = self._leaderships.get(namespace)
         return {
             "pool": namespace.pool,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
@@ -30,6 +31,7 @@ UNUSED_SECONDS = 60.0
 """A log that no client has had open for this long is removed from the list of logs in use."""
 
 
+@dataclass(eq=False)
 class Leadership:
     """A period in which a sequencer leads a namespace.
 
@@ -38,24 +40,17 @@ class Leadership:
     The list is a hint: a log that is missing is taken over once a client asks for it.
     """
 
-    def __init__(
-        self,
-        namespace: Namespace,
-        io: Io,
-        address: str,
-        lease: Lease,
-        server: Server,
-        limits: Limits,
-    ) -> None:
-        self._namespace = namespace
-        self._io = io
-        self._address = address
-        self._lease = lease
-        self._server = server
-        self._limits = limits
+    _namespace: Namespace
+    _io: Io
+    _address: str
+    _lease: Lease
+    _server: Server
+    _limits: Limits
+
+    def __post_init__(self) -> None:
         self.scrub = ScrubStatus()
         self.duties = DutyStatus()
-        self._used = Directory(io).used
+        self._used = Directory(self._io).used
         self._seen: dict[str, float] = {}  # the listed logs, and when each was last in use
         self._warned = False
 

@@ -14,7 +14,6 @@ import math
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
-from zlog._base.names import DIRECTORY_OBJECT
 from zlog.seqr.election.lock import Holder, RadosLock
 
 LEASE_SECONDS_DEFAULT = 3.0
@@ -52,8 +51,8 @@ class Lease:
         self._io = io
         self._cookie = cookie
         self._end = -math.inf
-        self._lock = RadosLock(io, DIRECTORY_OBJECT, LEADER_LOCK, cookie, address)
-        self._list = RadosLock(io, DIRECTORY_OBJECT, SEQUENCERS_LOCK, cookie, address, shared=True)
+        self._lock = RadosLock(io, LEADER_LOCK, cookie, address)
+        self._list = RadosLock(io, SEQUENCERS_LOCK, cookie, address, shared=True)
 
     @property
     def left(self) -> float:

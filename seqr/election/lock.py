@@ -12,10 +12,12 @@ from __future__ import annotations
 import errno
 import functools
 import struct
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from zlog._base.deadline import Deadline
 from zlog._base.io import Io
+from zlog._base.names import DIRECTORY_OBJECT
 from zlog._base.refusals import from_code
 from zlog.errors import CorruptEntry, StoreUnavailable, ZlogError
 
@@ -40,33 +42,23 @@ class Holder(NamedTuple):
     expires: float
 
 
+@dataclass(frozen=True)
 class RadosLock:
-    """A named lock on an object, as one holder uses it.
+    """A named lock on the directory object of a namespace, as one holder uses it.
 
     A store that is not on Ceph has no locks. There, every request succeeds and has no effect.
 
-    Args:
+    Attributes:
         cookie: distinguishes this holder from all others.
         description: text that others read about this holder.
         shared: whether any number of holders may have the lock at once.
     """
 
-    def __init__(
-        self,
-        io: Io,
-        object: str,
-        name: str,
-        cookie: str,
-        description: str,
-        *,
-        shared: bool = False,
-    ) -> None:
-        self._io = io
-        self._object = object
-        self._name = name
-        self._cookie = cookie
-        self._description = description
-        self._type = _SHARED if shared else _EXCLUSIVE
+    io: Io
+    name: str
+    cookie: str
+    description: str
+    shared: bool = False
 
     async def take(self, seconds: float, deadline: Deadline, *, only_renew: bool = False) -> bool:
         """Take or renew the lock for ``seconds``. Returns False if another holder has it.
@@ -78,34 +70,33 @@ class RadosLock:
             StoreUnavailable: the store failed, or does not permit the call.
         """
         flag, refusal = (_MUST_RENEW, errno.ENOENT) if only_renew else (_MAY_RENEW, errno.EBUSY)
-        request = encode_lock(
-            self._name, self._type, self._cookie, self._description, seconds, flag
-        )
+        kind = _SHARED if self.shared else _EXCLUSIVE
+        request = encode_lock(self.name, kind, self.cookie, self.description, seconds, flag)
         return await self._call("lock", request, deadline, refusal) is not None
 
     async def release(self, deadline: Deadline) -> None:
         """Release the lock if this holder has it. Raises as :meth:`take`."""
-        await self._call("unlock", encode_unlock(self._name, self._cookie), deadline)
+        await self._call("unlock", encode_unlock(self.name, self.cookie), deadline)
 
     async def holders(self, deadline: Deadline) -> list[Holder]:
         """Return the holders whose lock has not expired. Raises as :meth:`take`."""
-        reply = await self._call("get_info", encode_get_info(self._name), deadline)
+        reply = await self._call("get_info", encode_get_info(self.name), deadline)
         return [] if reply is None else decode_info(reply)
 
     async def break_(self, holder: Holder, deadline: Deadline) -> None:
         """Take the lock from a holder if it still has it. Raises as :meth:`take`."""
-        await self._call("break_lock", encode_break_lock(self._name, holder), deadline)
+        await self._call("break_lock", encode_break_lock(self.name, holder), deadline)
 
     async def _call(
         self, method: str, request: bytes, deadline: Deadline, expected: int = errno.ENOENT
     ) -> bytes | None:
         """Run a method. Returns None if it answers with the expected errno."""
-        if not self._io.store.pool:
+        if not self.io.store.pool:
             return _framed(bytes(4))  # no holders
         start = functools.partial(
-            self._io.store.lock, object=self._object, method=method, request=request
+            self.io.store.lock, object=DIRECTORY_OBJECT, method=method, request=request
         )
-        reply = await self._io.run(start, deadline)
+        reply = await self.io.run(start, deadline)
         if reply.code == -expected:
             return None
         if reply.code < 0:
@@ -113,12 +104,12 @@ class RadosLock:
         return bytes(reply.payload)
 
     def _error(self, code: int, method: str) -> ZlogError:
-        what = f"cannot run {method} of the lock {self._name!r} on {self._object}"
+        what = f"cannot run {method} of the lock {self.name!r} on {DIRECTORY_OBJECT}"
         if code in (-errno.EPERM, -errno.EACCES):
             return StoreUnavailable(
                 f"{what}: the OSD refuses Ceph's class `lock` to this client",
                 hint="Give it caps such as: osd 'allow pool POOL class zlog, allow pool POOL"
-                f" object_prefix {self._object} class lock' (docs/operating.md).",
+                f" object_prefix {DIRECTORY_OBJECT} class lock' (docs/operating.md).",
                 retryable=False,
             )
         return from_code(code, what)

@@ -104,9 +104,7 @@ def stores(
 
 def lock(store: zlog.Store, holder: str, *, shared: bool = False) -> RadosLock:
     name = "guests" if shared else "host"
-    return RadosLock(
-        BlockingIo(store), "zlog.directory", name, holder, f"at {holder}", shared=shared
-    )
+    return RadosLock(BlockingIo(store), name, holder, f"at {holder}", shared=shared)
 
 
 def soon() -> Deadline:

@@ -10,7 +10,6 @@ import pytest
 
 import zlog
 from zlog._base.deadline import Deadline
-from zlog._base.names import DIRECTORY_OBJECT
 from zlog._io import BlockingIo, drive
 from zlog.admin import sequencer_status
 from zlog.seqr.election.lease import LEADER_LOCK
@@ -98,7 +97,7 @@ def test_a_sequencer_serves_clients_of_a_place_that_it_was_not_told_of(
             assert log.append_many([b"a", b"b"]) == [0, 1]
             assert log.view.sequencer == sequencer.address
             assert places(sequencer) == {"home", "elsewhere"}
-        lease = RadosLock(BlockingIo(store), DIRECTORY_OBJECT, LEADER_LOCK, "", "")
+        lease = RadosLock(BlockingIo(store), LEADER_LOCK, "", "")
         wait_until(lambda: places(sequencer) == {"home"} and not drive(lease.holders(Deadline(10))))
         assert zlog.Log.open(store, "orders").append(b"c") == 2  # it comes again
     assert sequencer.stop() == 0

@@ -9,8 +9,7 @@ from zlog._audit.inspect import Inspector, walk
 from zlog._audit.orphans import Strays
 from zlog._audit.ranges import BadRows, Doubles, Holes, Window
 from zlog._audit.scrub import Scrub
-from zlog._audit.tag_index import check_tag_index
-from zlog._audit.verify import Verifier
+from zlog._audit.verify import Verifier, check_tag_index
 from zlog._base.names import head_object
 from zlog._native.audit import Audit
 from zlog._read.read import READ_BYTES_MAX, Reader

@@ -8,13 +8,13 @@ environment, which name files and never contain a secret.
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qs, urlsplit
 
 from zlog._base.sequencer import CREDENTIAL_OPTIONS
-from zlog._sequencer.reasons import reason_of
 from zlog._sequencer.token import Token, read_tokens
 from zlog.errors import SequencerRefused
 
@@ -82,3 +82,17 @@ NO_CREDENTIALS = Credentials()
 def no_password() -> str:
     """Refuse an encrypted private key, instead of asking for its password at the terminal."""
     raise ValueError("the private key is encrypted: store it without a password")
+
+
+def reason_of(error: Exception) -> str:
+    """Return why something failed, without error numbers and places in C sources."""
+    if isinstance(error, ssl.SSLError):
+        if "PEM lib" in str(error):  # OpenSSL's words for a missing part of the file
+            return "the file lacks a certificate or its private key, in PEM"
+        return str(error)
+    if isinstance(error, socket.gaierror):
+        return error.strerror or str(error)
+    if isinstance(error, OSError) and error.errno:
+        reason = os.strerror(error.errno)  # asyncio's text is longer and less precise
+        return f"{error.filename}: {reason}" if error.filename else reason
+    return str(error)

@@ -6,9 +6,9 @@ import ssl
 
 from zlog._base.deadline import Deadline
 from zlog._base.sequencer import NotConnected, OtherProtocol
+from zlog._sequencer.credentials import reason_of
 from zlog._sequencer.frames import PROTOCOL_VERSION, Code, Kind, Reply
 from zlog._sequencer.link import Link, LinkLost
-from zlog._sequencer.reasons import reason_of
 from zlog._sequencer.token import Pair, Token, new_number, same
 from zlog.errors import SequencerBusy, SequencerRefused, SequencerTimeout, SequencerUnavailable
 

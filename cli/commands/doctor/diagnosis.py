@@ -71,10 +71,7 @@ def worst(diagnoses: Iterable[Diagnosis]) -> ExitCode:
 
     Each part depends on those before it, so the first failure may cause the others.
     """
-    for diagnosis in diagnoses:
-        if diagnosis.level is Level.FAILURE:
-            return diagnosis.code
-    return ExitCode.OK
+    return next((each.code for each in diagnoses if each.level is Level.FAILURE), ExitCode.OK)
 
 
 def some(logs: list[str]) -> str:
