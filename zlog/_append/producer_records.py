@@ -26,19 +26,19 @@ _LIMITS = {
     PRODUCERS_MAX: (
         f"has {PRODUCERS_MAX:,} producers already",
         (
-            "List them, and remove those that are gone: `zlog producer ls` and `zlog producer rm`,"
+            "List them, and remove unused ones: `zlog producer ls` and `zlog producer rm`,"
             " or `producers()` and `forget_producer(producer)`."
         ),
     ),
     PARTS_MAX: (
-        f"keeps {PARTS_MAX:,} parts of this producer already that are not done",
+        f"keeps {PARTS_MAX:,} unfinished parts of this producer already",
         "Declare sequence numbers complete: `complete_sequences(producer, before=n)`.",
     ),
     ATTEMPTS_MAX: (
-        "has seen a million attempts at this part, and counts no more",
+        "has counted a million attempts at this part, which is the limit",
         (
-            "See why they fail. Then give the sequence another number; what was appended stays, and"
-            " would be appended again."
+            "Find out why they fail. Then give the sequence another number. Entries that are in the"
+            " log already are then appended again."
         ),
     ),
     GRANTS_MAX: (
@@ -209,15 +209,14 @@ class ProducerRecords:
     def _done(self, key: SequenceKey) -> SequenceSuperseded:
         return SequenceSuperseded(
             f"log {self._layout.address.name!r}: {key} is complete",
-            hint="Go on with the next sequence: the entries of this one are in the log.",
+            hint="Continue with the next sequence number: the entries of this one are in the log.",
         )
 
     def _being_forgotten(self, key: SequenceKey) -> SequenceSuperseded:
         log, producer = self._layout.address.name, key.producer
         return SequenceSuperseded(
-            f"log {log!r}: a call to forget producer {producer!r} runs, or was interrupted",
-            hint="Finish forgetting it, and then append:"
-            f" `forget_producer({producer!r})`, or `zlog producer rm {log} {producer}`.",
+            f"log {log!r}: the removal of producer {producer!r} is not finished",
+            hint=f"Finish it: `forget_producer({producer!r})`, or `zlog producer rm {log} {producer}`.",
         )
 
 

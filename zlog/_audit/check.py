@@ -205,7 +205,7 @@ class Checker:
         return sorted(rows, key=lambda row: row.start)
 
     def _with_reason(self, lost: list[Finding]) -> list[Finding]:
-        """Add to objects that could not be repaired why not."""
+        """Add the reason to objects that could not be repaired."""
         return [
             each._replace(detail=self._not_repaired.get(each.object, each.detail)) for each in lost
         ]

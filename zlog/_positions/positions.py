@@ -71,7 +71,7 @@ class Positions:
             StoreReadOnly, AppendRefused: see :meth:`check_appendable`.
             SequencerRefused: the sequencer and this client don't trust each other. The slow way
                 would need a view without the sequencer, for all clients.
-            SequencerBusy: the sequencer had no space for this client until the time was up.
+            SequencerBusy: the sequencer had no capacity for this client until the time was up.
         """
         attempt = tried = 0
         began = 0.0
