@@ -47,7 +47,7 @@ def documented() -> Iterator[Example]:
 
 def test_the_examples_are_what_the_class_makes() -> None:
     made: dict[str, bytes] = {}
-    stripes = stripe, units, large_and_lost, blocks, tags
+    stripes = stripe, large_and_lost, blocks, tags
     for examples in (*stripes, head, stripe_index, cursor_and_delivery, directory):
         with zlog.connect("mem://") as store:
             made |= dict(examples(Taped(store), MemoryDoor(store)))
@@ -58,16 +58,9 @@ def test_the_examples_are_what_the_class_makes() -> None:
     assert made.keys() == {name for name, _ in documented()}
 
 
-def last(store: Taped, name: str) -> Iterator[Example]:
-    """What has passed last."""
-    yield f"{name}-request", store.passed.request
-    yield f"{name}-reply", store.passed.reply
-
-
 def stripe(store: Taped, door: Door) -> Iterator[Example]:
     made = Stripe(store, "stripe", 4, 2)
     made.seal(3)
-    yield "seal-reply", store.passed.reply
     made.seal(3)
     yield "refusal-reply", store.passed.reply
     made.write(3, [Entry(2, 41, b"hello"), Entry(6, 42, b"log")], WRITER, TIME)
@@ -81,16 +74,8 @@ def stripe(store: Taped, door: Door) -> Iterator[Example]:
     yield "record-fill", records[b"e.000000000000000a.1"]
     yield "record-trim", records[b"e.000000000000000e.1"]
     made.read(3, [2, 6, 10], 4096, with_ids=True)
-    yield from last(store, "read")
-
-
-def units(store: Taped, _: Door) -> Iterator[Example]:
-    """In an object of a stripe with stripe units of 4."""
-    made = Stripe(store, "stripe", 4, 0, stripe_unit=4)
-    made.seal(3, start=0)
-    yield "seal-units-request", store.passed.request
-    assert made.trim(3, [2, 3, 16, 17]).code == Code.OK
-    yield "trim-units-request", store.passed.request
+    yield "read-request", store.passed.request
+    yield "read-reply", store.passed.reply
 
 
 def large_and_lost(store: Taped, door: Door) -> Iterator[Example]:
@@ -156,7 +141,7 @@ def tags(store: Taped, door: Door) -> Iterator[Example]:
     made.write(3, entries, WRITER, TIME)
     yield "record-tags", door.load("stripe").omap[b"e.0000000000000006.2"]
     made.select(3, 0, 100, [b"red"], bytes_max=4096)
-    yield from last(store, "select")
+    yield "select-reply", store.passed.reply
     made.write(3, [Entry(10, 43, b"newer", (b"red",))], WRITER, TIME)
     assert made.compact(3, 0, 11, [2]).code == Code.OK
     yield "record-sparse", door.load("stripe").omap[b"e.000000000000000a.3"]
