@@ -1,8 +1,9 @@
 """A small command language for conversations with an object, and its interpreter.
 
-A transcript is a file of blocks: comment lines (`#`), one command (which goes on in lines that
-begin with a space), a line `----`, the expected answer up to an empty line. Commands name the
-method; see `COMMANDS`. A few are about the conversation itself:
+A transcript is a file of blocks: comment lines (`#`), commands, a line `----`, and the answer that
+each of the commands gets, up to an empty line. A line that begins with a space continues a command.
+Commands name the method; see `COMMANDS`. A few are about the conversation itself, and have no
+answer:
 
     geometry STRIDE RESIDUE [UNIT]  what later requests claim about the object; 1 0 1 at first
     object NAME                     talk to another object from here on
@@ -86,6 +87,7 @@ entry's number is its position unless that says otherwise. STRIPES are words
 _GRAMMAR = {name: words for name, *words in map(str.split, COMMANDS.strip().splitlines())}
 _OPTIONS = {"[count=N]": "count_max", "[time=µs]": "timestamp", "[ids]": "with_ids"}
 """Those that are called otherwise in `objects`."""
+_SILENT = ("object", "geometry")
 
 
 @dataclass
@@ -97,40 +99,50 @@ class Block:
     expected: list[str]
     line: int
 
+    @property
+    def silent(self) -> bool:
+        """Whether the command has no answer."""
+        return self.command.startswith(_SILENT)
+
 
 def parse_file(content: str) -> tuple[list[Block], list[str]]:
-    """The blocks of a transcript and the comment lines after the last one."""
+    """The commands of a transcript and the comment lines after the last one."""
     blocks: list[Block] = []
     comment: list[str] = []
+    first = 0  # of the commands whose answer follows
     lines = content.splitlines()
     at = 0
     while at < len(lines):
-        line = lines[at]
-        at += 1
-        if not line or line.startswith("#"):
+        line, at = lines[at], at + 1
+        if line == SEPARATOR:
+            end = lines.index("", at) if "" in lines[at:] else len(lines)
+            for block in blocks[first:]:
+                block.expected = [] if block.silent else lines[at:end]
+            first, at = len(blocks), end + 1
+        elif line.startswith(" "):
+            blocks[-1].command += "\n" + line
+        elif not line or line.startswith("#"):
             comment.append(line)
-            continue
-        start = at
-        while at < len(lines) and lines[at].startswith(" "):
-            line += "\n" + lines[at]
-            at += 1
-        if at >= len(lines) or lines[at] != SEPARATOR:
-            raise ValueError(f"line {start}: `{line}` is not followed by {SEPARATOR}")
-        end = at + 1
-        while end < len(lines) and lines[end]:
-            end += 1
-        blocks.append(Block(comment, line, lines[at + 1 : end], start))
-        comment = []
-        at = end + 1
+        else:
+            blocks.append(Block(comment, line, [], at))
+            comment = []
+    if first < len(blocks):
+        raise ValueError(f"line {at}: `{blocks[-1].command}` is not followed by {SEPARATOR}")
     return blocks, comment
 
 
 def format_file(blocks: Iterable[Block], rest: Sequence[str]) -> str:
-    """The file's text again, with each block's `expected` as it is now."""
+    """The file's text again; commands after each other with the same answer are one block."""
     lines: list[str] = []
+    answer: list[str] = []  # of the block that is open; none yet after commands without one
     for block in blocks:
-        lines += [*block.comment, block.command, SEPARATOR, *block.expected, ""]
-    return "\n".join([*lines, *rest]).rstrip("\n") + "\n"
+        if lines and (block.comment or block.silent or (answer and answer != block.expected)):
+            if answer or block.comment:
+                lines += [SEPARATOR, *answer, ""]
+            answer = []
+        lines += [*block.comment, block.command]
+        answer = block.expected or answer
+    return "\n".join([*lines, SEPARATOR, *answer, "", *rest]).rstrip("\n") + "\n"
 
 
 Objects = tuple[Stripe | StripeModel, Head | HeadModel, Directory | DirectoryModel]
