@@ -155,9 +155,8 @@ NATS := github.com/nats-io/nats-server/v2@v2.12.1
 .PHONY: bench-peers
 bench-peers: limits $(DONE)/ceph $(DONE)/peers ## measure zlog next to other systems, into build/bench/peers.md, in 15 minutes
 	mkdir -p build/bench
-	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && { \
-	$(BIN)/python -m bench.peers --folder build/bench --tools $(PEERS) && \
-	$(BIN)/python -m bench.peers.objects --folder build/bench --tools $(PEERS); } > build/bench/peers.md
+	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
+	$(BIN)/python -m bench.peers --folder build/bench --tools $(PEERS) > build/bench/peers.md
 
 .PHONY: model
 model: $(DONE)/spin ## search the model of the protocol at length; VARIANT=… shows a broken one fail
@@ -262,13 +261,12 @@ $(DONE)/spin: $(DONE)/venv
 	@touch $@
 
 # A server that can't be had is left out of the tables, which say so.
-$(DONE)/peers: pyproject.toml $(wildcard bench/peers/*.xml bench/peers/load/*) $(DONE)/venv $(DONE)/java
+$(DONE)/peers: pyproject.toml bench/peers/kafka.xml $(DONE)/venv $(DONE)/java
 	tools/apt-install maven redis-server
 	$(PIP) install --group peers
 	-GOBIN=$(PEERS) go install $(NATS)
-	-cd bench/peers/load && go build -o $(PEERS)/load .
-	-$(foreach jars,kafka zookeeper,mvn --quiet --batch-mode --file bench/peers/$(jars).xml \
-		dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(PEERS)/$(jars);)
+	-mvn --quiet --batch-mode --file bench/peers/kafka.xml dependency:copy-dependencies \
+		-DincludeScope=runtime -DoutputDirectory=$(PEERS)/kafka
 	@touch $@
 
 $(DONE)/ceph: $(DONE)/venv

@@ -65,7 +65,7 @@ def _said(*words: str) -> str:
     return done.stdout.strip()
 
 
-def memory(pid: int | str = "self") -> dict[str, int]:
+def memory(pid: int) -> dict[str, int]:
     """Return the bytes of memory that a process has now: its own, and of files that it maps."""
     status = dict(
         line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()

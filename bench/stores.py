@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from bench import REPOSITORY
 
@@ -20,32 +19,20 @@ _MEMSTORE_SIZE = "osd:memstore device bytes=1099511627776"
 
 @contextmanager
 def running_store(kind: str, folder: Path) -> Iterator[str]:
-    """Make a store for the length of a ``with`` block, in a folder; gives its URL."""
+    """Make a store for the length of a ``with`` block, in a folder, and give its URL.
+
+    On Ceph it is a cluster of one OSD.
+    """
     if kind == "embedded":
         yield (folder / kind).as_uri()
         return
-    with running_cluster(kind, folder) as status:
-        yield status["url"]
-
-
-@contextmanager
-def running_cluster(store: str, folder: Path) -> Iterator[dict[str, Any]]:
-    """Run a cluster of one OSD for the length of a ``with`` block.
-
-    Args:
-        store: ``memstore`` or ``bluestore``.
-        folder: in which the cluster gets a folder of its own.
-
-    Yields:
-        what `ceph-dev/cluster status --json` prints.
-    """
     with TemporaryDirectory(prefix="zlog-", dir=folder) as own:
-        words = ["--dir", own, "--json", "--store", store, "--osds", "1"]
-        words += ["--set", _MEMSTORE_SIZE] if store == "memstore" else []
+        words = ["--dir", own, "--json", "--store", kind, "--osds", "1"]
+        words += ["--set", _MEMSTORE_SIZE] if kind == "memstore" else []
         if library := os.environ.get("ZLOG_CLASS"):
             words += ["--class", library]
         up = subprocess.run([_CLUSTER, "up", *words], stdout=subprocess.PIPE, check=True)
         try:
-            yield json.loads(up.stdout)
+            yield json.loads(up.stdout)["url"]
         finally:
             subprocess.run([_CLUSTER, "down", "--dir", own], stdout=subprocess.DEVNULL, check=True)
