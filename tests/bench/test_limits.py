@@ -27,9 +27,7 @@ from bench.usage import Processes
         ("file_syncs", {"size": 100}),
     ],
 )
-def test_what_a_directory_can_be_asked(
-    tmp_path: Path, kind: str, options: dict[str, object]
-) -> None:
+def test_limits_in_a_directory(tmp_path: Path, kind: str, options: dict[str, object]) -> None:
     with Limit(kind, {"directory": tmp_path, **options}) as limit:
         for _ in range(2):
             done = limit.measure(0.05, 7)
@@ -57,9 +55,7 @@ def test_what_a_directory_can_be_asked(
         ("class_calls", {"directory": "/missing", "objects": 1, "in_flight": 1}, "/missing"),
     ],
 )
-def test_what_can_not_be_prepared_is_an_error(
-    kind: str, options: dict[str, object], complaint: str
-) -> None:
+def test_bad_limits_are_refused(kind: str, options: dict[str, object], complaint: str) -> None:
     with pytest.raises(zlog.StoreUnavailable, match=complaint):
         Limit(kind, options)
 

@@ -36,9 +36,7 @@ def test_a_reader_takes_every_entry_once(tmp_path: Path) -> None:
             assert [take(), take(), take()] == [STEP, 1, 0]
 
 
-def test_a_server_that_is_not_installed_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Missing, match="redis-server is not installed"):
         program("redis-server", tmp_path)

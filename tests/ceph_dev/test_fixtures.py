@@ -54,9 +54,7 @@ def undo() -> Iterator[list[Callable[[], object]]]:
 
 
 @pytest.mark.skipif(docker_problem() is not None, reason=f"no container: {docker_problem()}")
-def test_a_cluster_in_a_container_serves_clients_outside(
-    tmp_path: Path, undo: list[Callable[[], object]]
-) -> None:
+def test_container_serves_clients(tmp_path: Path, undo: list[Callable[[], object]]) -> None:
     cluster = start_container(ClusterSpec("bluestore", osds=3), tmp_path, undo)
     assert cluster.status()["healthy"]
     with open_pool(cluster.conf) as ioctx:

@@ -43,9 +43,7 @@ def test_up_again_changes_nothing(folder: FolderOfCluster) -> None:
 
 
 @pytest.mark.parametrize(("osds", "size"), [(2, 2), (4, 3)])
-def test_a_pool_has_as_many_replicas_as_osds_but_at_most_three(
-    folder: FolderOfCluster, osds: int, size: int
-) -> None:
+def test_pool_has_up_to_three_replicas(folder: FolderOfCluster, osds: int, size: int) -> None:
     status = folder.up("--osds", str(osds))
     assert status["osds_up"] == list(range(osds))
     pool = pool_settings(status["conf"], "zlog")
@@ -138,9 +136,7 @@ def test_the_class_lists_append_to_the_defaults(with_class: CephCluster) -> None
         assert option(with_class.conf, "osd.0", name) == f"{defaults} zlog"
 
 
-def test_a_build_of_the_class_makes_no_difference_to_a_running_cluster(
-    with_class: CephCluster,
-) -> None:
+def test_build_does_not_change_running_cluster(with_class: CephCluster) -> None:
     copy = with_class.conf.parent / "classes" / "libcls_zlog.so"
     assert copy.is_file()
     assert not copy.is_symlink()

@@ -49,9 +49,7 @@ def test_options_reach_the_daemons_they_are_for(folder: FolderOfCluster) -> None
         (["--osd-bytes", "many"], "--osd-bytes"),
     ],
 )
-def test_what_cannot_be_made_is_refused(
-    folder: FolderOfCluster, words: list[str], complaint: str
-) -> None:
+def test_bad_specs_are_refused(folder: FolderOfCluster, words: list[str], complaint: str) -> None:
     with pytest.raises(ClusterFailed, match=complaint):
         folder.run("up", *words)
     with pytest.raises(ClusterFailed, match="no cluster in"):
@@ -72,9 +70,7 @@ def test_a_folder_too_deep_for_sockets_is_refused(folder: FolderOfCluster) -> No
         deep.up()
 
 
-def test_an_osd_that_cannot_start_shows_why_and_leaves_nothing_running(
-    folder: FolderOfCluster,
-) -> None:
+def test_osd_that_cannot_start_leaves_nothing_running(folder: FolderOfCluster) -> None:
     no_ports = ("ms_bind_port_min=1", "ms_bind_port_max=0", "ms_bind_retry_count=0")
     words = [word for option in no_ports for word in ("--set", f"osd:{option}")]
     with pytest.raises(ClusterFailed, match=r"start of osd\.0 failed"):

@@ -86,9 +86,7 @@ def test_arbitrary_bytes_at_every_method(programs: Path) -> None:
     run(programs / "fuzz_methods", "1", "20000")
 
 
-def test_the_requests_of_the_conformance_suite_at_the_fuzzer(
-    programs: Path, tmp_path: Path
-) -> None:
+def test_conformance_requests_at_the_fuzzer(programs: Path, tmp_path: Path) -> None:
     """What a long run starts from is for each method of the class, in the class's order."""
     listed = (ROOT / "cls_zlog" / "method_table.h").read_text()
     methods = re.findall(r'^  v\(Handler<[\w:<>]+>\(\), "(\w+)"', listed, re.MULTILINE)

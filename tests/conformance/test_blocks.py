@@ -39,9 +39,7 @@ def stored_bytes(stripe: Stripe) -> int:
 
 
 @sizes
-def test_a_block_is_stored_as_it_came_and_handed_on_once(
-    stripe: Stripe, entries: list[Entry]
-) -> None:
+def test_block_stored_and_returned_once(stripe: Stripe, entries: list[Entry]) -> None:
     assert stripe.write(1, entries, in_block=6) == WRITTEN
     block = zstd.pack(b"".join(entry.data for entry in entries))
     assert stored_bytes(stripe) == len(block)
@@ -64,9 +62,7 @@ def test_a_client_that_takes_no_blocks_is_told_that_they_are_unreadable(stripe: 
 
 
 @pytest.mark.parametrize(("first", "again"), [(6, 0), (6, 2), (2, 4), (0, 2)])
-def test_what_may_be_the_same_is_for_the_writer_to_compare(
-    stripe: Stripe, first: int, again: int
-) -> None:
+def test_same_id_is_left_to_the_writer(stripe: Stripe, first: int, again: int) -> None:
     """Otherwise compressed, or not: nothing is changed, and no data is taken for another's."""
     stripe.write(1, SMALL[1:5], in_block=first)
     for epoch in (1, 0):
@@ -114,9 +110,7 @@ def test_a_trim_point_frees_whole_blocks(stripe: Stripe, entries: list[Entry]) -
 
 @with_door
 @sizes
-def test_a_damaged_block_is_lost_with_all_its_entries(
-    stripe: Stripe, door: Door, entries: list[Entry]
-) -> None:
+def test_damaged_block_is_lost(stripe: Stripe, door: Door, entries: list[Entry]) -> None:
     stripe.write(1, entries[:3], in_block=3)
     stripe.write(1, entries[3:])
     content = door.load(stripe.name)

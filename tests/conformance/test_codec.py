@@ -227,9 +227,7 @@ def test_unsound_stripings_are_refused(striping: int) -> None:
     ],
     ids=str,
 )
-def test_unsound_writes_are_refused(
-    positions: list[int], numbers: list[int], data: list[bytes]
-) -> None:
+def test_bad_writes_raise(positions: list[int], numbers: list[int], data: list[bytes]) -> None:
     with pytest.raises((ValueError, OverflowError)):
         encode_write(1, 1, b"w" * 16, 1, positions, numbers, data)
 

@@ -44,9 +44,7 @@ from .stored import (
 pytestmark = pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
 
 
-def test_a_damaged_record_is_lost_and_its_neighbours_are_not(
-    store: Store, prefix: str, host: str, door: Door
-) -> None:
+def test_damaged_record_is_lost(store: Store, prefix: str, host: str, door: Door) -> None:
     stripe = make(store, prefix)
     sound = door.load(prefix)
     assert set(sound.omap) == set(SPANS)
@@ -63,9 +61,7 @@ def test_a_damaged_record_is_lost_and_its_neighbours_are_not(
                 assert len(gone) == 1, (key, what)
 
 
-def test_what_a_later_version_stored_is_unreadable_and_stays_as_it_is(
-    store: Store, prefix: str, door: Door
-) -> None:
+def test_record_of_later_version_is_unreadable(store: Store, prefix: str, door: Door) -> None:
     """Intact bytes of a later version: no damage, and nobody's to change here."""
     stripe = make(store, prefix)
     sound = door.load(prefix)
@@ -91,9 +87,7 @@ def test_what_a_later_version_stored_is_unreadable_and_stays_as_it_is(
         assert door.load(prefix) == content
 
 
-def test_a_trim_goes_as_far_as_what_a_later_version_stored(
-    store: Store, prefix: str, door: Door
-) -> None:
+def test_trim_stops_at_record_of_later_version(store: Store, prefix: str, door: Door) -> None:
     stripe = make(store, prefix)
     sound = door.load(prefix)
     key = b"e.0000000000000005.1"
@@ -110,9 +104,7 @@ def test_a_trim_goes_as_far_as_what_a_later_version_stored(
     assert door.load(prefix) == content
 
 
-def test_further_fields_are_kept_by_a_class_that_does_not_know_them(
-    store: Store, prefix: str, door: Door
-) -> None:
+def test_unknown_fields_are_kept(store: Store, prefix: str, door: Door) -> None:
     """A later version added fields and says that this one may pass over them."""
     stripe = make(store, prefix)
     sound = door.load(prefix)
@@ -134,9 +126,7 @@ def test_further_fields_are_kept_by_a_class_that_does_not_know_them(
         assert fields_of(value)[0].endswith(b"further")
 
 
-def test_a_header_of_a_later_version_is_refused_and_is_no_damage(
-    store: Store, prefix: str, door: Door
-) -> None:
+def test_header_of_later_version_is_refused(store: Store, prefix: str, door: Door) -> None:
     stripe = make(store, prefix)
     sound = door.load(prefix)
     value = sound.attrs[HEADER]
@@ -148,9 +138,7 @@ def test_a_header_of_a_later_version_is_refused_and_is_no_damage(
     assert door.load(prefix) == content
 
 
-def test_what_lies_above_the_highest_position_is_unwritten_for_all(
-    store: Store, prefix: str, door: Door
-) -> None:
+def test_record_above_highest_is_unwritten(store: Store, prefix: str, door: Door) -> None:
     """The class did not store it: the header would say so. Reading and writing agree on that."""
     stripe = make(store, prefix)
     sound = door.load(prefix)
@@ -203,9 +191,7 @@ def test_the_class_itself_says_that_data_is_missing(store: Store, prefix: str, d
     assert (code, states) == (Code.OK, [State.WRITTEN] * 2 + [State.LOST] * 2)
 
 
-def test_nothing_is_ever_written_over_a_damaged_record(
-    store: Store, prefix: str, door: Door
-) -> None:
+def test_damaged_record_is_not_overwritten(store: Store, prefix: str, door: Door) -> None:
     stripe = make(store, prefix)
     sound = door.load(prefix)
     for key, span in SPANS.items():
@@ -230,9 +216,7 @@ def test_a_damaged_record_can_be_trimmed(store: Store, prefix: str, door: Door) 
         assert {slot.state for slot in slots} == {State.TRIMMED}, key
 
 
-def test_a_damaged_header_stops_everything(
-    store: Store, prefix: str, host: str, door: Door
-) -> None:
+def test_damaged_header_fails_every_call(store: Store, prefix: str, host: str, door: Door) -> None:
     """Without it neither the epoch nor the trim point is known, so nothing may be answered."""
     stripe = make(store, prefix)
     sound = door.load(prefix)
@@ -244,9 +228,7 @@ def test_a_damaged_header_stops_everything(
         assert door.load(prefix) == content, what
 
 
-def test_an_object_without_a_header_is_not_one_of_ours(
-    store: Store, prefix: str, door: Door
-) -> None:
+def test_object_without_header_is_refused(store: Store, prefix: str, door: Door) -> None:
     """It was not made by seal: nothing is read from it, and seal does not take it over."""
     stripe = make(store, prefix)
     content = replace(door.load(prefix), attrs={})
@@ -272,9 +254,7 @@ def test_an_object_without_a_header_is_not_one_of_ours(
         b"e.0000000000000003.ffffffffffffffff",
     ],
 )
-def test_a_key_that_is_no_record_is_an_error(
-    store: Store, prefix: str, door: Door, key: bytes
-) -> None:
+def test_malformed_record_key_is_eio(store: Store, prefix: str, door: Door, key: bytes) -> None:
     stripe = Stripe(store, prefix)
     stripe.seal(EPOCH)
     stripe.fill(EPOCH, range(20))

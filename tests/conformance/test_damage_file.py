@@ -29,9 +29,7 @@ def folder(tmp_path: Path) -> Path:
         ("data in the bytestream", b"B" * 9_000, b"B" * 8_999 + b"C", [9]),
     ],
 )
-def test_a_damaged_file_of_the_embedded_store_loses_entries(
-    folder: Path, what: str, old: bytes, new: bytes, expected: list[int]
-) -> None:
+def test_damaged_file(folder: Path, what: str, old: bytes, new: bytes, expected: list[int]) -> None:
     with zlog.connect(folder.as_uri()) as store:
         stripe = make(store, "object")
         sound = [salvaged(stripe, position=position) for position in expected]

@@ -90,9 +90,7 @@ def test_a_missing_newest_view_is_an_error(store: Store, prefix: str, door: Door
     assert head.remove(2) == EIO
 
 
-def test_a_damaged_cursor_is_an_error_until_it_is_set_or_removed(
-    store: Store, prefix: str, host: str, door: Door
-) -> None:
+def test_damaged_cursor(store: Store, prefix: str, host: str, door: Door) -> None:
     """And nothing is trimmed meanwhile, unless all cursors may be passed."""
     head = make_head(store, prefix)
     assert head.tail_raise(2, 10).code == Code.OK
@@ -115,9 +113,7 @@ def test_a_damaged_cursor_is_an_error_until_it_is_set_or_removed(
         assert head.trim_point_raise(10).code == Code.OK, what
 
 
-def test_a_damaged_memory_of_retention_is_written_anew(
-    store: Store, prefix: str, host: str, door: Door
-) -> None:
+def test_damaged_retention(store: Store, prefix: str, host: str, door: Door) -> None:
     head = make_head(store, prefix)
     for version in range(2):
         assert head.retention_write(version, b"seen").code == Code.OK
@@ -130,9 +126,7 @@ def test_a_damaged_memory_of_retention_is_written_anew(
         assert head.retention_read() == Answer(Code.OK, (1, b"new")), what
 
 
-def test_a_damaged_stripe_of_the_index_is_never_shown(
-    store: Store, prefix: str, host: str, door: Door
-) -> None:
+def test_damaged_stripe_index(store: Store, prefix: str, host: str, door: Door) -> None:
     head = make_head(store, prefix)
     head.epoch_next(4)
     stripes = (StripeView(3, 50, OPEN_END, 4),)
@@ -155,9 +149,7 @@ def test_a_damaged_stripe_of_the_index_is_never_shown(
         assert head.epoch_read().value.newest == 3, what
 
 
-def test_a_damaged_delivery_is_an_error_until_its_batch_is_done(
-    store: Store, prefix: str, host: str, door: Door
-) -> None:
+def test_damaged_delivery(store: Store, prefix: str, host: str, door: Door) -> None:
     """A producer that is damaged can only be forgotten: which batches are done is not known."""
     head = make_head(store, prefix)
     part, producer = b"p.a/0000000000000003.00000001", b"s.a"
@@ -185,9 +177,7 @@ def test_a_damaged_delivery_is_an_error_until_its_batch_is_done(
         assert head.delivery_begin(Part("a", 3, 1)) == Answer(Code.OK, (1, 0, 2)), what
 
 
-def test_a_damaged_directory_entry_is_an_error_until_it_is_added_again(
-    store: Store, prefix: str, host: str, door: Door
-) -> None:
+def test_damaged_directory_entry(store: Store, prefix: str, host: str, door: Door) -> None:
     directory = Directory(store, prefix)
     directory.add("a")
     directory.add("b")
@@ -200,9 +190,7 @@ def test_a_damaged_directory_entry_is_an_error_until_it_is_added_again(
         assert directory.list().value == (False, ("a", "b")), what
 
 
-def test_a_damaged_address_is_an_error_until_it_is_announced_again(
-    store: Store, prefix: str, host: str, door: Door
-) -> None:
+def test_damaged_address(store: Store, prefix: str, host: str, door: Door) -> None:
     directory = Directory(store, prefix)
     directory.announce("tcp://host:1")
     sound = door.load(prefix)
@@ -213,9 +201,7 @@ def test_a_damaged_address_is_an_error_until_it_is_announced_again(
         assert directory.find().value == "tcp://host:2", what
 
 
-def test_a_later_version_of_what_a_head_holds_is_refused_and_left_alone(
-    store: Store, prefix: str, door: Door
-) -> None:
+def test_later_versions_in_head_are_refused(store: Store, prefix: str, door: Door) -> None:
     head = make_head(store, prefix)
     assert head.tail_raise(2, 5).code == Code.OK
     assert head.cursor_commit("a", CREATE, 5).code == Code.OK
@@ -264,7 +250,7 @@ def test_a_later_version_of_what_a_head_holds_is_refused_and_left_alone(
     ],
     ids=["of a later version", "malformed"],
 )
-def test_no_view_follows_one_that_this_class_cannot_read(
+def test_unreadable_view(
     store: Store, prefix: str, door: Door, view: bytes, refused: Answer
 ) -> None:
     """Stored as it was proposed: the value around it is sound, and of this version."""
@@ -292,9 +278,7 @@ def view_with(stripe: bytes) -> bytes:
     return wire.frame(whole[FRAME_BYTES:].replace(plain, stripe))
 
 
-def test_an_archived_stripe_keeps_what_a_later_version_put_into_it(
-    store: Store, prefix: str, door: Door
-) -> None:
+def test_archived_stripe_keeps_unknown_fields(store: Store, prefix: str, door: Door) -> None:
     head = make_head(store, prefix)
     key = b"v.%016x" % 2
     view = view_with(further(encode("Stripe", 1, 0, OPEN_END, 8)))
@@ -308,9 +292,7 @@ def test_an_archived_stripe_keeps_what_a_later_version_put_into_it(
     assert fields_of(archived)[0] == encode("Stripe", 1, 0, 50, 8)[FRAME_BYTES:] + b"further"
 
 
-def test_the_grants_of_a_delivery_keep_what_a_later_version_put_into_them(
-    store: Store, prefix: str, door: Door
-) -> None:
+def test_grants_keep_unknown_fields(store: Store, prefix: str, door: Door) -> None:
     head = make_head(store, prefix)
     part = Part("a", 3, 1)
     key = b"p.a/0000000000000003.00000001"
@@ -325,9 +307,7 @@ def test_the_grants_of_a_delivery_keep_what_a_later_version_put_into_them(
     assert fields_of(door.load(prefix).omap[key])[0].endswith(further(grant))
 
 
-def test_an_element_of_a_later_version_is_refused_and_is_no_damage(
-    store: Store, prefix: str, door: Door
-) -> None:
+def test_element_of_later_version_is_refused(store: Store, prefix: str, door: Door) -> None:
     head = make_head(store, prefix)
     part = Part("a", 3, 1)
     assert head.delivery_begin(part).code == Code.OK

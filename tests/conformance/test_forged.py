@@ -59,9 +59,7 @@ def test_data_of_the_same_checksum_is_another_entry(store: Store, prefix: str, s
 
 @pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
 @pytest.mark.parametrize("size", [INLINE, STREAM])
-def test_a_damaged_entry_is_still_its_writers_own(
-    store: Store, prefix: str, door: Door, size: int
-) -> None:
+def test_damaged_entry_keeps_its_writer(store: Store, prefix: str, door: Door, size: int) -> None:
     """No write makes one; were it taken for another's, it might be fixed and stand twice."""
     stripe = Stripe(store, prefix)
     stripe.seal(1)

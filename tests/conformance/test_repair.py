@@ -161,9 +161,7 @@ def vanished(
 
 @with_door
 @pytest.mark.parametrize("key", SPANS, ids=bytes.decode)
-def test_a_record_that_vanished_comes_back(
-    store: Store, prefix: str, door: Door, key: bytes
-) -> None:
+def test_missing_record_is_repaired(store: Store, prefix: str, door: Door, key: bytes) -> None:
     """Where the header knows that there was one, and all of its positions are without."""
     stripe, sound, offered = vanished(store, prefix, door, key)
     assert lost(stripe.read(EPOCH, POSITIONS)) == list(SPANS[key])
@@ -179,9 +177,7 @@ def test_a_record_that_vanished_comes_back(
 
 @with_door
 @pytest.mark.parametrize("key", [key for key in SPANS if len(SPANS[key]) > 1], ids=bytes.decode)
-def test_a_record_that_vanished_comes_back_where_the_trim_point_cuts_it(
-    store: Store, prefix: str, door: Door, key: bytes
-) -> None:
+def test_repair_cut_by_trim_point(store: Store, prefix: str, door: Door, key: bytes) -> None:
     stripe, _, offered = vanished(store, prefix, door, key)
     assert stripe.trim_to(EPOCH, SPANS[key][1]).code == Code.OK
     assert stripe.heal(*offered).code == Code.OK
@@ -234,9 +230,7 @@ def test_a_header_comes_before_its_records(store: Store, prefix: str, door: Door
 
 
 @with_door
-def test_what_stands_in_heads_and_directories_is_put_back(
-    store: Store, prefix: str, door: Door
-) -> None:
+def test_repair_head_and_directory(store: Store, prefix: str, door: Door) -> None:
     """Every attribute and every key, after all of them were damaged at once."""
     head, directory = Head(store, prefix), Directory(store, f"{prefix}.directory")
     head.create("orders", 7)

@@ -227,9 +227,7 @@ def test_a_trim_drops_chunks(damageable: tuple[Stripe, MemoryDoor]) -> None:
     assert index_keys(door.load(stripe.name)) == []
 
 
-def test_no_copy_of_a_damaged_chunk_stays_that_misses_a_late_entry(
-    damageable: tuple[Stripe, MemoryDoor],
-) -> None:
+def test_late_entry_replaces_damaged_chunk(damageable: tuple[Stripe, MemoryDoor]) -> None:
     """Another copy of the object may have the chunk whole, and serve it later."""
     stripe, door = damageable
     expected = indexed(stripe)
@@ -262,9 +260,7 @@ def test_keys_of_the_index_that_are_none(damageable: tuple[Stripe, MemoryDoor]) 
         assert positions(stripe, A) == expected, key
 
 
-def test_what_is_damaged_is_a_gap_where_it_may_hide_an_entry(
-    damageable: tuple[Stripe, MemoryDoor],
-) -> None:
+def test_damaged_record_is_a_gap(damageable: tuple[Stripe, MemoryDoor]) -> None:
     stripe, door = damageable
     expected = indexed(stripe)
     sound = door.load(stripe.name)
@@ -295,9 +291,7 @@ def test_many_gaps_come_in_many_replies(damageable: tuple[Stripe, MemoryDoor]) -
         assert lost == {0, *range(2, 2 * count, 2)}
 
 
-def test_what_a_chunk_covers_is_not_looked_through(
-    damageable: tuple[Stripe, MemoryDoor],
-) -> None:
+def test_chunk_spares_its_records(damageable: tuple[Stripe, MemoryDoor]) -> None:
     """Records that are damaged are not noticed, where the places of their tags tell all."""
     stripe, door = damageable
     expected = chunked(stripe)

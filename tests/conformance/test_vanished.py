@@ -46,9 +46,7 @@ def gone(stripe: Stripe, positions: Sequence[int] = POSITIONS) -> list[int]:
     return [p for p, state in states_of(stripe, positions).items() if state == State.LOST]
 
 
-def test_a_record_that_vanished_is_lost_and_nothing_takes_its_place(
-    store: Store, prefix: str, door: Door
-) -> None:
+def test_missing_record_is_lost(store: Store, prefix: str, door: Door) -> None:
     stripe = make(store, prefix)
     sound = door.load(prefix)
     for key, span in SPANS.items():
@@ -61,9 +59,7 @@ def test_a_record_that_vanished_is_lost_and_nothing_takes_its_place(
         assert door.load(prefix) == content
 
 
-def test_what_is_stored_afterwards_does_not_hide_the_loss(
-    store: Store, prefix: str, door: Door
-) -> None:
+def test_later_writes_do_not_hide_a_loss(store: Store, prefix: str, door: Door) -> None:
     """All keys are gone: the next appends go on above, and a true hole is still one."""
     stripe = make(store, prefix)
     door.save(prefix, replace(door.load(prefix), omap={}))
@@ -100,7 +96,7 @@ def test_what_vanished_can_be_trimmed(store: Store, prefix: str, door: Door) -> 
         lambda stripe: stripe.trim(EPOCH, [2]),
     ],
 )
-def test_counters_forget_what_vanished_once_it_is_trimmed(
+def test_trim_corrects_counters(
     store: Store, prefix: str, door: Door, trim: Callable[[Stripe], object]
 ) -> None:
     """What limits of size keep goes by them. A count tells that some is lost."""
@@ -129,9 +125,7 @@ def test_counters_forget_what_vanished_once_it_is_trimmed(
     assert not lost(0, 10)
 
 
-def test_the_header_knows_which_positions_were_used(
-    store: Store, prefix: str, door: Door, host: str
-) -> None:
+def test_header_knows_used_positions(store: Store, prefix: str, door: Door, host: str) -> None:
     """Histories by lot; then all records vanish, and what was used is told from what was not."""
     for seed in range(HISTORIES[host]):
         stripe = Stripe(store, f"{prefix}.{seed}", *((1, 0), (3, 2))[seed % 2])
@@ -167,9 +161,7 @@ def history(stripe: Stripe, random: Random) -> tuple[set[int], int]:
     return used, trimmed
 
 
-def test_of_too_many_holes_some_positions_between_are_not_known(
-    store: Store, prefix: str, door: Door
-) -> None:
+def test_many_holes_are_merged(store: Store, prefix: str, door: Door) -> None:
     """A hole is never taken for a loss, and few losses for a hole: those between the nearest."""
     stripe = Stripe(store, prefix)
     stripe.seal(EPOCH)

@@ -41,9 +41,7 @@ def test_a_host_tells_its_release_and_what_it_understands(store: zlog.Store, pre
     assert told.release == release
 
 
-def test_only_processes_that_answer_for_one_copy_have_a_number(
-    store: zlog.Store, prefix: str
-) -> None:
+def test_instance_is_of_one_osd_process(store: zlog.Store, prefix: str) -> None:
     stripes = [Stripe(store, f"{prefix}.{number}") for number in range(2)]
     assert all(stripe.seal(1).code == Code.OK for stripe in stripes)
     first, again, other = (stripe.version().value.instance for stripe in (stripes[0], *stripes))

@@ -69,9 +69,7 @@ def test_a_head_keeps_the_views_of_so_many_epochs(store: Store, prefix: str) -> 
     assert head.view_read(0, 1024).value.views == head.view_read(latest=True).value.views
 
 
-def test_a_raised_trim_point_moves_archived_stripes_a_bounded_number_at_a_time(
-    store: Store, prefix: str
-) -> None:
+def test_trim_moves_archived_stripes_in_steps(store: Store, prefix: str) -> None:
     head, view = make(store, prefix)
     count = STRIPES_MOVED_MAX + 10
     for start in range(1, count + 1):

@@ -68,9 +68,7 @@ def test_a_writer_gets_past_a_reader_that_fills_ahead_of_it(user: Callable[..., 
         ("seal", ["_seal", "_guess"]),
     ],
 )
-def test_an_attack_that_is_refused_is_noticed(
-    memory: zlog.Store, method: str, moves: list[str]
-) -> None:
+def test_refused_attack_is_reported(memory: zlog.Store, method: str, moves: list[str]) -> None:
     refusing = Refusing(memory, method)
     log = zlog.Log.create(memory, "attacked", width=2)
     wrong = attack(log, zlog.Log.open(refusing, "attacked"), 1, time.monotonic())

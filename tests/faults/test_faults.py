@@ -42,9 +42,7 @@ CONTENDED_KINDS = ("OSD killed", "OSD frozen", "connections to Ceph cut", "clien
 KILLS = 15
 
 
-def test_everything_holds_on_a_cluster_under_faults(
-    new_ceph_cluster: Callable[[ClusterSpec], CephCluster], tmp_path: Path
-) -> None:
+def test_faults(new_ceph_cluster: Callable[[ClusterSpec], CephCluster], tmp_path: Path) -> None:
     """P1 to P13."""
     with power.that_may_fail(tmp_path / "power", power.BLUESTORE):
         cluster = new_ceph_cluster(ClusterSpec("bluestore", 3, MONITORS, options=CLUSTER_OPTIONS))
@@ -56,9 +54,7 @@ def test_everything_holds_on_a_cluster_under_faults(
     assert outcome.operations["read"] > outcome.operations["append"]
 
 
-def test_everything_holds_where_clients_contend_for_a_log_and_share_objects(
-    new_ceph_cluster: Callable[[ClusterSpec], CephCluster], tmp_path: Path
-) -> None:
+def test_objects(new_ceph_cluster: Callable[[ClusterSpec], CephCluster], tmp_path: Path) -> None:
     """P17 to P19; P22 and P23."""
     crowd = replace(EXCLUSIVE, roles={**EXCLUSIVE.roles, "p0": "actor", "p1": "actor"})
     cluster = new_ceph_cluster(ClusterSpec("bluestore", 3, MONITORS, options=CLUSTER_OPTIONS))

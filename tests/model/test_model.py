@@ -29,9 +29,7 @@ def searches() -> Iterator[Searches]:
 
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=lambda each: each.name)
-def test_the_protocol_holds_in_every_state(
-    configuration: Configuration, searches: Searches
-) -> None:
+def test_model_holds_in_every_state(configuration: Configuration, searches: Searches) -> None:
     found = searches[configuration.name].result()
     assert not found.violated, "\n".join(found.steps)
     assert found.complete, found.output

@@ -106,9 +106,7 @@ def test_appends_that_stand_twice_are_found_whatever_there_is_space_for(
     striping=STRIPINGS,
     part=st.integers(1, 5),
 )
-def test_positions_are_counted_and_put_into_rows(
-    cells: list[Cell], striping: Striping, part: int
-) -> None:
+def test_positions_are_counted_in_rows(cells: list[Cell], striping: Striping, part: int) -> None:
     audit = Audit()
     feed(audit, "all", cells, striping, len(cells), part)
     states = [state for state, *_ in cells]

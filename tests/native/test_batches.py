@@ -29,7 +29,7 @@ STRIPINGS = st.builds(Striping, st.integers(1, 9), st.sampled_from([1, 2, 4, 16,
 
 
 @given(ENTRIES, STRIPINGS, st.integers(0, 100), st.integers(0, 5))
-def test_writes_are_those_of_each_object_alone(
+def test_writes_by_object(
     entries: list[bytes], striping: Striping, position: int, start: int
 ) -> None:
     start = min(start, len(entries))
@@ -138,7 +138,7 @@ def column_of(entries: list[bytes], before: bytes = b"") -> EntryColumn:
 
 
 @given(ENTRIES, st.binary(max_size=9), st.integers(0, 50), st.integers(0, 50), st.integers(1, 99))
-def test_a_column_is_as_good_as_a_list(
+def test_column_as_list(
     entries: list[bytes], before: bytes, start: int, end: int, limit: int
 ) -> None:
     column = column_of(entries, before)

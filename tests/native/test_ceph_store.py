@@ -111,9 +111,7 @@ def test_a_signal_interrupts_an_operation(frozen_store: zlog.Store) -> None:
 
 
 @pytest.mark.parametrize(("count", "payload_bytes"), [(3000, 0), (20, 8 << 20)])
-def test_starting_operations_never_waits_for_others(
-    frozen_store: zlog.Store, count: int, payload_bytes: int
-) -> None:
+def test_submit_does_not_block(frozen_store: zlog.Store, count: int, payload_bytes: int) -> None:
     """Neither for many nor for large ones: an event loop would stand still, time-outs too."""
     queue, request = CompletionQueue(), messages.stat(1)
     calls = [(OBJECT, "stat", request + bytes(payload_bytes))] * count
@@ -144,9 +142,7 @@ def paused(store: zlog.Store, ceph: CephCluster) -> Iterator[None]:
             assert cluster.mon_command(json.dumps(flag), b"")[0] == 0
 
 
-def test_an_operation_that_was_given_up_is_not_kept(
-    store: zlog.Store, ceph_cluster: CephCluster
-) -> None:
+def test_operation_given_up_is_dropped(store: zlog.Store, ceph_cluster: CephCluster) -> None:
     """Neither for as long as the cluster takes nothing, nor to be sent when it does."""
     with paused(store, ceph_cluster):
         assert store.execute(OBJECT, "write", write_request([0]), 0.3)[0] == -errno.ETIMEDOUT
@@ -165,9 +161,7 @@ def test_an_operation_that_was_given_up_is_not_kept(
     under_way.give_up()  # of no use any more, and no harm
 
 
-def test_a_request_outlives_whoever_gave_it_up(
-    store: zlog.Store, ceph_cluster: CephCluster
-) -> None:
+def test_request_outlives_its_caller(store: zlog.Store, ceph_cluster: CephCluster) -> None:
     entries = [bytes([number]) * (4 << 20) for number in range(2)]  # more than a socket takes
     ceph_cluster.osd("freeze", 0)
     try:

@@ -145,7 +145,7 @@ HAVE_OPEN_BY_LMDB = """
     ],
     ids=["writer", "reader", "unlisted reader", "LMDB's tools"],
 )
-def test_it_is_refused_while_another_process_has_the_store_open(
+def test_compact_refused_while_store_is_open(
     folder: Path, code: str, how: str, listed: bool
 ) -> None:
     if not listed:

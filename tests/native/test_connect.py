@@ -77,9 +77,7 @@ def test_a_directory_may_have_any_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["mem", "logs", "...", "a b"])
-def test_a_bare_word_is_no_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
-) -> None:
+def test_bare_word_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
     monkeypatch.chdir(tmp_path)
     for create in (True, False):
         with pytest.raises(ValueError, match="is not a store URL") as caught:
@@ -90,9 +88,7 @@ def test_a_bare_word_is_no_directory(
 
 
 @pytest.mark.parametrize("path", [".", "..", "./logs", "logs/", Path("logs")])
-def test_what_looks_like_a_path_is_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str | Path
-) -> None:
+def test_path_is_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str | Path) -> None:
     inside = tmp_path / "inside"
     inside.mkdir()
     monkeypatch.chdir(inside)

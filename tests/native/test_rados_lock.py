@@ -210,9 +210,7 @@ def test_locks_and_logs_do_not_disturb_each_other(store: zlog.Store) -> None:
     assert not drive(lock(store, "other").take(60, soon()))
 
 
-def test_a_lock_on_an_osd_that_does_not_answer(
-    store: zlog.Store, ceph_cluster: CephCluster
-) -> None:
+def test_lock_on_osd_that_does_not_answer(store: zlog.Store, ceph_cluster: CephCluster) -> None:
     one = lock(store, "one")
     assert drive(one.take(60, soon()))
     ceph_cluster.osd("freeze", 0)

@@ -59,9 +59,7 @@ def write_and_fail_power(path: Path, data: bytes) -> Path:
 
 
 @pytest.mark.parametrize("size", [5, 3000, 50_000], ids="{} B".format)
-def test_what_was_acknowledged_survives_the_loss_of_the_meta_page(
-    tmp_path: Path, size: int
-) -> None:
+def test_acknowledged_entries_survive_loss_of_meta_page(tmp_path: Path, size: int) -> None:
     data = bytes(range(256)) * (size // 256 + 1)
     folder = write_and_fail_power(tmp_path, data)
     with EmbeddedStore(folder) as store:

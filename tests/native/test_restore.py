@@ -61,9 +61,7 @@ def contents(folder: Path) -> list[object]:
 
 
 @pytest.mark.parametrize("how", ["in place", "as another file"])
-def test_a_store_that_is_older_than_its_sequencer_is_refused(
-    folder: Path, backup: Path, how: str
-) -> None:
+def test_store_older_than_its_sequencer_is_refused(folder: Path, backup: Path, how: str) -> None:
     if how == "in place":
         shutil.copyfile(backup, folder / "data.mdb")
     else:
@@ -86,9 +84,7 @@ def test_another_stores_database_is_refused(folder: Path, tmp_path: Path) -> Non
         zlog.connect(folder)
 
 
-def test_a_database_that_is_put_back_under_a_process_takes_nothing(
-    folder: Path, backup: Path
-) -> None:
+def test_database_replaced_under_a_process_is_refused(folder: Path, backup: Path) -> None:
     """The file is overwritten in place; this process, another one, and one that comes then."""
     with zlog.connect(folder) as store, zlog.Log.open(store, "orders") as log:
         other = start(APPEND_WHEN_TOLD, folder)

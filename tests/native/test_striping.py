@@ -29,9 +29,7 @@ def those_of(striping: Striping, start: int, stop: int, number: int) -> list[int
 
 
 @given(STRIPINGS, STARTS, LENGTHS)
-def test_an_object_has_the_positions_of_its_turns(
-    striping: Striping, start: int, length: int
-) -> None:
+def test_positions_of_an_object(striping: Striping, start: int, length: int) -> None:
     stop = start + length
     for number in range(striping.width):
         mine = those_of(striping, start, stop, number)
@@ -66,9 +64,7 @@ def test_the_way_from_one_position_to_another(striping: Striping, start: int, co
 
 
 @given(STRIPINGS, STARTS, LENGTHS, st.data())
-def test_places_are_cut_as_a_range_is(
-    striping: Striping, start: int, length: int, data: st.DataObject
-) -> None:
+def test_slices_of_places(striping: Striping, start: int, length: int, data: st.DataObject) -> None:
     number = data.draw(st.integers(0, striping.width - 1))
     places = striping.positions(start, start + length, number)
     bound = st.none() | st.integers(-len(places) - 2, len(places) + 2)
@@ -115,7 +111,7 @@ def test_a_row_is_encoded_as_its_positions_are(striping: Striping, first: int, c
 
 
 @given(STRIPINGS, st.sets(st.integers(0, 200), min_size=1), st.data())
-def test_the_core_has_the_same_rule(
+def test_core_has_the_same_rule(
     striping: Striping, positions: set[int], data: st.DataObject
 ) -> None:
     """A request is about positions of one object, and no others."""

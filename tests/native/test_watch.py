@@ -100,9 +100,7 @@ def test_a_store_that_is_closed_ends_its_waits(store: zlog.Store, store_url: str
     store.notify(OBJECT)  # there is no watcher
 
 
-def test_a_process_that_waits_and_one_that_notifies(
-    store: zlog.Store, store_url: str, host: str
-) -> None:
+def test_processes_notify_each_other(store: zlog.Store, store_url: str, host: str) -> None:
     if host == "mem":
         return
     _, number = watch(store)
@@ -178,9 +176,7 @@ def test_a_watch_that_is_lost(ceph_cluster: CephCluster) -> None:
         assert watch(store, number)[0] == 0
 
 
-def test_a_watch_outlives_its_osd(
-    new_ceph_cluster: Callable[[ClusterSpec], CephCluster],
-) -> None:
+def test_watch_outlives_its_osd(new_ceph_cluster: Callable[[ClusterSpec], CephCluster]) -> None:
     cluster = new_ceph_cluster(ClusterSpec("bluestore"))
     with zlog.connect(cluster.url()) as store:
         _, number = watch(store)

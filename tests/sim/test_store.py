@@ -90,9 +90,7 @@ def test_an_operation_outlives_who_began_it(memory: zlog.Store) -> None:
         (Fate(again=0.01), 0, 2),
     ],
 )
-def test_a_blocking_operation_meets_its_fate(
-    memory: zlog.Store, fate: Fate, code: int, effects: int
-) -> None:
+def test_fate_of_blocking_calls(memory: zlog.Store, fate: Fate, code: int, effects: int) -> None:
     assert FaultyStore(memory, lambda _: fate).execute(*NEXT)[0] == code
     assert epoch(memory) == effects
 

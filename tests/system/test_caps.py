@@ -66,9 +66,7 @@ def objects(log: zlog.Log) -> list[str]:
     return [*stripes, f"zlog.{address.name}.head", directory_shard("logs", log.name)]
 
 
-def test_without_the_class_nothing_that_rados_can_do_touches_an_entry(
-    user: Callable[..., str], log: zlog.Log
-) -> None:
+def test_plain_rados_cannot_change_an_entry(user: Callable[..., str], log: zlog.Log) -> None:
     """Write-once holds against a program of one's own: the class is the only way in."""
     rados = pytest.importorskip("rados")
     url = urlsplit(user(CLASS, name="app"))
@@ -148,9 +146,7 @@ def test_who_may_only_look_changes_nothing(user: Callable[..., str], log: zlog.L
     assert [entry.data for entry in log.read_range(0)] == [*ENTRIES, b"fourth"]
 
 
-def test_a_writer_behind_a_sequencer_appends_and_can_neither_seal_nor_trim(
-    user: Callable[..., str], log: zlog.Log
-) -> None:
+def test_writer_cannot_seal_or_trim(user: Callable[..., str], log: zlog.Log) -> None:
     with SequencerProcess(log.store.url) as sequencer:
         assert log.append(b"fourth") == 3  # from now on the view names the sequencer
         with zlog.connect(user(*allowed(APPENDING), name="app")) as store:
@@ -243,9 +239,7 @@ def test_a_set_of_caps_suffices_for_what_it_is_for(
         does(zlog.Log.open(store, "orders", timeout=10))
 
 
-def test_who_may_use_one_log_and_not_take_its_name_away_removes_nothing(
-    user: Callable[..., str], log: zlog.Log
-) -> None:
+def test_user_of_one_log_removes_nothing(user: Callable[..., str], log: zlog.Log) -> None:
     url = user(
         f"{CLASS.replace('class', 'object_prefix zlog.orders. class')}",
         f"{CLASS.replace('class', 'object_prefix zlog.directory class')} sequencer_find",
@@ -266,8 +260,6 @@ def test_no_row_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("role", SETS)
-def test_a_set_of_caps_allows_what_its_row_names_and_nothing_else(
-    user: Callable[..., str], log: zlog.Log, role: str
-) -> None:
+def test_caps_allow_nothing_else(user: Callable[..., str], log: zlog.Log, role: str) -> None:
     url = user(*allowed(" ".join(SETS[role])), name="app")
     assert refused(url, objects(log)) == {*METHODS} - SETS[role]

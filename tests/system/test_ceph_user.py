@@ -70,9 +70,7 @@ def test_ceph_shows_sequencers_and_who_leads(managed: CephCluster, tmp_path: Pat
         wait_until(lambda: roles()[names[1]] == "leader")
 
 
-def test_who_may_not_list_objects_is_told_that_orphans_were_not_looked_for(
-    user: Callable[..., str],
-) -> None:
+def test_orphans_need_permission_to_list_objects(user: Callable[..., str]) -> None:
     url = user(CLASS)
     with zlog.connect(url) as store:
         log = zlog.Log.create(store, "orders")
@@ -129,9 +127,7 @@ def test_the_documented_methods_are_enough_to_be_the_sequencer(user: Callable[..
         assert list(log.check()) == []
 
 
-def test_a_sequencer_without_the_methods_of_retention_leaves_a_lost_stripe_to_others(
-    user: Callable[..., str],
-) -> None:
+def test_lost_stripe_without_caps_for_retention(user: Callable[..., str]) -> None:
     """A take-over that was overtaken has made a stripe for nothing, and may not remove it."""
     alone, retention = user(*sequencer_caps()), user(*caps("enforce retention"), name="keep")
     with zlog.connect(user(CLASS, name="owner")) as own, zlog.connect(alone) as store:
@@ -155,9 +151,7 @@ def test_a_sequencer_without_the_methods_of_retention_leaves_a_lost_stripe_to_ot
 
 
 @pytest.mark.parametrize("sequenced", [True, False], ids=["behind-a-sequencer", "without-one"])
-def test_the_documented_methods_are_enough_to_deliver(
-    user: Callable[..., str], sequenced: bool
-) -> None:
+def test_documented_caps_allow_delivery(user: Callable[..., str], sequenced: bool) -> None:
     """The first attempt and one that finds what the first was granted; in a stripe, and in two."""
     append = "append with a sequencer" if sequenced else "append, with or without one"
     uses = ["read", "append with a sequencer", append, "exactly-once append"]

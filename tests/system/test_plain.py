@@ -90,9 +90,7 @@ def test_a_client_without_leave_for_the_class_does_without(user: Callable[..., s
 
 
 @pytest.mark.parametrize("sequencers", [0, 1])
-def test_leave_to_read_the_pool_is_enough_for_readers(
-    user: Callable[..., str], sequencers: int
-) -> None:
+def test_readers_need_to_read_the_pool(user: Callable[..., str], sequencers: int) -> None:
     writer = user(READ_WRITE, name="writer")
     started = [SequencerProcess(writer) for _ in range(sequencers)]
     with (
@@ -122,9 +120,7 @@ def test_leave_to_read_the_pool_is_enough_for_readers(
         assert sequencer.stop() == 0
 
 
-def test_an_object_that_another_client_has_removed_is_not_taken_for_what_it_was(
-    ceph_cluster: CephCluster,
-) -> None:
+def test_removed_object_is_noticed(ceph_cluster: CephCluster) -> None:
     url = f"{ceph_cluster.url('removed')}&class=never"
     with zlog.connect(url) as one, zlog.connect(url) as other:
         assert one.execute("stripe", "seal", messages.seal(1, 1, 0, True))[0] == 0
@@ -165,9 +161,7 @@ def test_sequencers_that_may_not_use_classes_follow_each_other(user: Callable[..
 
 
 @pytest.mark.parametrize("sequencers", [0, 1])
-def test_clients_with_and_without_the_class_share_a_log(
-    ceph_cluster: CephCluster, tmp_path: Path, sequencers: int
-) -> None:
+def test_mixed_clients(ceph_cluster: CephCluster, tmp_path: Path, sequencers: int) -> None:
     """No two entries share a position, and each can be read by both."""
     place = f"mixed-{sequencers}"
     urls = [ceph_cluster.url(place), ceph_cluster.url(place, plain=True)]

@@ -85,9 +85,7 @@ def test_one_sequencer_serves_several_namespaces(ceph_cluster: CephCluster) -> N
             assert zlog.Log.open(store, "orders").view.sequencer == ""
 
 
-def test_a_sequencer_serves_clients_of_a_place_that_it_was_not_told_of(
-    ceph_cluster: CephCluster,
-) -> None:
+def test_sequencer_serves_namespaces_it_was_not_told_of(ceph_cluster: CephCluster) -> None:
     """For as long as they are there; then it leaves no trace."""
     home, elsewhere = ceph_cluster.url("home"), ceph_cluster.url("elsewhere")
     sequencer = SequencerProcess(home)
@@ -109,9 +107,7 @@ def places(sequencer: SequencerProcess) -> set[str]:
     return {each["namespace"] for each in status["namespaces"]}
 
 
-def test_appends_that_time_out_on_a_frozen_osd_are_in_the_log_once_or_not_at_all(
-    ceph_cluster: CephCluster,
-) -> None:
+def test_timed_out_appends_are_in_the_log_once_or_never(ceph_cluster: CephCluster) -> None:
     """The OSD carries them out when it goes on, long after their callers gave up."""
     with zlog.connect(ceph_cluster.url("frozen-osd")) as store:
         log = zlog.Log.create(store, "orders", width=2, stripe_unit=2)

@@ -17,7 +17,7 @@ NOTED = re.compile(
 )
 
 
-def test_no_call_changes_attributes_without_keys(
+def test_attributes_change_with_keys(
     new_ceph_cluster: Callable[[ClusterSpec], CephCluster],
 ) -> None:
     """Else recovery may leave a copy with attributes that speak of keys which it lacks."""

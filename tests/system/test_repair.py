@@ -136,9 +136,7 @@ def everything(log: Damaged) -> list[Place]:
     ]
 
 
-def test_an_audit_without_repairing_says_who_may_have_what_the_primary_replica_has_damaged(
-    damaged: Damaged,
-) -> None:
+def test_audit_names_replica_of_damaged_entry(damaged: Damaged) -> None:
     damaged.damage([Place(damaged.stripe, "bytes")], rank=0)
     with damaged.open() as log:
         lost = [each for each in log.check() if each.kind is FindingKind.LOST]
@@ -148,9 +146,7 @@ def test_an_audit_without_repairing_says_who_may_have_what_the_primary_replica_h
 
 
 @pytest.mark.parametrize("rank", [0, 1], ids=["primary", "other"])
-def test_what_a_replica_has_damaged_is_read_from_another_and_put_back_by_an_audit(
-    damaged: Damaged, rank: int
-) -> None:
+def test_audit_repairs_damaged_replica(damaged: Damaged, rank: int) -> None:
     damaged.damage(everything(damaged), rank)
     with damaged.open() as log:
         assert content(log) == LARGE + SMALL
@@ -169,9 +165,7 @@ def test_what_a_replica_has_damaged_is_read_from_another_and_put_back_by_an_audi
     )
 
 
-def test_what_a_replica_lacks_is_read_from_another_and_nothing_takes_its_place(
-    damaged: Damaged,
-) -> None:
+def test_missing_entry_is_read_from_another_replica(damaged: Damaged) -> None:
     damaged.remove_keys()
     with damaged.open() as log:
         assert content(log) == LARGE + SMALL

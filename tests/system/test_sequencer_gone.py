@@ -43,9 +43,7 @@ def served(cli: Cli, log: str) -> None:
         assert zlog.Log.open(store, log).view.sequencer == announced_sequencer(store)
 
 
-def test_what_a_killed_sequencer_left_goes_by_itself(
-    cli: Cli, store: zlog.Store, sequencer: SequencerProcess
-) -> None:
+def test_removed_in_time(cli: Cli, store: zlog.Store, sequencer: SequencerProcess) -> None:
     for log in ("idle", "orders"):
         served(cli, log)
     sequencer.kill()
@@ -60,9 +58,7 @@ def test_what_a_killed_sequencer_left_goes_by_itself(
     assert sequencer.address not in cli.ok("doctor").decode()
 
 
-def test_it_goes_by_commands_that_append_as_well(
-    cli: Cli, store: zlog.Store, sequencer: SequencerProcess
-) -> None:
+def test_removed_by_append(cli: Cli, store: zlog.Store, sequencer: SequencerProcess) -> None:
     served(cli, "orders")
     sequencer.kill()
     for _ in range(2):  # the first waits for it in vain, the second finds it on offer
@@ -71,9 +67,7 @@ def test_it_goes_by_commands_that_append_as_well(
     assert cli("doctor").code == 0
 
 
-def test_what_a_killed_sequencer_left_is_forgotten_by_hand(
-    cli: Cli, store: zlog.Store, sequencer: SequencerProcess
-) -> None:
+def test_forgotten_by_hand(cli: Cli, store: zlog.Store, sequencer: SequencerProcess) -> None:
     for log in ("idle", "orders"):
         served(cli, log)
     where = sequencer.address.removeprefix("tcp://")
@@ -95,9 +89,7 @@ def test_what_a_killed_sequencer_left_is_forgotten_by_hand(
     assert (again.code, "no log names it" in again.err) == (1, True)
 
 
-def test_a_sequencer_that_was_forgotten_too_early_is_found_again(
-    cli: Cli, store: zlog.Store, sequencer: SequencerProcess
-) -> None:
+def test_forgotten_too_early(cli: Cli, store: zlog.Store, sequencer: SequencerProcess) -> None:
     served(cli, "orders")
     sequencer.freeze()
     cli.ok("seqr", "forget", sequencer.address)
