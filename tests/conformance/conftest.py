@@ -9,7 +9,9 @@ import pytest
 
 import zlog
 
-from .stored import Door, door_to
+from .damage import make, make_head
+from .objects import Head, Stripe
+from .stored import Content, Door, door_to
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,3 +40,21 @@ def door(store: zlog.Store) -> Iterator[Door]:
     """The way to the stored bytes, past the class; the embedded store has none."""
     with door_to(store) as opened:
         yield opened
+
+
+@pytest.fixture
+def stripe(store: zlog.Store, prefix: str) -> Stripe:
+    """A stripe object with records of every kind; see `damage`."""
+    return make(store, prefix)
+
+
+@pytest.fixture
+def sound(stripe: Stripe, door: Door) -> Content:
+    """What that object stores."""
+    return door.load(stripe.name)
+
+
+@pytest.fixture
+def head(store: zlog.Store, prefix: str) -> Head:
+    """A head with two views."""
+    return make_head(store, prefix)

@@ -35,6 +35,7 @@ from .stored import (
     HEADER,
     LATER,
     STORES_WITH_DOORS,
+    Content,
     Door,
     envelope,
     fields_of,
@@ -44,15 +45,13 @@ from .stored import (
 pytestmark = pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
 
 
-def test_damaged_record_is_lost(store: Store, prefix: str, host: str, door: Door) -> None:
-    stripe = make(store, prefix)
-    sound = door.load(prefix)
+def test_damaged_record_is_lost(stripe: Stripe, sound: Content, host: str, door: Door) -> None:
     assert set(sound.omap) == set(SPANS)
     for key, span in SPANS.items():
         value = sound.omap[key]
         index = len(value) - INDEX_BYTES.get(key, 0)
         for what, damaged in damages(value, host):
-            door.save(prefix, sound.with_value(key, damaged))
+            door.save(stripe.name, sound.with_value(key, damaged))
             gone = lost(stripe.read(EPOCH, POSITIONS, with_ids=True))
             assert set(gone) <= set(span), (key, what)
             if damaged[:index] != value[:index] or len(damaged) != len(value):
@@ -61,14 +60,12 @@ def test_damaged_record_is_lost(store: Store, prefix: str, host: str, door: Door
                 assert len(gone) == 1, (key, what)
 
 
-def test_record_of_later_version_is_unreadable(store: Store, prefix: str, door: Door) -> None:
+def test_record_of_later_version_is_unreadable(stripe: Stripe, sound: Content, door: Door) -> None:
     """Intact bytes of a later version: no damage, and nobody's to change here."""
-    stripe = make(store, prefix)
-    sound = door.load(prefix)
     for key, span in SPANS.items():
         newer = of_version(key, sound.omap[key], LATER, compat=LATER)
-        door.save(prefix, sound.with_value(key, newer))
-        content = door.load(prefix)
+        door.save(stripe.name, sound.with_value(key, newer))
+        content = door.load(stripe.name)
         seen = stripe.read(EPOCH, POSITIONS).value.slots
         found = [p for p in POSITIONS if seen[p].state == State.UNREADABLE]
         assert found == list(span), key
@@ -84,14 +81,13 @@ def test_record_of_later_version_is_unreadable(store: Store, prefix: str, door: 
             assert stripe.trim(EPOCH, [position]) == refused
         everything = stripe.trim(EPOCH, POSITIONS)
         assert everything == Answer(Code.UNREADABLE, span[0])
-        assert door.load(prefix) == content
+        assert door.load(stripe.name) == content
 
 
-def test_trim_stops_at_record_of_later_version(store: Store, prefix: str, door: Door) -> None:
-    stripe = make(store, prefix)
-    sound = door.load(prefix)
+def test_trim_stops_at_record_of_later_version(stripe: Stripe, sound: Content, door: Door) -> None:
     key = b"e.0000000000000005.1"
-    door.save(prefix, sound.with_value(key, of_version(key, sound.omap[key], LATER, compat=LATER)))
+    later = of_version(key, sound.omap[key], LATER, compat=LATER)
+    door.save(stripe.name, sound.with_value(key, later))
     assert stripe.trim_to(EPOCH, 12) == Answer(Code.OK, True)
     slots = stripe.read(EPOCH, POSITIONS).value.slots
     assert [slot.state for slot in slots[:7]] == [State.TRIMMED] * 5 + [
@@ -99,15 +95,13 @@ def test_trim_stops_at_record_of_later_version(store: Store, prefix: str, door: 
         State.TRIMMED,
     ]
     assert slots[8].data == DATA[8]
-    content = door.load(prefix)
+    content = door.load(stripe.name)
     assert stripe.trim_to(EPOCH, 12) == Answer(Code.UNREADABLE, 5)
-    assert door.load(prefix) == content
+    assert door.load(stripe.name) == content
 
 
-def test_unknown_fields_are_kept(store: Store, prefix: str, door: Door) -> None:
+def test_unknown_fields_are_kept(stripe: Stripe, sound: Content, door: Door) -> None:
     """A later version added fields and says that this one may pass over them."""
-    stripe = make(store, prefix)
-    sound = door.load(prefix)
     key = b"e.0000000000000002.3"
 
     def extended(name: bytes, value: bytes, known: bytes = b"") -> bytes:
@@ -116,33 +110,29 @@ def test_unknown_fields_are_kept(store: Store, prefix: str, door: Door) -> None:
 
     no_tags = wire.u32(0) + bytes(len(SPANS[key]))
     content = sound.with_value(key, extended(key, sound.omap[key], no_tags))
-    door.save(prefix, content.with_attr(HEADER, extended(HEADER, sound.attrs[HEADER])))
+    door.save(stripe.name, content.with_attr(HEADER, extended(HEADER, sound.attrs[HEADER])))
     assert lost(stripe.read(EPOCH, POSITIONS)) == []
     assert stripe.put(EPOCH, 12, b"x").code == Code.OK
     assert stripe.trim(EPOCH, [1]).code == Code.OK
-    after = door.load(prefix)
+    after = door.load(stripe.name)
     for value in (after.attrs[HEADER], after.omap[key]):
         assert value[:2] == b"\x09\x01"
         assert fields_of(value)[0].endswith(b"further")
 
 
-def test_header_of_later_version_is_refused(store: Store, prefix: str, door: Door) -> None:
-    stripe = make(store, prefix)
-    sound = door.load(prefix)
+def test_header_of_later_version_is_refused(stripe: Stripe, sound: Content, door: Door) -> None:
     value = sound.attrs[HEADER]
     later = value[0] + 1
     content = sound.with_attr(HEADER, of_version(HEADER, value, later, compat=later))
-    door.save(prefix, content)
+    door.save(stripe.name, content)
     for method, answer in calls(stripe):
         assert answer == Answer(Code.STORED_TOO_NEW, later), method
-    assert door.load(prefix) == content
+    assert door.load(stripe.name) == content
 
 
-def test_record_above_highest_is_unwritten(store: Store, prefix: str, door: Door) -> None:
+def test_record_above_highest_is_unwritten(stripe: Stripe, sound: Content, door: Door) -> None:
     """The class did not store it: the header would say so. Reading and writing agree on that."""
-    stripe = make(store, prefix)
-    sound = door.load(prefix)
-    door.save(prefix, sound.with_value(b"e.000000000000000d.1", b"junk"))
+    door.save(stripe.name, sound.with_value(b"e.000000000000000d.1", b"junk"))
     assert stripe.read(EPOCH, [13]).value.slots[0].state == State.UNWRITTEN
     assert stripe.verify(EPOCH, [13]).value.rows[0].state == State.UNWRITTEN
     assert stripe.put(EPOCH, 13, b"thirteen").code == Code.OK
@@ -163,17 +153,15 @@ def test_record_above_highest_is_unwritten(store: Store, prefix: str, door: Door
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_damaged_bytestream_loses_what_it_held(
-    store: Store,
-    prefix: str,
+def test_damaged_bytestream(
+    stripe: Stripe,
+    sound: Content,
     door: Door,
     what: str,
     damage: Callable[[bytes], bytes],
     expected: list[int],
 ) -> None:
-    stripe = make(store, prefix)
-    sound = door.load(prefix)
-    door.save(prefix, replace(sound, stream=damage(sound.stream)))
+    door.save(stripe.name, replace(sound, stream=damage(sound.stream)))
     assert lost(stripe.read(EPOCH, POSITIONS, bytes_max=1 << 20)) == expected, what
     for position in range(8, 12):
         alone = stripe.read(EPOCH, [position]).value.slots[0]
@@ -191,21 +179,17 @@ def test_the_class_itself_says_that_data_is_missing(store: Store, prefix: str, d
     assert (code, states) == (Code.OK, [State.WRITTEN] * 2 + [State.LOST] * 2)
 
 
-def test_damaged_record_is_not_overwritten(store: Store, prefix: str, door: Door) -> None:
-    stripe = make(store, prefix)
-    sound = door.load(prefix)
+def test_damaged_record_is_not_overwritten(stripe: Stripe, sound: Content, door: Door) -> None:
     for key, span in SPANS.items():
-        door.save(prefix, sound.with_value(key, flip(sound.omap[key], 9)))
+        door.save(stripe.name, sound.with_value(key, flip(sound.omap[key], 9)))
         for position in span:
             assert_taken_for_good(stripe, position)
         assert lost(stripe.read(EPOCH, POSITIONS)) == list(span)
 
 
-def test_a_damaged_record_can_be_trimmed(store: Store, prefix: str, door: Door) -> None:
-    stripe = make(store, prefix)
-    sound = door.load(prefix)
+def test_a_damaged_record_can_be_trimmed(stripe: Stripe, sound: Content, door: Door) -> None:
     for key, span in SPANS.items():
-        door.save(prefix, sound.with_value(key, flip(sound.omap[key], 9)))
+        door.save(stripe.name, sound.with_value(key, flip(sound.omap[key], 9)))
         assert stripe.trim(EPOCH, [span[0]]).code == Code.OK
         slots = stripe.read(EPOCH, list(span)).value.slots
         rest = [State.LOST] * (len(span) - 1)
@@ -216,27 +200,24 @@ def test_a_damaged_record_can_be_trimmed(store: Store, prefix: str, door: Door) 
         assert {slot.state for slot in slots} == {State.TRIMMED}, key
 
 
-def test_damaged_header_fails_every_call(store: Store, prefix: str, host: str, door: Door) -> None:
+def test_damaged_header(stripe: Stripe, sound: Content, host: str, door: Door) -> None:
     """Without it neither the epoch nor the trim point is known, so nothing may be answered."""
-    stripe = make(store, prefix)
-    sound = door.load(prefix)
     for what, damaged in damages(sound.attrs[HEADER], host):
         content = sound.with_attr(HEADER, damaged)
-        door.save(prefix, content)
+        door.save(stripe.name, content)
         for method, answer in calls(stripe):
             assert answer == EIO, (what, method)
-        assert door.load(prefix) == content, what
+        assert door.load(stripe.name) == content, what
 
 
-def test_object_without_header_is_refused(store: Store, prefix: str, door: Door) -> None:
+def test_object_without_header_is_refused(stripe: Stripe, door: Door) -> None:
     """It was not made by seal: nothing is read from it, and seal does not take it over."""
-    stripe = make(store, prefix)
-    content = replace(door.load(prefix), attrs={})
-    door.save(prefix, content)
+    content = replace(door.load(stripe.name), attrs={})
+    door.save(stripe.name, content)
     for method, answer in calls(stripe):
         expected = -errno.EEXIST if method == "seal" else -errno.ENOENT
         assert answer == Answer(expected), method
-    assert door.load(prefix) == content
+    assert door.load(stripe.name) == content
 
 
 @pytest.mark.parametrize(
@@ -264,23 +245,20 @@ def test_malformed_record_key_is_eio(store: Store, prefix: str, door: Door, key:
     assert stripe.put(EPOCH, 0, b"x") == EIO
 
 
-def test_a_call_that_fails_half_way_changes_nothing(store: Store, prefix: str, door: Door) -> None:
+def test_a_call_that_fails_half_way_changes_nothing(stripe: Stripe, door: Door) -> None:
     """The trim has got past two records when it meets a key that is none: a host undoes all."""
-    stripe = make(store, prefix)
     key = b"e.0000000000000007.x"
-    sound = door.load(prefix)
+    sound = door.load(stripe.name)
     content = replace(sound, omap={**sound.omap, key: envelope(key, b"\x04")})
-    door.save(prefix, content)
+    door.save(stripe.name, content)
     assert stripe.trim(EPOCH, range(12)) == EIO
     assert stripe.trim_to(EPOCH, 12) == EIO
-    assert door.load(prefix) == content
+    assert door.load(stripe.name) == content
 
 
-def test_keys_of_others_are_left_alone(store: Store, prefix: str, door: Door) -> None:
-    stripe = make(store, prefix)
-    sound = door.load(prefix)
+def test_keys_of_others_are_left_alone(stripe: Stripe, sound: Content, door: Door) -> None:
     foreign = {b"a": b"x", b"e": b"x", b"f.0000000000000003.1": b"x", b"z": b""}
-    door.save(prefix, replace(sound, omap={**sound.omap, **foreign}))
+    door.save(stripe.name, replace(sound, omap={**sound.omap, **foreign}))
     assert lost(stripe.read(EPOCH, POSITIONS)) == []
     assert stripe.trim_to(EPOCH, 20).code == Code.OK
-    assert door.load(prefix).omap == foreign
+    assert door.load(stripe.name).omap == foreign

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from . import requests, wire
-from .damage import EIO, damages, make_head
+from .damage import EIO, damages
 from .messages import encode
-from .objects import Directory, Store
+from .objects import Directory, Head, Store
 from .replies import Answer, Code
 from .requests import ADVANCE, CREATE, SET, Grant, Part, StripeView, View
 from .stored import (
@@ -30,13 +30,17 @@ FRAME_BYTES = 1 + 1 + 4  # in front of the fields
 pytestmark = pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
 
 
-def test_a_damaged_head_stops_everything(store: Store, prefix: str, host: str, door: Door) -> None:
-    head = make_head(store, prefix)
-    sound = door.load(prefix)
+@pytest.fixture
+def sound(head: Head, door: Door) -> Content:
+    """What the head stores."""
+    return door.load(head.name)
+
+
+def test_a_damaged_head_stops_everything(head: Head, sound: Content, host: str, door: Door) -> None:
     view = View(3, 7, stripes=(StripeView(1, 0, OPEN_END, 8),))
     for what, damaged in damages(sound.attrs[HEAD], host):
         content = sound.with_attr(HEAD, damaged)
-        door.save(prefix, content)
+        door.save(head.name, content)
         answers = [
             head.epoch_next(),
             head.epoch_read(),
@@ -60,19 +64,17 @@ def test_a_damaged_head_stops_everything(store: Store, prefix: str, host: str, d
         ]
         assert answers == [EIO] * len(answers), what
         assert head.create("orders", 8) == Answer(-errno.EEXIST), what
-        assert door.load(prefix) == content, what
+        assert door.load(head.name) == content, what
 
 
-def test_a_damaged_view_is_never_shown(store: Store, prefix: str, host: str, door: Door) -> None:
-    head = make_head(store, prefix)
-    sound = door.load(prefix)
+def test_a_damaged_view_is_never_shown(head: Head, sound: Content, host: str, door: Door) -> None:
     head.epoch_next()
-    counted = door.load(prefix)
+    counted = door.load(head.name)
     view = View(3, 7, stripes=(StripeView(1, 0, OPEN_END, 8),))
     for epoch in (1, 2):
         key = b"v.%016x" % epoch
         for what, damaged in damages(sound.omap[key], host):
-            door.save(prefix, counted.with_value(key, damaged))
+            door.save(head.name, counted.with_value(key, damaged))
             assert head.view_read() == EIO, what
             newest = head.view_read(latest=True)
             assert (newest == EIO) == (epoch == 2), what
@@ -81,24 +83,21 @@ def test_a_damaged_view_is_never_shown(store: Store, prefix: str, host: str, doo
             assert head.epoch_read().code == Code.OK, what
 
 
-def test_a_missing_newest_view_is_an_error(store: Store, prefix: str, door: Door) -> None:
-    head = make_head(store, prefix)
-    sound = door.load(prefix)
+def test_a_missing_newest_view_is_an_error(head: Head, sound: Content, door: Door) -> None:
     omap = {key: value for key, value in sound.omap.items() if not key.endswith(b"2")}
-    door.save(prefix, replace(sound, omap=omap))
+    door.save(head.name, replace(sound, omap=omap))
     assert head.view_read(latest=True) == EIO
     assert head.remove(2) == EIO
 
 
-def test_damaged_cursor(store: Store, prefix: str, host: str, door: Door) -> None:
+def test_damaged_cursor(head: Head, host: str, door: Door) -> None:
     """And nothing is trimmed meanwhile, unless all cursors may be passed."""
-    head = make_head(store, prefix)
     assert head.tail_raise(2, 10).code == Code.OK
     for name in "ab":
         assert head.cursor_commit(name, SET, 50).code == Code.OK
-    sound = door.load(prefix)
+    sound = door.load(head.name)
     for what, damaged in damages(sound.omap[b"c.b"], host):
-        door.save(prefix, sound.with_value(b"c.b", damaged))
+        door.save(head.name, sound.with_value(b"c.b", damaged))
         assert head.cursor_read("b") == EIO, what
         assert head.cursor_list() == EIO, what
         assert head.cursor_commit("b", ADVANCE, 60) == EIO, what
@@ -108,56 +107,53 @@ def test_damaged_cursor(store: Store, prefix: str, host: str, door: Door) -> Non
         assert head.trim_point_raise(10, past_cursors=True).code == Code.OK, what
         assert head.cursor_commit("b", SET, 40, 9).code == Code.OK, what
         assert head.cursor_read("b") == Answer(Code.OK, (40, 9, 9)), what
-        door.save(prefix, sound.with_value(b"c.b", damaged))
+        door.save(head.name, sound.with_value(b"c.b", damaged))
         assert head.cursor_remove("b").code == Code.OK, what
         assert head.trim_point_raise(10).code == Code.OK, what
 
 
-def test_damaged_retention(store: Store, prefix: str, host: str, door: Door) -> None:
-    head = make_head(store, prefix)
+def test_damaged_retention(head: Head, host: str, door: Door) -> None:
     for version in range(2):
         assert head.retention_write(version, b"seen").code == Code.OK
-    sound = door.load(prefix)
+    sound = door.load(head.name)
     for what, damaged in damages(sound.omap[b"r."], host):
-        door.save(prefix, sound.with_value(b"r.", damaged))
+        door.save(head.name, sound.with_value(b"r.", damaged))
         assert head.retention_read() == EIO, what
         assert head.retention_write(2, b"more") == Answer(Code.SUPERSEDED, 0), what
         assert head.retention_write(0, b"new").code == Code.OK, what
         assert head.retention_read() == Answer(Code.OK, (1, b"new")), what
 
 
-def test_damaged_stripe_index(store: Store, prefix: str, host: str, door: Door) -> None:
-    head = make_head(store, prefix)
+def test_damaged_stripe_index(head: Head, host: str, door: Door) -> None:
     head.epoch_next(4)
     stripes = (StripeView(3, 50, OPEN_END, 4),)
     assert head.view_propose(2, View(3, 7, stripes=stripes)).code == Code.OK
     head.epoch_next(4)
-    sound = door.load(prefix)
+    sound = door.load(head.name)
     made = View(4, 7, stripes=(StripeView(4, 90, OPEN_END, 4),))
     archived, loose = b"t.%016x" % 49, b"l.%016x" % 4
     for what, damaged in damages(sound.omap[archived], host):
-        door.save(prefix, sound.with_value(archived, damaged))
+        door.save(head.name, sound.with_value(archived, damaged))
         assert head.stripes_read(7) == EIO, what
         assert head.trim_point_raise(50) == EIO, what
         assert head.epoch_read().value.trim_point == 0, what
         assert head.stripes_read(7, 50).value == (False, ()), what
     for what, damaged in damages(sound.omap[loose], host):
-        door.save(prefix, sound.with_value(loose, damaged))
+        door.save(head.name, sound.with_value(loose, damaged))
         assert head.stripes_loose(7) == EIO, what
         assert head.stripe_forget(7, 4) == EIO, what
         assert head.view_propose(3, made) == EIO, what
         assert head.epoch_read().value.newest == 3, what
 
 
-def test_damaged_delivery(store: Store, prefix: str, host: str, door: Door) -> None:
+def test_damaged_delivery(head: Head, host: str, door: Door) -> None:
     """A producer that is damaged can only be forgotten: which batches are done is not known."""
-    head = make_head(store, prefix)
     part, producer = b"p.a/0000000000000003.00000001", b"s.a"
     assert head.delivery_begin(Part("a", 3, 1)) == Answer(Code.OK, (1, 0, 1))
     assert head.delivery_grant(Grant(Part("a", 3, 1), 1, 2, 5, 4)) == Answer(Code.OK, 5)
-    sound = door.load(prefix)
+    sound = door.load(head.name)
     for what, damaged in damages(sound.omap[part], host):
-        door.save(prefix, sound.with_value(part, damaged))
+        door.save(head.name, sound.with_value(part, damaged))
         assert head.delivery_begin(Part("a", 3, 1)) == EIO, what
         assert head.delivery_grant(Grant(Part("a", 3, 1), 1, 2, 9, 4)) == EIO, what
         assert head.delivery_read(Part("a", 3, 1)) == EIO, what
@@ -165,7 +161,7 @@ def test_damaged_delivery(store: Store, prefix: str, host: str, door: Door) -> N
         assert head.delivery_done("a", 4) == Answer(Code.OK, False), what
         assert head.delivery_begin(Part("a", 3, 1)) == Answer(Code.SEQUENCE_DONE, 4), what
     for what, damaged in damages(sound.omap[producer], host):
-        door.save(prefix, sound.with_value(producer, damaged))
+        door.save(head.name, sound.with_value(producer, damaged))
         assert head.delivery_begin(Part("a", 3, 1)) == EIO, what
         assert head.delivery_done("a", 4) == EIO, what
         assert head.delivery_done("a", 4, 0) == EIO, what
@@ -201,18 +197,17 @@ def test_damaged_address(store: Store, prefix: str, host: str, door: Door) -> No
         assert directory.find().value == "tcp://host:2", what
 
 
-def test_later_versions_in_head_are_refused(store: Store, prefix: str, door: Door) -> None:
-    head = make_head(store, prefix)
+def test_later_versions_in_head_are_refused(head: Head, door: Door) -> None:
     assert head.tail_raise(2, 5).code == Code.OK
     assert head.cursor_commit("a", CREATE, 5).code == Code.OK
     assert head.delivery_begin(Part("query")).code == Code.OK
-    sound = door.load(prefix)
+    sound = door.load(head.name)
     refused = Answer(Code.STORED_TOO_NEW, 2)
     content = sound.with_attr(HEAD, of_version(HEAD, sound.attrs[HEAD], 2, compat=2))
-    door.save(prefix, content)
+    door.save(head.name, content)
     for answer in (head.epoch_next(), head.view_read(), head.cursor_list(), head.remove(2)):
         assert answer == refused
-    assert door.load(prefix) == content
+    assert door.load(head.name) == content
 
     def with_newer(key: bytes) -> Content:
         return sound.with_value(key, of_version(key, sound.omap[key], 2, compat=2))
@@ -237,9 +232,9 @@ def test_later_versions_in_head_are_refused(store: Store, prefix: str, door: Doo
         b"v.0000000000000002": [lambda: head.view_read(latest=True), lambda: head.remove(2)],
     }.items():
         content = with_newer(key)
-        door.save(prefix, content)
+        door.save(head.name, content)
         assert [call() for call in calls] == [refused] * len(calls), key
-        assert door.load(prefix) == content
+        assert door.load(head.name) == content
 
 
 @pytest.mark.parametrize(
@@ -250,19 +245,16 @@ def test_later_versions_in_head_are_refused(store: Store, prefix: str, door: Doo
     ],
     ids=["of a later version", "malformed"],
 )
-def test_unreadable_view(
-    store: Store, prefix: str, door: Door, view: bytes, refused: Answer
-) -> None:
+def test_unreadable_view(head: Head, door: Door, view: bytes, refused: Answer) -> None:
     """Stored as it was proposed: the value around it is sound, and of this version."""
-    head = make_head(store, prefix)
     assert head.epoch_next().code == Code.OK
     key = b"v.0000000000000002"
-    content = door.load(prefix).with_value(key, envelope(key, wire.blob(view)))
-    door.save(prefix, content)
+    content = door.load(head.name).with_value(key, envelope(key, wire.blob(view)))
+    door.save(head.name, content)
     third = View(3, 7, stripes=(StripeView(1, 0, OPEN_END, 8),))
     assert head.view_propose(2, third) == refused
     assert head.remove(2) == refused
-    assert door.load(prefix) == content
+    assert door.load(head.name) == content
 
 
 def further(frame: bytes, version: int = 2, compat: int = 1) -> bytes:
@@ -278,42 +270,39 @@ def view_with(stripe: bytes) -> bytes:
     return wire.frame(whole[FRAME_BYTES:].replace(plain, stripe))
 
 
-def test_archived_stripe_keeps_unknown_fields(store: Store, prefix: str, door: Door) -> None:
-    head = make_head(store, prefix)
+def test_archived_stripe_keeps_unknown_fields(head: Head, door: Door) -> None:
     key = b"v.%016x" % 2
     view = view_with(further(encode("Stripe", 1, 0, OPEN_END, 8)))
     stored = envelope(key, wire.blob(view))
-    door.save(prefix, door.load(prefix).with_value(key, stored))
+    door.save(head.name, door.load(head.name).with_value(key, stored))
     assert head.epoch_next(4).code == Code.OK
     stripes = (StripeView(3, 50, OPEN_END, 4),)
     assert head.view_propose(2, View(3, 7, stripes=stripes)).code == Code.OK
-    archived = door.load(prefix).omap[b"t.%016x" % 49]
+    archived = door.load(head.name).omap[b"t.%016x" % 49]
     assert archived[:2] == b"\x02\x01"
     assert fields_of(archived)[0] == encode("Stripe", 1, 0, 50, 8)[FRAME_BYTES:] + b"further"
 
 
-def test_grants_keep_unknown_fields(store: Store, prefix: str, door: Door) -> None:
-    head = make_head(store, prefix)
+def test_grants_keep_unknown_fields(head: Head, door: Door) -> None:
     part = Part("a", 3, 1)
     key = b"p.a/0000000000000003.00000001"
     assert head.delivery_begin(part).code == Code.OK
     assert head.delivery_grant(Grant(part, 1, 2, 5, 4)).code == Code.OK
     grant = encode("Grant", 5, 4)
-    content = door.load(prefix)
+    content = door.load(head.name)
     fields, _ = fields_of(content.omap[key])
     stored = envelope(key, fields.replace(grant, further(grant)))
-    door.save(prefix, content.with_value(key, stored))
+    door.save(head.name, content.with_value(key, stored))
     assert head.delivery_begin(part) == Answer(Code.OK, (2, 1, 1))
-    assert fields_of(door.load(prefix).omap[key])[0].endswith(further(grant))
+    assert fields_of(door.load(head.name).omap[key])[0].endswith(further(grant))
 
 
-def test_element_of_later_version_is_refused(store: Store, prefix: str, door: Door) -> None:
-    head = make_head(store, prefix)
+def test_element_of_later_version_is_refused(head: Head, door: Door) -> None:
     part = Part("a", 3, 1)
     assert head.delivery_begin(part).code == Code.OK
     assert head.delivery_grant(Grant(part, 1, 2, 5, 4)).code == Code.OK
     assert head.epoch_next().code == Code.OK
-    grant, sound = encode("Grant", 5, 4), door.load(prefix)
+    grant, sound = encode("Grant", 5, 4), door.load(head.name)
     too_new = view_with(further(encode("Stripe", 1, 0, OPEN_END, 8), 3, 3))
     following = View(3, 7, stripes=(StripeView(1, 0, OPEN_END, 8),))
     key = b"p.a/0000000000000003.00000001"
@@ -321,7 +310,7 @@ def test_element_of_later_version_is_refused(store: Store, prefix: str, door: Do
     grants = envelope(key, fields.replace(grant, further(grant, 2, 2)))
     view = b"v.%016x" % 2
     content = sound.with_value(key, grants).with_value(view, envelope(view, wire.blob(too_new)))
-    door.save(prefix, content)
+    door.save(head.name, content)
     for answer in (
         head.delivery_begin(part),
         head.delivery_grant(Grant(part, 1, 3, 9, 4)),
@@ -330,4 +319,4 @@ def test_element_of_later_version_is_refused(store: Store, prefix: str, door: Do
         head.remove(2),
     ):
         assert answer.code == Code.STORED_TOO_NEW
-    assert door.load(prefix) == content
+    assert door.load(head.name) == content

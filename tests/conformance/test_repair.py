@@ -16,7 +16,6 @@ from .damage import (
     flip,
     lost,
     make,
-    make_head,
     salvaged,
 )
 from .objects import Directory, Head, Store, Stripe
@@ -43,10 +42,8 @@ NOTHING = Answer(-errno.ENOENT)
 
 @with_door
 @pytest.mark.parametrize("key", SPANS, ids=bytes.decode)
-def test_a_record_is_put_back(store: Store, prefix: str, door: Door, key: bytes) -> None:
+def test_a_record_is_put_back(stripe: Stripe, sound: Content, door: Door, key: bytes) -> None:
     """Of each kind, whatever is damaged: its value, or the data of it in the bytestream."""
-    stripe = make(store, prefix)
-    sound = door.load(prefix)
     for position in SPANS[key]:
         assert stripe.salvage(position=position).value.last == SPANS[key][-1]
     offered = salvaged(stripe, position=SPANS[key][0])
@@ -56,24 +53,22 @@ def test_a_record_is_put_back(store: Store, prefix: str, door: Door, key: bytes)
     if key == STREAMED:
         damages.append(Content(sound.attrs, sound.omap, bytes(len(sound.stream))))
     for damaged in damages:
-        door.save(prefix, damaged)
+        door.save(stripe.name, damaged)
         indexed = damaged.omap == sound.omap
         assert stripe.salvage(position=SPANS[key][0]) == (
             EIO if indexed else Answer(Code.LOST, SPANS[key][0])
         )
         assert stripe.heal(*offered).code == Code.OK
-        assert door.load(prefix) == sound
+        assert door.load(stripe.name) == sound
         assert lost(stripe.read(EPOCH, POSITIONS)) == []
 
 
 @with_door
-def test_an_audit_may_leave_the_bytestream_out(store: Store, prefix: str, door: Door) -> None:
+def test_an_audit_may_leave_the_bytestream_out(stripe: Stripe, sound: Content, door: Door) -> None:
     """Data behind an index is looked at all the same."""
-    stripe = make(store, prefix)
-    sound = door.load(prefix)
     key = b"e.0000000000000005.1"
     damaged = sound.with_value(key, flip(sound.omap[key], len(sound.omap[key]) - 1))
-    door.save(prefix, Content(damaged.attrs, damaged.omap, bytes(len(sound.stream))))
+    door.save(stripe.name, Content(damaged.attrs, damaged.omap, bytes(len(sound.stream))))
     whole, keys = (stripe.verify(EPOCH, POSITIONS, keys_only=only).value for only in (False, True))
     assert lost_in(whole) == [5, 8, 9, 10, 11]
     assert lost_in(keys) == [5]
@@ -91,9 +86,8 @@ def stored(stripe: Stripe) -> list[tuple[bytes, bytes, bytes]]:
     return [salvaged(stripe, name=HEADER), *first]
 
 
-def test_the_same_bytes_may_take_the_place_of_sound_ones(store: Store, prefix: str) -> None:
+def test_the_same_bytes_may_take_the_place_of_sound_ones(stripe: Stripe) -> None:
     """So that a replica gets them which is not the one that decides."""
-    stripe = make(store, prefix)
     sound = stored(stripe)
     for each in sound:
         assert stripe.heal(*each).code == Code.OK
@@ -186,13 +180,11 @@ def test_repair_cut_by_trim_point(store: Store, prefix: str, door: Door, key: by
 
 
 @with_door
-def test_what_is_offered_has_to_be_whole(store: Store, prefix: str, door: Door) -> None:
-    stripe = make(store, prefix)
-    sound = door.load(prefix)
+def test_what_is_offered_has_to_be_whole(stripe: Stripe, sound: Content, door: Door) -> None:
     name, value, data = salvaged(stripe, position=8)
     inline = salvaged(stripe, position=0)
     damaged = sound.with_value(name, b"").with_value(inline[0], b"")
-    door.save(prefix, damaged)
+    door.save(stripe.name, damaged)
     for offered in (
         (name, flip(value, 20), data),
         (name, value, flip(data, 100)),
@@ -209,24 +201,22 @@ def test_what_is_offered_has_to_be_whole(store: Store, prefix: str, door: Door) 
     assert stripe.heal(HEADER, flip(sound.attrs[HEADER], 12)) == INVALID
     assert stripe.heal(HEADER, sound.attrs[HEADER], b"x") == INVALID
     assert stripe.salvage(inline[0]) == INVALID  # records are asked for by position
-    assert door.load(prefix) == damaged
+    assert door.load(stripe.name) == damaged
 
 
 @with_door
-def test_a_header_comes_before_its_records(store: Store, prefix: str, door: Door) -> None:
-    stripe = make(store, prefix)
-    sound = door.load(prefix)
+def test_a_header_comes_before_its_records(stripe: Stripe, sound: Content, door: Door) -> None:
     record = salvaged(stripe, position=0)
     header = salvaged(stripe, name=HEADER)
     assert header == (HEADER, sound.attrs[HEADER], b"")
-    door.save(prefix, sound.with_attr(HEADER, flip(sound.attrs[HEADER], 12)))
+    door.save(stripe.name, sound.with_attr(HEADER, flip(sound.attrs[HEADER], 12)))
     assert stripe.damaged().value.names == (HEADER,)
     assert stripe.heal(*record) == EIO
     assert stripe.salvage(position=0) == EIO
     assert stripe.salvage(HEADER) == EIO
     assert stripe.heal(*header).code == Code.OK
     assert stripe.damaged().value.names == ()
-    assert door.load(prefix) == sound
+    assert door.load(stripe.name) == sound
 
 
 @with_door
@@ -257,18 +247,17 @@ def test_repair_head_and_directory(store: Store, prefix: str, door: Door) -> Non
 
 
 @with_door
-def test_a_newest_view_that_vanished_comes_back(store: Store, prefix: str, door: Door) -> None:
+def test_a_newest_view_that_vanished_comes_back(head: Head, door: Door) -> None:
     """The head says that it is there; of any other key it does not know."""
-    head = make_head(store, prefix)
     assert head.cursor_commit("a", CREATE, 0).code == Code.OK
-    sound = door.load(prefix)
+    sound = door.load(head.name)
     older, newest = sorted(key for key in sound.omap if key.startswith(b"v."))
     offered = {name: salvaged(head, name=name) for name in sound.omap}
-    door.save(prefix, Content(sound.attrs, {}, b""))
+    door.save(head.name, Content(sound.attrs, {}, b""))
     assert head.damaged().value.names == (newest,)
     assert head.salvage(newest) == NOTHING
     assert head.heal(older, *offered[older][1:]) == NOTHING
     assert head.heal(b"c.a", *offered[b"c.a"][1:]) == NOTHING
     assert head.heal(*offered[newest]).code == Code.OK
-    assert door.load(prefix) == Content(sound.attrs, {newest: sound.omap[newest]}, b"")
+    assert door.load(head.name) == Content(sound.attrs, {newest: sound.omap[newest]}, b"")
     assert head.damaged().value.names == ()

@@ -17,11 +17,11 @@ import pytest
 from zlog._base.codes import HOLES_MAX
 
 from . import wire
-from .damage import EPOCH, POSITIONS, SPANS, STATES, assert_taken_for_good, lost, make
+from .damage import EPOCH, POSITIONS, SPANS, STATES, assert_taken_for_good, lost
 from .objects import Store, Stripe
 from .replies import Answer, Code, State
 from .requests import Entry
-from .stored import HEADER, STORES_WITH_DOORS, Door, envelope, fields_of
+from .stored import HEADER, STORES_WITH_DOORS, Content, Door, envelope, fields_of
 
 pytestmark = pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
 
@@ -46,23 +46,20 @@ def gone(stripe: Stripe, positions: Sequence[int] = POSITIONS) -> list[int]:
     return [p for p, state in states_of(stripe, positions).items() if state == State.LOST]
 
 
-def test_missing_record_is_lost(store: Store, prefix: str, door: Door) -> None:
-    stripe = make(store, prefix)
-    sound = door.load(prefix)
+def test_missing_record_is_lost(stripe: Stripe, sound: Content, door: Door) -> None:
     for key, span in SPANS.items():
         content = replace(sound, omap={k: v for k, v in sound.omap.items() if k != key})
-        door.save(prefix, content)
+        door.save(stripe.name, content)
         assert lost(stripe.read(EPOCH, POSITIONS)) == list(span), key
         states_of(stripe, POSITIONS)
         for position in span:
             assert_taken_for_good(stripe, position)
-        assert door.load(prefix) == content
+        assert door.load(stripe.name) == content
 
 
-def test_later_writes_do_not_hide_a_loss(store: Store, prefix: str, door: Door) -> None:
+def test_later_writes_do_not_hide_a_loss(stripe: Stripe, door: Door) -> None:
     """All keys are gone: the next appends go on above, and a true hole is still one."""
-    stripe = make(store, prefix)
-    door.save(prefix, replace(door.load(prefix), omap={}))
+    door.save(stripe.name, replace(door.load(stripe.name), omap={}))
     assert stripe.seal(EPOCH + 1).value.highest == max(STATES)
     assert stripe.put(EPOCH + 1, 12, b"twelve").code == Code.OK
     assert stripe.put(EPOCH + 1, 15, b"fifteen").code == Code.OK
@@ -77,9 +74,8 @@ def test_later_writes_do_not_hide_a_loss(store: Store, prefix: str, door: Door) 
     }
 
 
-def test_what_vanished_can_be_trimmed(store: Store, prefix: str, door: Door) -> None:
-    stripe = make(store, prefix)
-    door.save(prefix, replace(door.load(prefix), omap={}))
+def test_what_vanished_can_be_trimmed(stripe: Stripe, door: Door) -> None:
+    door.save(stripe.name, replace(door.load(stripe.name), omap={}))
     assert stripe.trim(EPOCH, [1, 9]).code == Code.OK
     assert stripe.trim_to(EPOCH, 6) == Answer(Code.OK, False)
     assert gone(stripe) == [6, 8, 10, 11]
@@ -179,23 +175,21 @@ def test_many_holes_are_merged(store: Store, prefix: str, door: Door) -> None:
     assert len(door.load(prefix).attrs[HEADER]) < 160
 
 
-def test_what_an_older_class_stored_is_not_known(store: Store, prefix: str, door: Door) -> None:
+def test_header_of_older_class(stripe: Stripe, sound: Content, door: Door) -> None:
     """Its header has no holes in it; or has those of a newer one, and a higher highest position."""
-    stripe = make(store, prefix)
-    sound = door.load(prefix)
     fields, _ = fields_of(sound.attrs[HEADER])
     older = envelope(HEADER, fields[:69])
-    door.save(prefix, replace(sound.with_attr(HEADER, older), omap={}))
+    door.save(stripe.name, replace(sound.with_attr(HEADER, older), omap={}))
     assert set(states_of(stripe, POSITIONS).values()) == {State.UNWRITTEN}
     assert stripe.put(EPOCH, 13, b"x").code == Code.OK
-    door.save(prefix, replace(door.load(prefix), omap={}))
+    door.save(stripe.name, replace(door.load(stripe.name), omap={}))
     assert gone(stripe) == [13]
 
     raised = fields[:17] + wire.u64(15) + fields[25:]
     newer = envelope(HEADER, raised, version=2)
-    door.save(prefix, replace(sound.with_attr(HEADER, newer), omap={}))
+    door.save(stripe.name, replace(sound.with_attr(HEADER, newer), omap={}))
     assert gone(stripe) == sorted(STATES)
     assert stripe.put(EPOCH, 14, b"x").code == Code.OK
     assert stripe.put(EPOCH, 16, b"x").code == Code.OK
-    door.save(prefix, replace(door.load(prefix), omap={}))
+    door.save(stripe.name, replace(door.load(stripe.name), omap={}))
     assert gone(stripe) == [*sorted(STATES), 14, 16]
