@@ -1,7 +1,8 @@
 """Inputs for ``fuzz_methods`` to begin with: the requests of the conformance suite.
 
 `python -m tests.fuzz.corpus FOLDER` writes each into a file, for every object that the fuzzer has,
-and a sound request of each method into the dictionary ``FOLDER.dict``.
+and a sound request of each method into the dictionary ``FOLDER.dict``. Without a folder it prints
+these requests as C++ strings, which fuzz_methods.cc includes.
 """
 
 from __future__ import annotations
@@ -40,7 +41,11 @@ def _requests() -> Iterator[tuple[str, bytes]]:
 
 
 def main() -> None:
-    """Write all inputs, and the dictionary."""
+    """Write all inputs and the dictionary, or print the sound requests."""
+    if not sys.argv[1:]:
+        for data in hostile.SOUND.values():
+            sys.stdout.write('"' + "".join(f"\\{byte:03o}" for byte in data) + '"s,' + "\n")
+        return
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in inputs([*hostile.SOUND]):
