@@ -81,12 +81,12 @@ class StripeModel:
     def highest(self) -> int | None:
         """The highest position written, filled or trimmed, by hand or by the trim point."""
         below = self.trim_point - 1
-        while below >= 0 and not self._has(below):
+        while below >= 0 and not self.has(below):
             below -= 1
         candidates = [] if self.top is None else [self.top]
         return max([*candidates, below] if below >= 0 else candidates, default=None)
 
-    def _has(self, position: int) -> bool:
+    def has(self, position: int) -> bool:
         """Whether a position is one of the object's."""
         stride, residue, stripe_unit = self.geometry
         return position // stripe_unit % stride == residue
@@ -135,7 +135,7 @@ class StripeModel:
         some = 1 <= len(positions) <= ENTRIES_MAX
         if (self.stride, self.stripe_unit) != (stride, stripe_unit) or not some:
             return _INVALID
-        wrong = any(not self._has(p) or p > POSITION_MAX for p in positions)
+        wrong = any(not self.has(p) or p > POSITION_MAX for p in positions)
         ascending = all(a < b for a, b in pairwise(positions))
         return _INVALID if wrong or not ascending else None
 
@@ -151,8 +151,8 @@ class StripeModel:
         entries: Sequence[Entry],
         writer: bytes = WRITER,
         timestamp: int = TIME,
-        crcs: Sequence[int] | None = None,
         in_block: int = 0,
+        crcs: Sequence[int] | None = None,
     ) -> Answer:
         """write: what is there is fine in any epoch; else fenced, write-once, all or nothing.
 
@@ -227,7 +227,7 @@ class StripeModel:
         rest = [e for e in entries if e.position not in own]
         if not rest:
             return WRITTEN
-        return self.write(epoch, rest, writer, timestamp, in_block=in_block)
+        return self.write(epoch, rest, writer, timestamp, in_block)
 
     def put(self, epoch: int, position: int, data: bytes, writer: bytes = WRITER) -> Answer:
         """A write of one entry whose number is its position."""
@@ -275,7 +275,7 @@ class StripeModel:
             return refusal
         fits = frozenset(tags).issubset if every else lambda own: not own.isdisjoint(tags)
         found, gaps = [], []
-        for position in filter(self._has, range(start, end)):
+        for position in filter(self.has, range(start, end)):
             slot = self._told(position, without_data)
             if slot.state == State.WRITTEN and fits(slot.tags):
                 found.append((position, slot if with_ids else _anonymous(slot)))
@@ -309,7 +309,7 @@ class StripeModel:
         own = {p: slot for p, slot in self.cells.items() if start <= p < end}
         live = {p: slot for p, slot in own.items() if slot.state == State.WRITTEN}
         hole = first
-        while hole < end and (hole in self.cells or not self._has(hole)):
+        while hole < end and (hole in self.cells or not self.has(hole)):
             hole += 1
         times = [slot.timestamp for slot in live.values()]
         return answered(
@@ -407,7 +407,7 @@ class StripeModel:
     def _unwritten(self, start: int) -> int | None:
         position = max(start, self.trim_point)
         while position <= POSITION_MAX:
-            if self._has(position) and position not in self.cells:
+            if self.has(position) and position not in self.cells:
                 return position
             position += 1
         return None

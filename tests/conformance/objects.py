@@ -113,8 +113,8 @@ class Stripe(_Object):
         entries: Sequence[Entry],
         writer: bytes = WRITER,
         timestamp: int = TIME,
-        crcs: Sequence[int] | None = None,
         in_block: int = 0,
+        crcs: Sequence[int] | None = None,
     ) -> Answer:
         """write: OK with `replies.Fullness`, STALE_EPOCH, or READ_ONLY with the first one taken.
 

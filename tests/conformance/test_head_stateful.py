@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count
-from typing import Any
 
-from hypothesis import HealthCheck, note, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, rule
 
 from .directory_model import DirectoryModel
 from .head_model import HeadModel
+from .histories import Machine, run_histories
 from .objects import Directory, Head, Store
-from .replies import Answer
 from .requests import ADVANCE, CREATE, SET, Grant, Part, StripeView, View
 from .wire import OPEN_END
 
@@ -30,35 +26,15 @@ DELIVERED = st.builds(Part, PRODUCER, SEQUENCE, PART, LOG_ID_SENT)
 LOG_IDS = st.integers(1, 2)
 FLAWS = ["base", "epoch", "log_id", "stripes", "width", "unannounced"]
 ADDRESS = st.sampled_from(["tcp://a:1", "tcp://b:2", "store:"])
-_numbers: Iterator[int] = count()
 
 
-class _Machine(RuleBasedStateMachine):
-    store: Store
-    prefix: str
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._name = f"{self.prefix}.{next(_numbers)}"
-        self.real: Any = None
-        self.model: Any = None
-
-    def both(self, method: str, *arguments: Any) -> Answer:
-        """Ask the host and the model; they must say the same."""
-        expected: Answer = getattr(self.model, method)(*arguments)
-        found: Answer = getattr(self.real, method)(*arguments)
-        note(f"{method}{arguments} -> {found}")
-        assert found == expected
-        return found
-
-
-class HeadMachine(_Machine):
+class HeadMachine(Machine):
     """One history of one head object: mostly sound proposals, with one thing wrong at times."""
 
     @initialize()
     def make(self) -> None:
         """Start without the object."""
-        self.real, self.model = Head(self.store, self._name), HeadModel()
+        self.real, self.model = Head(self.store, self.name), HeadModel()
         self.both("epoch_next")
         self.both("create", "log", LOG_ID)
 
@@ -242,13 +218,13 @@ def _spoil(view: View, flaw: str) -> View:
     return view
 
 
-class DirectoryMachine(_Machine):
+class DirectoryMachine(Machine):
     """One history of one directory object."""
 
     @initialize()
     def make(self) -> None:
         """Start without the object."""
-        self.real, self.model = Directory(self.store, self._name), DirectoryModel()
+        self.real, self.model = Directory(self.store, self.name), DirectoryModel()
         self.both("list")
 
     @rule(name=NAME, log_id=LOG_IDS)
@@ -276,22 +252,9 @@ class DirectoryMachine(_Machine):
         self.both("find")
 
 
-def _settings(host: str) -> settings:
-    examples, steps = STEPS[host]
-    return settings(
-        max_examples=examples,
-        stateful_step_count=steps,
-        deadline=None,
-        print_blob=True,
-        suppress_health_check=list(HealthCheck),
-    )
-
-
 def test_histories_of_a_head_object(store: Store, prefix: str, host: str) -> None:
-    history = type("HeadHistory", (HeadMachine,), {"store": store, "prefix": prefix})
-    run_state_machine_as_test(history, settings=_settings(host))
+    run_histories(HeadMachine, store, prefix, STEPS[host])
 
 
 def test_histories_of_a_directory(store: Store, prefix: str, host: str) -> None:
-    history = type("DirectoryHistory", (DirectoryMachine,), {"store": store, "prefix": prefix})
-    run_state_machine_as_test(history, settings=_settings(host))
+    run_histories(DirectoryMachine, store, prefix, STEPS[host])

@@ -9,25 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from itertools import count, zip_longest
 from typing import Any
 
-from hypothesis import HealthCheck, note, settings
+from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    RuleBasedStateMachine,
     initialize,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 
 from zlog._native.local import MemoryStore
 
 from .damage import flip
+from .histories import SHOWN_CHARS_MAX, Machine, difference, run_histories
 from .model import POSITION_MAX, StripeModel
 from .objects import Store, Stripe
-from .replies import Answer, Code, Read, Selected, Stat, State
+from .replies import Answer, Code, Selected, Stat, State
 from .requests import RECORDS_MAX, TIME, Entry, writer_id
 from .stored import MemoryDoor
 
@@ -45,29 +43,23 @@ BLOCKS = st.sampled_from([0, 0, 1, 2, 5, 100])  # entries in each; 0: not compre
 SIZE = st.sampled_from([0, 1, 3, 3, 3, 10, 10, 6_000, 40_000])
 TAGS = [(), (), (b"a",), (b"a", b"b"), (b"b", b"c" * 128)]
 WANTED = st.sets(st.sampled_from([b"a", b"b", b"c" * 128, b"7", b"none"]), min_size=1)
+SELECT_OPTIONS = st.fixed_dictionaries(
+    {
+        "entries_max": st.sampled_from([1, 2, 5, 1000]),
+        "bytes_max": BYTES_MAX,
+        "with_ids": st.booleans(),
+        "without_data": st.booleans(),
+    }
+)
 MANY_TAGS = tuple(b"%d" % i for i in range(64))
 CHUNKS_UNTIL = 2 * 256  # entries
 CHUNK_ENTRIES = 256  # with so many tags each, as many as a chunk of the index has
 EVERYTHING = POSITION_MAX + 1
-NOTE_CHARS_MAX = 400
 STEPS = {"mem": (150, 50), "file": (20, 40), "ceph": (15, 40)}
 
 
-def difference(found: Answer, expected: Answer) -> str:
-    """The first slot of two reads that differs; whole answers are too long to look at."""
-    if isinstance(found.value, Read) and isinstance(expected.value, Read):
-        pairs = zip(found.value.slots, expected.value.slots, strict=False)
-        for i, (ours, theirs) in enumerate(pairs):
-            if ours != theirs:
-                return f"slot {i}: {ours} instead of {theirs}"
-    return f"{found} instead of {expected}"[:NOTE_CHARS_MAX]
-
-
-class StripeMachine(RuleBasedStateMachine):
+class StripeMachine(Machine):
     """One history of one stripe object."""
-
-    store: Store
-    prefix: str
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,23 +72,16 @@ class StripeMachine(RuleBasedStateMachine):
     def make(self, geometry: tuple[int, int, int], epoch: int, tagged: bool) -> None:
         """Start without the object, as a log does; half of the logs have no tags."""
         self._tagged = tagged
-        self.stripe = Stripe(self.store, f"{self.prefix}.{next(_numbers)}", *geometry)
+        self.real = Stripe(self.store, self.name, *geometry)
         self.model = StripeModel(*geometry)
         self.both("write", epoch, self._entries([0], 1))
         self.both("seal", epoch)
 
-    def both(self, method: str, *arguments: Any) -> Answer:
-        """Ask the host and the model; they must say the same."""
-        found: Answer = getattr(self.stripe, method)(*arguments)
-        note(f"{method}{arguments}"[:NOTE_CHARS_MAX] + f" -> {found}"[:NOTE_CHARS_MAX])
+    def expected(self, method: str, found: Answer, arguments: tuple[Any, ...]) -> Answer:
+        """A host may choose what it answers to some writes."""
         if method == "write":
-            crcs, *rest = arguments[4:] or (None,)
-            assert crcs is None
-            expected = self.model.write_as_host(found, *arguments[:4], *rest)
-        else:
-            expected = getattr(self.model, method)(*arguments)
-        assert found == expected, difference(found, expected)
-        return found
+            return self.model.write_as_host(found, *arguments)
+        return super().expected(method, found, arguments)
 
     def _positions(self, places: Any) -> list[int]:
         """The positions of places that count from the window's start."""
@@ -107,14 +92,12 @@ class StripeMachine(RuleBasedStateMachine):
 
     def _place(self, position: int) -> int:
         """About how many of the object's positions lie below one."""
-        turn, stripe_unit = self.stripe.stride * self.stripe.stripe_unit, self.stripe.stripe_unit
+        turn, stripe_unit = self.real.stride * self.real.stripe_unit, self.real.stripe_unit
         return position // turn * stripe_unit + position % stripe_unit
 
     def _absolute(self, places: Sequence[int]) -> list[int]:
-        stripe_unit = self.stripe.stripe_unit
-        turns = [
-            place // stripe_unit * self.stripe.stride + self.stripe.residue for place in places
-        ]
+        stripe_unit = self.real.stripe_unit
+        turns = [place // stripe_unit * self.real.stride + self.real.residue for place in places]
         return [
             turn * stripe_unit + place % stripe_unit
             for turn, place in zip(turns, places, strict=True)
@@ -152,21 +135,16 @@ class StripeMachine(RuleBasedStateMachine):
         self, offset: int, places: Any, size: int, writer: bytes, time: int, blocks: int
     ) -> None:
         entries = self._entries(self._positions(places), size)
-        answer = self._write(self._epoch(offset), entries, writer, time, blocks)
+        answer = self.both("write", self._epoch(offset), entries, writer, time, blocks)
         if answer.code == Code.OK or time == 0:  # a refused one may come back too
             self._written.append((writer, entries, blocks))
-
-    def _write(
-        self, epoch: int, entries: list[Entry], writer: bytes, time: int, blocks: int
-    ) -> Answer:
-        return self.both("write", epoch, entries, writer, time, None, blocks)
 
     @precondition(lambda self: self._written)
     @rule(which=st.integers(0, 10**6), offset=st.sampled_from([0, -1, 1]))
     def retry(self, which: int, offset: int) -> None:
         """A write once more, as after a lost reply; often in an epoch that is over."""
         writer, entries, blocks = self._written[which % len(self._written)]
-        self._write(self._epoch(offset), entries, writer, TIME, blocks)
+        self.both("write", self._epoch(offset), entries, writer, TIME, blocks)
 
     @precondition(lambda self: self._written)
     @rule(data=st.data(), offset=EPOCH_OFFSET, extra=PLACES_SET, behind=st.booleans())
@@ -181,7 +159,7 @@ class StripeMachine(RuleBasedStateMachine):
         elif change == "more":
             had = {entry.position for entry in entries}
             above = max(had) if behind else 0  # among those it had, or all behind them
-            turn = self.stripe.stride * self.stripe.stripe_unit
+            turn = self.real.stride * self.real.stripe_unit
             new = [p + above - above % turn for p in self._positions(extra)]
             new = [p for p in new if p not in had]
             added = self._entries(new, 3) if new else []
@@ -198,7 +176,7 @@ class StripeMachine(RuleBasedStateMachine):
             entries = [*entries[:-1], replace(entries[-1], tags=data.draw(st.sampled_from(TAGS)))]
         elif change == "blocks":
             blocks = data.draw(BLOCKS)
-        self._write(self._epoch(offset), entries, writer, TIME, blocks)
+        self.both("write", self._epoch(offset), entries, writer, TIME, blocks)
 
     @precondition(lambda self: self.model.cells)
     @rule(
@@ -212,7 +190,7 @@ class StripeMachine(RuleBasedStateMachine):
         """A batch at the tail, the common case, with or without a gap before it."""
         start = self._place(self.model.highest or 0) + above
         entries = self._entries(self._absolute(range(start, start + length)), size)
-        self._write(self._epoch(offset), entries, writer_id("a"), TIME, blocks)
+        self.both("write", self._epoch(offset), entries, writer_id("a"), TIME, blocks)
         self._written.append((writer_id("a"), entries, blocks))
 
     @precondition(lambda self: self._tagged and self._number < CHUNKS_UNTIL)
@@ -223,18 +201,17 @@ class StripeMachine(RuleBasedStateMachine):
         positions = self._absolute(range(start, start + CHUNK_ENTRIES))
         entries = [Entry(p, self._number + i, b"", MANY_TAGS) for i, p in enumerate(positions)]
         self._number += CHUNK_ENTRIES
-        self._write(self.model.epoch, entries, writer_id("a"), TIME, 0)
+        self.both("write", self.model.epoch, entries, writer_id("a"), TIME, 0)
         for place in range(start + CHUNK_ENTRIES, start + CHUNK_ENTRIES + behind):
-            self._write(
-                self.model.epoch, self._entries(self._absolute([place]), 3), writer_id("a"), TIME, 0
-            )
+            entries = self._entries(self._absolute([place]), 3)
+            self.both("write", self.model.epoch, entries, writer_id("a"), TIME, 0)
 
     @precondition(lambda self: self._tagged and isinstance(self.store, MemoryStore))
     @rule(which=st.integers(0, 10**6), bit=st.integers(0, 10**6), gone=st.booleans())
     def damage_the_index(self, which: int, bit: int, gone: bool) -> None:
         """Records tell what its values can't, from then on."""
         door = MemoryDoor(self.store)
-        content = door.load(self.stripe.name)
+        content = door.load(self.real.name)
         keys = [key for key in content.omap if key.startswith((b"c.", b"t."))]
         if keys:
             key = keys[which % len(keys)]
@@ -243,7 +220,7 @@ class StripeMachine(RuleBasedStateMachine):
             omap[key] = flip(value, bit % len(value), bit % 8)
             if gone:
                 del omap[key]
-            door.save(self.stripe.name, replace(content, omap=omap))
+            door.save(self.real.name, replace(content, omap=omap))
             self._indexed = False
             note(f"{key!r} is {'gone' if gone else 'damaged'}")
 
@@ -252,12 +229,8 @@ class StripeMachine(RuleBasedStateMachine):
         places=PLACES_SET,
         beside=st.integers(0, 7),
         tags=WANTED,
-        every=st.booleans(),
-        reverse=st.booleans(),
-        entries_max=st.sampled_from([1, 2, 5, 1000]),
-        bytes_max=BYTES_MAX,
-        ids=st.booleans(),
-        without_data=st.booleans(),
+        flags=st.tuples(st.booleans(), st.booleans()),
+        options=SELECT_OPTIONS,
     )
     def select(
         self,
@@ -265,17 +238,12 @@ class StripeMachine(RuleBasedStateMachine):
         places: Any,
         beside: int,
         tags: Collection[bytes],
-        every: bool,
-        reverse: bool,
-        entries_max: int,
-        bytes_max: int,
-        ids: bool,
-        without_data: bool,
+        flags: tuple[bool, bool],
+        options: dict[str, Any],
     ) -> None:
         positions = self._positions(places)
         bounds = max(positions[0] - beside, 0), positions[-1] + beside
-        rest = entries_max, bytes_max, ids, without_data
-        self._select(self._epoch(offset), bounds, tags, every, reverse, *rest)
+        self._select(self._epoch(offset), bounds, tags, *flags, **options)
 
     def _select(
         self,
@@ -284,60 +252,55 @@ class StripeMachine(RuleBasedStateMachine):
         tags: Collection[bytes],
         every: bool,
         reverse: bool,
-        entries_max: int = 1000,
-        bytes_max: int = 1 << 20,
-        ids: bool = False,
-        without_data: bool = False,
+        **options: Any,
     ) -> None:
         """All pages together are what the model finds."""
-        expected = self.model.select(epoch, *bounds, tags, every, ids, without_data)
+        shown = options.get("with_ids", False), options.get("without_data", False)
+        expected = self.model.select(epoch, *bounds, tags, every, *shown)
         found: list[Any] = []
         gaps: list[Any] = []
         (start, end), wanted = bounds, sorted(tags)
         while True:
-            more = reverse, entries_max, bytes_max, ids, without_data
-            answer = self.stripe.select(epoch, start, end, wanted, every, *more)
-            note(f"select{(epoch, start, end, wanted, every, *more)} -> {answer}"[:NOTE_CHARS_MAX])
+            asked = epoch, start, end, wanted, every, reverse
+            answer = self.real.select(*asked, **options)
+            note(f"select{asked} {options} -> {answer}"[:SHOWN_CHARS_MAX])
             page = answer.value
             if not isinstance(page, Selected):
                 assert answer == expected
                 return
             assert page.highest == expected.value.highest
-            assert len(page.found) <= entries_max
+            assert len(page.found) <= options.get("entries_max", 1000)
             for position, slot in page.found:
                 if slot.state == State.TRIMMED:  # the index knew it from before
                     assert self.model.cell(position).state == State.TRIMMED
                 else:
                     found.append((position, slot))
-            gaps += [(p, p, g[2]) for g in page.gaps for p in filter(self._has, range(*_run(g)))]
+            for first, last, state in page.gaps:
+                gaps += [(p, p, state) for p in range(first, last + 1) if self.model.has(p)]
             done = page.end == (start if reverse else end)
             assert done or start < page.end < end
             start, end = (start, page.end) if reverse else (page.end, end)
             if done:
                 break
         found = found[::-1] if reverse else found
-        assert found == [*expected.value.found], _first_difference(found, expected.value.found)
+        assert found == [*expected.value.found], difference(found, expected.value.found)
         assert sorted(gaps) == [*expected.value.gaps]
-
-    def _has(self, position: int) -> bool:
-        stride, stripe_unit = self.stripe.stride, self.stripe.stripe_unit
-        return position // stripe_unit % stride == self.stripe.residue
 
     @rule(offset=EPOCH_OFFSET, rebuild=st.booleans())
     def check_the_index(self, offset: int, rebuild: bool) -> None:
         """It fits the records, unless it was damaged; and does again once it was made anew."""
         epoch = self._epoch(offset)
         if refusal := self.model.max_position(epoch).code:
-            assert self.stripe.tags_check(epoch).code == refusal
-            assert self.stripe.tags_rebuild(epoch).code == refusal
+            assert self.real.tags_check(epoch).code == refusal
+            assert self.real.tags_rebuild(epoch).code == refusal
             return
         start = 0
         while rebuild and start < EVERYTHING:
-            reached = self.stripe.tags_rebuild(epoch, start, EVERYTHING).value
+            reached = self.real.tags_rebuild(epoch, start, EVERYTHING).value
             assert start < reached
             start = reached
         self._indexed |= rebuild
-        checked = self.stripe.tags_check(epoch, 0, EVERYTHING).value
+        checked = self.real.tags_check(epoch, 0, EVERYTHING).value
         assert checked.end == EVERYTHING
         wrong = [each for each in checked.wrong if each.last >= self.model.trim_point]
         assert not (wrong and self._indexed), checked
@@ -362,16 +325,14 @@ class StripeMachine(RuleBasedStateMachine):
         self, offset: int, places: int, beside: int, records_max: int, finish: bool
     ) -> None:
         """Some places on from the last point, at any position between; not always to the end."""
-        stride = self.stripe.stride
-        point = (
-            self.model.trim_point + places * stride + beside % (stride * self.stripe.stripe_unit)
-        )
+        stride = self.real.stride
+        point = self.model.trim_point + places * stride + beside % (stride * self.real.stripe_unit)
         self._trim_to(self._epoch(offset), max(point, 0), records_max, finish)
 
     def _trim_to(self, epoch: int, point: int, records_max: int, finish: bool) -> None:
         for _ in range(1000):
             expected = self.model.trim_to(epoch, point, records_max)
-            found = self.stripe.trim_to(epoch, point, records_max)
+            found = self.real.trim_to(epoch, point, records_max)
             note(f"trim_to{(epoch, point, records_max)} -> {found}")
             if found.code != Code.OK:
                 assert found == expected
@@ -399,7 +360,7 @@ class StripeMachine(RuleBasedStateMachine):
         if self.model.freed.keys().isdisjoint(positions):
             self.both("verify", epoch, positions, bytes_max)
             return
-        answers = [each.verify(epoch, positions, bytes_max) for each in (self.stripe, self.model)]
+        answers = [each.verify(epoch, positions, bytes_max) for each in (self.real, self.model)]
         found, expected = (
             [row.state for row in answer.value.rows for _ in range(row.length)]
             if answer.code == Code.OK
@@ -430,8 +391,8 @@ class StripeMachine(RuleBasedStateMachine):
         """Call a method until it has come to the end; the answers put together."""
         found: Any = () if method == "tags_list" else 0
         while start < end:
-            answer = getattr(self.stripe, method)(epoch, start, end, *more)
-            note(f"{method}{(epoch, start, end, *more)} -> {answer}"[:NOTE_CHARS_MAX])
+            answer = getattr(self.real, method)(epoch, start, end, *more)
+            note(f"{method}{(epoch, start, end, *more)} -> {answer}"[:SHOWN_CHARS_MAX])
             if answer.code != Code.OK:
                 return answer  # type: ignore[no-any-return]
             assert start < answer.value.end
@@ -450,7 +411,7 @@ class StripeMachine(RuleBasedStateMachine):
         """At the numbers."""
         self.both("max_position", self._epoch(offset))
         found, expected = (
-            self.stripe.stat(self._epoch(offset)),
+            self.real.stat(self._epoch(offset)),
             self.model.stat(self._epoch(offset)),
         )
         assert found.code == expected.code
@@ -470,7 +431,7 @@ class StripeMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """At the end of a history everything is looked at."""
-        if not hasattr(self, "model"):
+        if self.model is None:
             return
         top = self._place(self.model.highest or 0) + PLACES
         places = self._absolute(range(min(top, 4000)))
@@ -482,27 +443,5 @@ class StripeMachine(RuleBasedStateMachine):
         self.look(0)
 
 
-def _first_difference(found: Sequence[Any], expected: Sequence[Any]) -> str:
-    pairs = zip_longest(found, expected)
-    return next((f"{ours} instead of {theirs}" for ours, theirs in pairs if ours != theirs), "")
-
-
-def _run(gap: tuple[int, int, int]) -> tuple[int, int]:
-    return gap[0], gap[1] + 1
-
-
-_numbers = count()
-
-
 def test_histories_of_a_stripe_object(store: Store, prefix: str, host: str) -> None:
-    examples, steps = STEPS[host]
-    run_state_machine_as_test(
-        type("StripeHistory", (StripeMachine,), {"store": store, "prefix": prefix}),
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
-            deadline=None,
-            print_blob=True,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_histories(StripeMachine, store, prefix, STEPS[host])

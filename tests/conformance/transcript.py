@@ -266,7 +266,7 @@ class Interpreter:
     ) -> Answer:
         entries = [replace(entry, tags=tags) for entry in entries]
         crcs = [crc] * len(entries) if crc else None
-        return self._stripe.write(epoch, entries, writer, timestamp, crcs)
+        return self._stripe.write(epoch, entries, writer, timestamp, crcs=crcs)
 
     def _read(self, positions: list[int], **arguments: Any) -> Answer:
         answer = self._stripe.read(positions=positions, **arguments)
