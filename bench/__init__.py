@@ -1,7 +1,7 @@
 """Benchmarks of zlog next to raw limits and to other systems; not part of the package.
 
 ``python -m bench`` has a command per benchmark; ``bench.table`` runs those of `make bench`.
-``testbed`` prepares a part of a store, ``measure`` runs contenders in turns and compares them,
+``testbed`` prepares a part of a store, ``measure`` runs candidates in turns and compares them,
 ``limits`` runs the C++ program that measures raw limits, and ``results`` prints.
 """
 

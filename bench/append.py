@@ -9,7 +9,7 @@ import click
 
 import zlog
 from bench.echo import ask_sequencer
-from bench.measure import Contender, Slice, one_after_the_other
+from bench.measure import Candidate, Slice, one_after_the_other
 from bench.options import (
     Bench,
     compression_option,
@@ -108,7 +108,7 @@ def append(
             bench.warm_up(plain.run)
             traffic = plain.traffic  # a compressed write may be several records
         how = _how(load, traffic)
-        contender = testbed.load("append", how, running.run)
+        candidate = testbed.load("append", how, running.run)
         limits = [*bench.with_class(testbed, lambda other: other.enter(Writers(other, load)))]
         if exclusive:
             limits.append(_beside(bench, testbed, "shared", replace(load, exclusive=False)))
@@ -120,10 +120,10 @@ def append(
         if traffic.batch > 1:
             one_by_one = Workload(size, 1, 1, _ONE_BY_ONE_DEPTH, width, stripe_unit, alone=True)
             limits.append(_beside(bench, testbed, "one by one", one_by_one))
-        return bench.measure(contender, limits, title, size, **asdict(load))
+        return bench.measure(candidate, limits, title, size, **asdict(load))
 
 
-def _beside(bench: Bench, testbed: Testbed, name: str, load: Workload) -> Contender:
+def _beside(bench: Bench, testbed: Testbed, name: str, load: Workload) -> Candidate:
     """Give another load of the same log, to be measured in turns with the first."""
     running = testbed.enter(Writers(testbed, load))
     bench.warm_up(running.run)
@@ -140,7 +140,7 @@ def _how(load: Workload, traffic: Traffic) -> str:
     return f"{call}; {traffic.per_operation:.1f} entries per write to a stripe object"
 
 
-def _limits(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterator[Contender]:
+def _limits(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterator[Candidate]:
     """Give the limits that this kind of store has, as traffic of the load's kind meets them."""
     if testbed.has_class:
         yield from _class_limits(testbed, load, traffic)
@@ -150,7 +150,7 @@ def _limits(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterator[Cont
         yield from _files(testbed, load, traffic)
 
 
-def _class_limits(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterator[Contender]:
+def _class_limits(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterator[Candidate]:
     class_writes = testbed.limit(
         "class writes",
         f"a C++ program that sends the same operations, for batches of {traffic.batch},"
@@ -178,7 +178,7 @@ def _class_limits(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterato
     )
 
 
-def _with_round_trip(testbed: Testbed, class_writes: Contender) -> Iterator[Contender]:
+def _with_round_trip(testbed: Testbed, class_writes: Candidate) -> Iterator[Candidate]:
     """One write after the other, each with a round trip to the sequencer, from C++."""
     log = testbed.enter(testbed.new_log(1))
     with zlog.Log.open(testbed.store, log, timeout=testbed.timeout) as opened:
@@ -193,10 +193,10 @@ def _with_round_trip(testbed: Testbed, class_writes: Contender) -> Iterator[Cont
         return one_after_the_other(class_writes.run(seconds * 0.75), round_trip.run(seconds * 0.25))
 
     how = "a class write and a round trip to the sequencer, from C++, one after the other"
-    yield Contender("position + write", how, run)
+    yield Candidate("position + write", how, run)
 
 
-def _librados(testbed: Testbed, load: Workload, traffic: Traffic) -> Contender:
+def _librados(testbed: Testbed, load: Workload, traffic: Traffic) -> Candidate:
     size = max(1, round(load.size * traffic.per_operation))
     keys = size < _KEY_BYTES_MAX
     what = "a new key" if keys else "data at the end of an object"
@@ -212,7 +212,7 @@ def _librados(testbed: Testbed, load: Workload, traffic: Traffic) -> Contender:
     )
 
 
-def _files(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterator[Contender]:
+def _files(testbed: Testbed, load: Workload, traffic: Traffic) -> Iterator[Candidate]:
     entries = load.in_flight
     yield testbed.limit(
         "LMDB, entries",

@@ -18,7 +18,7 @@ from functools import partial
 from itertools import islice
 
 import zlog
-from bench.measure import Ratio, Slice, contest, repeat
+from bench.measure import Ratio, Slice, in_turns, repeat
 from bench.results import Report, show
 from bench.testbed import Testbed, new_testbed
 from zlog._base.deadline import Deadline
@@ -152,7 +152,7 @@ def measure(url: str, small: int, large: int, size: int, seconds: float) -> Iter
             )
             if timed:
                 limits.append(class_call)
-            measured = contest(load, limits, seconds, 0 if timed else size)
+            measured = in_turns(load, limits, seconds, 0 if timed else size)
             yield Report("growth", f"{what}: {title}", workload, measured)
 
 

@@ -1,6 +1,6 @@
 """Measuring a load beside its limits, in turns, so that a noisy machine disturbs all of them alike.
 
-A contender runs for a short slice of time, then the next one, and so on, several times over. What
+A candidate runs for a short slice of time, then the next one, and so on, several times over. What
 counts is the ratio of two slices of the same round, and of all rounds their median.
 """
 
@@ -15,12 +15,12 @@ from enum import Enum
 from typing import Any
 
 ROUNDS = 5
-"""How often every contender has its turn."""
+"""How often every candidate has its turn."""
 
 
 @dataclass
 class Slice:
-    """What a contender did in one turn.
+    """What a candidate did in one turn.
 
     Attributes:
         calls: how many calls ended.
@@ -28,7 +28,7 @@ class Slice:
         seconds: from the first call's beginning to the last one's end.
         latencies: seconds of calls; of all, or of some picked evenly.
         cpu: CPU seconds, by who used them: ``client``, ``osd``, ``sequencer``.
-        memory: bytes of memory that the contender's processes had at most, so far.
+        memory: bytes of memory that the candidate's processes had at most, so far.
     """
 
     calls: int
@@ -73,7 +73,7 @@ def one_after_the_other(first: Slice, second: Slice) -> Slice:
 
 
 class Ratio(Enum):
-    """What of two contenders is compared."""
+    """What of two candidates is compared."""
 
     RATE = "rate"
     """Entries per second: the part of the limit that was reached, 1 at most where it is one."""
@@ -82,7 +82,7 @@ class Ratio(Enum):
 
 
 @dataclass(frozen=True)
-class Contender:
+class Candidate:
     """Something that is measured.
 
     Attributes:
@@ -99,12 +99,12 @@ class Contender:
 
 
 Figures = dict[str, Any]
-"""What came of one contender, as it is printed: the medians of its slices."""
+"""The result of one candidate, as it is printed: the medians of its slices."""
 
 
-def contest(
-    load: Contender,
-    limits: Sequence[Contender],
+def in_turns(
+    load: Candidate,
+    limits: Sequence[Candidate],
     seconds: float,
     entry_bytes: int,
     rounds: int = ROUNDS,
@@ -114,25 +114,25 @@ def contest(
     Args:
         load: what is measured.
         limits: what it is measured against.
-        seconds: for each contender, over all rounds.
+        seconds: for each candidate, over all rounds.
         entry_bytes: bytes of one entry.
         rounds: turns of each.
 
     Raises:
-        ValueError: a contender got nothing done.
+        ValueError: a candidate got nothing done.
     """
-    contenders = [load, *limits]
-    slices: list[list[Slice]] = [[] for _ in contenders]
+    candidates = [load, *limits]
+    slices: list[list[Slice]] = [[] for _ in candidates]
     for number in range(rounds):
-        for index in _order(number, len(contenders)):
-            done = contenders[index].run(seconds / rounds)
+        for index in _order(number, len(candidates)):
+            done = candidates[index].run(seconds / rounds)
             if not done.calls:
-                name = contenders[index].name
+                name = candidates[index].name
                 raise ValueError(f"{name}: not one call ended in time; give it more --seconds")
             slices[index].append(done)
     figures = [
-        _figures(contender, own, entry_bytes)
-        for contender, own in zip(contenders, slices, strict=True)
+        _figures(candidate, own, entry_bytes)
+        for candidate, own in zip(candidates, slices, strict=True)
     ]
     for limit, own, its in zip(limits, slices[1:], figures[1:], strict=True):
         pairs = zip(slices[0], own, strict=True)
@@ -165,15 +165,15 @@ def _ratio(compare: Ratio, load: Slice, limit: Slice) -> float | None:
 _QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 
 
-def _figures(contender: Contender, slices: Sequence[Slice], entry_bytes: int) -> Figures:
+def _figures(candidate: Candidate, slices: Sequence[Slice], entry_bytes: int) -> Figures:
     """Return medians of the slices; latencies and CPU time are of all of them together."""
     rate = statistics.median(each.rate for each in slices)
     entries = sum(each.entries for each in slices)
     ascending = sorted(latency for each in slices for latency in each.latencies)
     last = len(ascending) - 1
     return {
-        "name": contender.name,
-        "how": contender.how,
+        "name": candidate.name,
+        "how": candidate.how,
         "entries_per_second": round(rate, 1),
         "bytes_per_second": round(rate * entry_bytes),
         "calls_per_second": round(

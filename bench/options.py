@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from bench.measure import ROUNDS, Contender, Ratio, Slice, contest
+from bench.measure import ROUNDS, Candidate, Ratio, Slice, in_turns
 from bench.results import Report, show
 from bench.testbed import OWN, SEQUENCER_HELP, Run, Testbed, new_testbed
 from zlog.cli.ceph import with_class
@@ -107,7 +107,7 @@ class Bench:
 
     def with_class(
         self, testbed: Testbed, make: Callable[[Testbed], Load], compare: Ratio = Ratio.RATE
-    ) -> Iterable[Contender]:
+    ) -> Iterable[Candidate]:
         """Give a load's like for clients that use the object class, where its own do without.
 
         Args:
@@ -123,8 +123,8 @@ class Bench:
 
     def measure(
         self,
-        load: Contender,
-        limits: Iterable[Contender],
+        load: Candidate,
+        limits: Iterable[Candidate],
         title: str,
         entry_bytes: int,
         **workload: object,
@@ -132,13 +132,13 @@ class Bench:
         """Measure a load and its limits.
 
         Args:
-            load, limits, entry_bytes: see :func:`contest`.
+            load, limits, entry_bytes: see :func:`in_turns`.
             title: what is measured, in one line, without the store.
             workload: the same, number by number.
         """
-        contenders = [*limits]
+        candidates = [*limits]
         note(f"measuring {load.name} and its limits, {self.seconds:g} s each")
-        measured = contest(load, contenders, self.seconds, entry_bytes)
+        measured = in_turns(load, candidates, self.seconds, entry_bytes)
         benchmark = click.get_current_context().info_name or ""
         workload = {**workload, "store": self.session.url, "seconds": self.seconds}
         return Report(benchmark, f"{title}, on {self.session.url}", workload, measured)

@@ -16,7 +16,7 @@ import click
 
 import zlog
 from bench.entries import entries_of
-from bench.measure import Contender, Ratio, Slice, repeat
+from bench.measure import Candidate, Ratio, Slice, repeat
 from bench.options import (
     Bench,
     compression_option,
@@ -105,7 +105,7 @@ def read(
         note(f"writing {entries} entries in {testbed.url}")
         reader = reader_of(testbed, load)
         bench.warm_up(reader.run)
-        contender = testbed.load("tagged read" if tags else f"{order} read", reader.how, reader.run)
+        candidate = testbed.load("tagged read" if tags else f"{order} read", reader.how, reader.run)
         limits = [*bench.with_class(testbed, lambda other: reader_of(other, load))]
         if load.words:
             plain = reader_of(testbed, replace(load, compression="none"))
@@ -115,7 +115,7 @@ def read(
             limits.append(testbed.load("whole log", "read_range of the same log", reader.whole))
         else:
             limits += raw_reads(testbed, load, reader.per_operation)
-        return bench.measure(contender, limits, title, size, **asdict(load))
+        return bench.measure(candidate, limits, title, size, **asdict(load))
 
 
 @dataclass(frozen=True)
@@ -276,7 +276,7 @@ def _take(items: Iterator[zlog.Entry | zlog.Gap], most: int) -> tuple[int, objec
 
 def raw_reads(
     testbed: Testbed, load: ReadLoad, per_operation: float, compare: Ratio = Ratio.RATE
-) -> Iterator[Contender]:
+) -> Iterator[Candidate]:
     """Give the limits that this kind of store has, with operations as large as the load's."""
     ranges = load.order == "range"
     window = min(max(load.width, round(per_operation * load.width)), load.entries) if ranges else 1

@@ -66,7 +66,7 @@ def _table(out: Output, report: Report) -> None:
 
 
 def cells(each: Figures, who: Sequence[str]) -> tuple[str, ...]:
-    """Return a contender's name, rates, latencies, CPU times and memory."""
+    """Return a candidate's name, rates, latencies, CPU times and memory."""
     times, cpu, memory = each["latency_ms"], each["cpu_us_per_entry"], each["memory_peak_bytes"]
     return (
         each["name"],

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import click
 
 from bench.echo import ask_echo, ask_sequencer, start_echo
-from bench.measure import Contender
+from bench.measure import Candidate
 from bench.options import Bench, bench_options
 from bench.results import Report
 from bench.servers import ServerProcess, start_sequencer
@@ -46,9 +46,9 @@ def sequencer(bench: Bench, connections: int, depth: int) -> Report:
         if testbed.kind == "mem":
             raise click.UsageError("mem:// is one process's memory: no server can serve it")
 
-        def contender(
+        def candidate(
             name: str, how: str, server: ServerProcess, greeting: Mapping[str, Any]
-        ) -> Contender:
+        ) -> Candidate:
             servers = {"sequencer": Processes((server.pid,))}
             load = {"connections": connections, "depth": depth, **greeting}
             return testbed.limit(name, how, "frames", servers=servers, **load)
@@ -56,11 +56,11 @@ def sequencer(bench: Bench, connections: int, depth: int) -> Report:
         log = testbed.enter(testbed.new_log(1))
         server = testbed.enter(start_sequencer(testbed.url))
         greeting = ask_sequencer(testbed.store, log, server.address)
-        load = contender("sequencer", "zlog seqr, one position per request", server, greeting)
+        load = candidate("sequencer", "zlog seqr, one position per request", server, greeting)
         limits = []
         for name, how in _ECHOES.items():
             echo = testbed.enter(start_echo(name))
-            limits.append(contender(name, how, echo, ask_echo(echo.address)))
+            limits.append(candidate(name, how, echo, ask_echo(echo.address)))
         bench.warm_up(load.run)
         title = f"sequencer, connections {connections}, depth {depth}"
         return bench.measure(load, limits, title, 0, connections=connections, depth=depth)

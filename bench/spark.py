@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import zlog
-from bench.measure import ROUNDS, Contender, Ratio, Slice, contest, repeat
+from bench.measure import ROUNDS, Candidate, Ratio, Slice, in_turns, repeat
 from bench.results import Report, show
 from bench.testbed import Testbed, new_testbed
 from zlog.cli.commands.spark.session import spark_session
@@ -204,27 +204,27 @@ def _into_nothing(table: DataFrame) -> None:
     table.write.format("noop").mode("overwrite").save()
 
 
-def _contests(loads: SparkLoads) -> Iterator[tuple[str, Contender, list[Contender]]]:
+def _comparisons(loads: SparkLoads) -> Iterator[tuple[str, Candidate, list[Candidate]]]:
     yield (
         "Spark reads",
-        Contender("Spark, zlog", 'format("zlog"), all columns', loads.batch),
+        Candidate("Spark, zlog", 'format("zlog"), all columns', loads.batch),
         [
-            Contender("Spark, Parquet", "the same rows from files", loads.parquet),
-            Contender("read_columns", "the library, one process, without Spark", loads.columns),
-            Contender("read_range", "the library, an object for each entry", loads.range),
+            Candidate("Spark, Parquet", "the same rows from files", loads.parquet),
+            Candidate("read_columns", "the library, one process, without Spark", loads.columns),
+            Candidate("read_range", "the library, an object for each entry", loads.range),
         ],
     )
     how = "a call is a batch, from its planning to its commit; nothing is done with the rows"
     own = "rate-micro-batch, with as many rows and tasks, made up in the JVM"
     yield (
         "a stream's batches",
-        Contender("zlog's stream", how, loads.stream),
-        [Contender("Spark's source", own, loads.own_stream, Ratio.LATENCY)],
+        Candidate("zlog's stream", how, loads.stream),
+        [Candidate("Spark's source", own, loads.own_stream, Ratio.LATENCY)],
     )
     yield (
         "Spark writes",
-        Contender("Spark, zlog", 'format("zlog"), rows of files', loads.write),
-        [Contender("Spark, Parquet", "files, of the same rows", loads.write_parquet)],
+        Candidate("Spark, zlog", 'format("zlog"), rows of files', loads.write),
+        [Candidate("Spark, Parquet", "files, of the same rows", loads.write_parquet)],
     )
 
 
@@ -245,14 +245,14 @@ def measure(given: argparse.Namespace) -> Iterator[Report]:
         loads = SparkLoads(spark, testbed, log, folder, given)
         loads.prepare()
         where = f"{given.entries} entries of {given.size} B, width {given.width}, on {given.store}"
-        for what, load, limits in _contests(loads):
+        for what, load, limits in _comparisons(loads):
             load.run(given.seconds / given.rounds / 2)
-            measured = contest(load, limits, given.seconds, given.size, given.rounds)
+            measured = in_turns(load, limits, given.seconds, given.size, given.rounds)
             yield Report("spark", f"{what}: {where}", workload, measured)
 
 
 def main() -> None:
-    """Measure a store, and print a table or a JSON object for each contest."""
+    """Measure a store, and print a table or a JSON object for each comparison."""
     parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__)
     parser.add_argument("--store", required=True, help="URL of the store")
     parser.add_argument("--entries", type=int, default=1_000_000, help="(%(default)s)")

@@ -62,7 +62,7 @@ def tail(bench: Bench, size: int, rate: float, width: int, stripe_unit: int) -> 
         followed = Followed(testbed, log, size, rate)
         bench.warm_up(followed.run)
         how = "from an append's acknowledgement to the entry in a follower's hands"
-        contender = testbed.load("follow", how, followed.run)
+        candidate = testbed.load("follow", how, followed.run)
         latency = Ratio.LATENCY
         single = ReadLoad("random", size, _ENTRIES, 1, 1, width, stripe_unit)
         limits = [
@@ -70,7 +70,7 @@ def tail(bench: Bench, size: int, rate: float, width: int, stripe_unit: int) -> 
             *raw_reads(testbed, single, 1, latency),
         ]
         return bench.measure(
-            contender,
+            candidate,
             limits,
             title,
             size,

@@ -19,7 +19,7 @@ import click
 
 import zlog
 from bench.limits import Limit
-from bench.measure import Contender, Ratio, Slice
+from bench.measure import Candidate, Ratio, Slice
 from bench.servers import start_sequencer
 from bench.usage import (
     Processes,
@@ -98,9 +98,9 @@ class Testbed:
         """Enter a context, such as :meth:`new_log`'s, until the testbed ends."""
         return self._stack.enter_context(context)
 
-    def load(self, name: str, how: str, run: Run, compare: Ratio = Ratio.RATE) -> Contender:
+    def load(self, name: str, how: str, run: Run, compare: Ratio = Ratio.RATE) -> Candidate:
         """Return a load of this testbed, with the CPU time that its servers spend on it."""
-        return Contender(name, how, watched(self.servers, run), compare)
+        return Candidate(name, how, watched(self.servers, run), compare)
 
     def limit(
         self,
@@ -111,11 +111,11 @@ class Testbed:
         compare: Ratio = Ratio.RATE,
         servers: Mapping[str, Processes] | None = None,
         **options: object,
-    ) -> Contender:
+    ) -> Candidate:
         """Return a limit that is measured in turns with a load, prepared until the testbed ends.
 
         Args:
-            name, how, compare: the contender's.
+            name, how, compare: the candidate's.
             kind, entries_per_call, options: see :class:`Limit`.
             servers: whose CPU time counts; the OSDs' unless given.
         """
@@ -126,7 +126,7 @@ class Testbed:
 
         if servers is None:
             servers = {"osd": self.servers["osd"]}
-        return Contender(name, how, watched(servers, run), compare)
+        return Candidate(name, how, watched(servers, run), compare)
 
 
 def watched(servers: Mapping[str, Processes], run: Run) -> Run:

@@ -18,7 +18,7 @@ from typing import Any
 
 from bench import page
 from bench.machine import describe
-from bench.measure import Contender, Figures, Ratio, Slice, contest, repeat
+from bench.measure import Candidate, Figures, Ratio, Slice, in_turns, repeat
 from bench.peers.known import Kafka, Nats, Redis, Sqlite
 from bench.peers.peer import STEP, Missing, Peer
 from bench.read import Reader, ReadLoad
@@ -59,7 +59,7 @@ class Load:
         """Entries that are on their way together."""
         return self.batch * self.depth
 
-    def of_zlog(self, testbed: Testbed) -> Contender:
+    def of_zlog(self, testbed: Testbed) -> Candidate:
         """Return this load of a log."""
         if self.reads:
             reads = ReadLoad(
@@ -70,7 +70,7 @@ class Load:
         load = Workload(self.size, self.batch, 1, self.depth, WIDTH, STRIPE_UNIT_DEFAULT)
         return testbed.load("zlog", "", testbed.enter(Writers(testbed, load)).run)
 
-    def of_lmdb(self, testbed: Testbed) -> Contender:
+    def of_lmdb(self, testbed: Testbed) -> Candidate:
         """Return this load of LMDB alone, in the store of the testbed."""
         if self.reads:
             log: dict[str, Any] = {"size": self.size, "entries": READ_ENTRIES}
@@ -78,7 +78,7 @@ class Load:
         puts: dict[str, Any] = {"keys": self.at_once, "size": self.size}
         return testbed.limit("LMDB", "", "lmdb_puts", self.at_once, self.compare, **puts)
 
-    def of_peer(self, peer: Peer) -> Contender:
+    def of_peer(self, peer: Peer) -> Candidate:
         """Return this load of a peer; each turn of appends has a new log."""
         entries = [os.urandom(self.size) for _ in range(self.at_once)]
 
@@ -98,7 +98,7 @@ class Load:
                 append()  # what happens only once is not what is measured
             return run(seconds)
 
-        return Contender(peer.name, peer.how, turn, self.compare)
+        return Candidate(peer.name, peer.how, turn, self.compare)
 
 
 LOADS = (
@@ -153,7 +153,7 @@ def _measure(
             if testbed.kind == "file":
                 others.append(load.of_lmdb(testbed))
                 notes["LMDB"] = "in C++; entries in flight or in a batch are one transaction"
-            found = contest(load.of_zlog(testbed), others, options.seconds, load.size)
+            found = in_turns(load.of_zlog(testbed), others, options.seconds, load.size)
             rows.append((load, found))
     stated = ("measured", "processor", "memory", "disk", "system", "Python", "Ceph", "zlog")
     yield "; ".join(f"{what} {where[what]}" for what in stated) + f"; {options.seconds:g} s each."

@@ -10,10 +10,10 @@ import pytest
 from bench.entries import entries_of
 from bench.measure import (
     ROUNDS,
-    Contender,
+    Candidate,
     Ratio,
     Slice,
-    contest,
+    in_turns,
     repeat,
 )
 from bench.writers import Traffic, Workload
@@ -30,7 +30,7 @@ def test_quantiles_over_several_slices() -> None:
         start = next(starts)
         return Slice(200, 200, 1.0, array("d", (i / 1000 for i in range(start, start + 200))))
 
-    (load,) = contest(Contender("load", "", run), [], 1.0, 1)
+    (load,) = in_turns(Candidate("load", "", run), [], 1.0, 1)
     assert load["latency_ms"] == {"p50": 500, "p99": 990, "p99.9": 999, "max": 999}
 
 
@@ -44,16 +44,16 @@ def test_calls_are_repeated_until_the_time_is_up_or_so_many_were_made() -> None:
 def test_everybody_has_a_turn_in_every_round_each_time_after_somebody_else() -> None:
     turns: list[str] = []
 
-    def contender(name: str) -> Contender:
+    def candidate(name: str) -> Candidate:
         def run(seconds: float) -> Slice:
             assert seconds == pytest.approx(1.0)
             turns.append(name)
             return constant(10, 0.1)
 
-        return Contender(name, "", run)
+        return Candidate(name, "", run)
 
-    limits = [contender(name) for name in "abcd"]
-    contest(contender("load"), limits, float(ROUNDS), 1)
+    limits = [candidate(name) for name in "abcd"]
+    in_turns(candidate("load"), limits, float(ROUNDS), 1)
     rounds = [turns[i : i + 5] for i in range(0, len(turns), 5)]
     assert len(rounds) == ROUNDS
     assert all(sorted(each) == ["a", "b", "c", "d", "load"] for each in rounds)
@@ -68,9 +68,9 @@ def test_the_ratio_is_the_median_of_the_rounds_ratios() -> None:
     # The machine is slow in one round, and once while only the limit runs.
     loads = iter([100, 100, 10, 100, 100])
     limits = iter([200, 200, 20, 50, 200])
-    load, limit = contest(
-        Contender("load", "", lambda _: constant(next(loads), 0.1, 4)),
-        [Contender("limit", "", lambda _: constant(next(limits), 0.1, 4))],
+    load, limit = in_turns(
+        Candidate("load", "", lambda _: constant(next(loads), 0.1, 4)),
+        [Candidate("limit", "", lambda _: constant(next(limits), 0.1, 4))],
         1.0,
         100,
     )
@@ -82,9 +82,9 @@ def test_the_ratio_is_the_median_of_the_rounds_ratios() -> None:
 
 
 def test_latencies_are_compared_by_their_medians() -> None:
-    _, limit = contest(
-        Contender("load", "", lambda _: constant(5, 0.3)),
-        [Contender("limit", "", lambda _: constant(1000, 0.1), Ratio.LATENCY)],
+    _, limit = in_turns(
+        Candidate("load", "", lambda _: constant(5, 0.3)),
+        [Candidate("limit", "", lambda _: constant(1000, 0.1), Ratio.LATENCY)],
         1.0,
         1,
     )
@@ -94,10 +94,10 @@ def test_latencies_are_compared_by_their_medians() -> None:
 def test_what_took_no_time_is_no_measure() -> None:
     """As a follower's that has an entry before its writer hears of it."""
     latencies = iter([0.0, 0.1, 0.0, 0.1, 0.0])
-    never = Contender("never", "", lambda _: constant(10, 0.0), Ratio.LATENCY)
-    often = Contender("often", "", lambda _: constant(10, next(latencies)), Ratio.LATENCY)
-    _, never_measured, measured = contest(
-        Contender("load", "", lambda _: constant(10, 0.2)), [never, often], 1.0, 1
+    never = Candidate("never", "", lambda _: constant(10, 0.0), Ratio.LATENCY)
+    often = Candidate("often", "", lambda _: constant(10, next(latencies)), Ratio.LATENCY)
+    _, never_measured, measured = in_turns(
+        Candidate("load", "", lambda _: constant(10, 0.2)), [never, often], 1.0, 1
     )
     assert (never_measured["ratio"], never_measured["ratios"]) == (None, [])
     assert (measured["ratio"], measured["ratios"]) == (pytest.approx(2.0), [2.0, 2.0])
@@ -109,7 +109,7 @@ def test_cpu_is_per_entry_and_by_who_used_it() -> None:
         done.cpu = {"client": 0.001, "osd": 0.002}
         return done
 
-    (load,) = contest(Contender("load", "", run), [], 1.0, 1)
+    (load,) = in_turns(Candidate("load", "", run), [], 1.0, 1)
     assert load["cpu_us_per_entry"] == pytest.approx({"client": 10.0, "osd": 20.0})
 
 
