@@ -21,7 +21,7 @@ from zlog.objects.aio import Space
 
 from ..sim import actors
 from ..sim.actors import SPACE, Attempts, List, Work
-from .journal import numbered, records, write
+from .journal import InFile, numbered, records
 from .role import PATIENCE, SEQUENCER_TIMEOUT, Client
 
 LOG = "objects"
@@ -34,29 +34,13 @@ _REPLICA_SECONDS = 5.0
 """How long a actor keeps its replica, at most."""
 
 
-class TransactionJournal(TransactionHistory):
-    """The transactions of one process, in a file."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self._file = path.open("wb")
-
-    def event(self) -> int:
-        """The time, in nanoseconds, by the clock that all processes share."""
-        return time.monotonic_ns()
+class TransactionJournal(InFile, TransactionHistory):
+    """The transactions of one process; each is written before it can take effect, and after."""
 
     def end(self, transaction: ListTransaction, result: Result, error: str = "") -> None:
         """Note that an attempt ends."""
         super().end(transaction, result, error)
         self.write(transaction)
-
-    def close(self) -> None:
-        """End the file."""
-        self._file.close()
-
-    def write(self, transaction: ListTransaction) -> None:
-        """Write down what is known of an attempt: before it can take effect, and after."""
-        write(self._file, transaction)
 
 
 def merge(paths: Iterable[Path]) -> TransactionHistory:

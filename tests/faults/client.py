@@ -64,7 +64,6 @@ class Writer(Client):
     """Appends, in every way, and looks at what it has appended."""
 
     async def begin(self) -> None:
-        self._entries = 0
         self._mine: deque[int] = deque([0], maxlen=50)
 
     def next(self) -> Awaitable[object]:
@@ -72,19 +71,14 @@ class Writer(Client):
         (action,) = self.chance.choices(actions, weights)
         return action(self)
 
-    def _entry(self) -> bytes:
-        self._entries += 1
-        size = self.chance.choice((0, 0, 100, 4000))
-        return f"{self.log.process}.{self._entries}.".encode() + self.chance.randbytes(size)
-
     async def _append(self) -> None:
-        entry = self._entry()
+        entry = self.entry()
         position = await self.log.append(entry, tags=tags_of(entry), timeout=self.timeout())
         self._mine.append(position)
 
     async def _append_at_once(self) -> None:
         """Several, which travel together in asyncio."""
-        entries = [self._entry() for _ in range(self.chance.randint(2, 8))]
+        entries = [self.entry() for _ in range(self.chance.randint(2, 8))]
         appends = [self.log.append(entry, tags=tags_of(entry)) for entry in entries]
         results = await asyncio.gather(*appends, return_exceptions=True)
         for result in results:
@@ -93,7 +87,7 @@ class Writer(Client):
             self._mine.append(result)
 
     async def _append_many(self) -> None:
-        entries = [self._entry() for _ in range(self.chance.randint(2, 12))]
+        entries = [self.entry() for _ in range(self.chance.randint(2, 12))]
         tags = tags_of(entries[0])
         self._mine += await self.log.append_many(entries, tags=tags, timeout=self.timeout())
 
@@ -121,9 +115,6 @@ _ACTIONS: dict[Callable[[Writer], Awaitable[None]], int] = {
 class Contender(Client):
     """Takes the log from those like it, writes until it has enough or is fenced, and comes back."""
 
-    async def begin(self) -> None:
-        self._entries = 0
-
     async def next(self) -> None:
         await asyncio.sleep(self.chance.uniform(0, _HOLD_SECONDS / 3))
         writer = await self.log.writer(timeout=self.timeout())
@@ -143,25 +134,20 @@ class Contender(Client):
         kinds = 3 if isinstance(writer.writer, InTurns) else 4
         kind, count = self.chance.randrange(kinds), self.chance.randint(2, 12)
         if kind == 0:
-            await writer.append(self._entry(), timeout=self.timeout())
+            await writer.append(self.entry(), timeout=self.timeout())
         elif kind == 1:
-            entries = [self._entry() for _ in range(count)]
+            entries = [self.entry() for _ in range(count)]
             await writer.append_many(entries, timeout=self.timeout())
         elif kind == 2:
             for _ in range(count):
-                await writer.submit(self._entry())
+                await writer.submit(self.entry())
             if self.chance.random() < 0.5:
                 await writer.flush(timeout=self.timeout())
         else:
-            appends = [writer.append(self._entry()) for _ in range(count)]
+            appends = [writer.append(self.entry()) for _ in range(count)]
             for result in await asyncio.gather(*appends, return_exceptions=True):
                 if isinstance(result, BaseException):
                     raise result
-
-    def _entry(self) -> bytes:
-        self._entries += 1
-        size = self.chance.choice((0, 0, 100, 4000))
-        return f"{self.log.process}.{self._entries}.".encode() + self.chance.randbytes(size)
 
 
 class Follower(Client):

@@ -14,24 +14,41 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from tests.history import Action, History, ListTransaction, Operation, Result
+from tests.history.operations import Events
 
 _SHOWN_BYTES = 40
 
 
-class Journal(History):
-    """The history of one process, in a file."""
+class InFile(Events):
+    """What one process recorded, in a file."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
-        self._numbers = itertools.count()
         self._file = path.open("wb")
 
     def event(self) -> int:
-        """The time, in nanoseconds. Two events at the same one count as concurrent."""
+        """Return the time, in nanoseconds. Two events at the same one count as concurrent."""
         return time.monotonic_ns()
+
+    def write(self, record: Operation | ListTransaction | str) -> None:
+        """Write a record, which may be another one's next state."""
+        pickle.dump(record, self._file)
+        self._file.flush()
+
+    def close(self) -> None:
+        """End the file."""
+        self._file.close()
+
+
+class Journal(InFile, History):
+    """The history of one process."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._numbers = itertools.count()
 
     def invoke(self, *words: Any, **more: Any) -> Operation:
         """Note that an operation begins, before it does."""
@@ -39,7 +56,7 @@ class Journal(History):
         operation.number = next(self._numbers)
         self.operations.clear()  # the file has them
         if operation.action not in (Action.READ, Action.TAIL):
-            write(self._file, _shortened(operation))
+            self.write(_shortened(operation))
         return operation
 
     def returns(self, operations: Iterable[Operation], result: Result, error: str = "") -> None:
@@ -47,12 +64,8 @@ class Journal(History):
         operations = list(operations)
         super().returns(operations, result, error)
         for record in (*map(_shortened, operations), *self.skips):
-            write(self._file, record)
+            self.write(record)
         self.skips.clear()
-
-    def close(self) -> None:
-        """End the file."""
-        self._file.close()
 
 
 def merge(paths: Iterable[Path]) -> History:
@@ -64,12 +77,6 @@ def merge(paths: Iterable[Path]) -> History:
     history.skips = [each for each in found if isinstance(each, str)]
     history.operations = numbered(each for each in found if not isinstance(each, str))
     return history
-
-
-def write(file: BinaryIO, record: Operation | ListTransaction | str) -> None:
-    """Write a record, which may be another one's next state."""
-    pickle.dump(record, file)
-    file.flush()
 
 
 def records(paths: Iterable[Path]) -> Iterator[Any]:

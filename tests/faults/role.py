@@ -73,6 +73,7 @@ class Client(ABC):
         self._think = think
         self._over = over
         self._patient = False
+        self._entries = 0
 
     async def run(self) -> None:
         """Do one thing after the other until told to end."""
@@ -98,6 +99,12 @@ class Client(ABC):
 
     async def end(self) -> None:  # noqa: B027 - or last
         """Do what comes last."""
+
+    def entry(self) -> bytes:
+        """Return an entry that no other client appends."""
+        self._entries += 1
+        size = self.chance.choice((0, 0, 100, 4000))
+        return f"{self.log.process}.{self._entries}.".encode() + self.chance.randbytes(size)
 
     def timeout(self) -> float | None:
         """The time-out of an operation; None: the log's own, which is long."""
