@@ -34,14 +34,14 @@ def test_quantiles_over_several_slices() -> None:
     assert load["latency_ms"] == {"p50": 500, "p99": 990, "p99.9": 999, "max": 999}
 
 
-def test_calls_are_repeated_until_the_time_is_up_or_so_many_were_made() -> None:
+def test_repeat() -> None:
     done = repeat(lambda: 3, 0.01)
     assert done.entries == 3 * done.calls == 3 * len(done.latencies) > 3
     assert 0.01 <= done.seconds < 5
     assert repeat(lambda: 1, 60, 2).calls == 2
 
 
-def test_everybody_has_a_turn_in_every_round_each_time_after_somebody_else() -> None:
+def test_order_of_turns() -> None:
     turns: list[str] = []
 
     def candidate(name: str) -> Candidate:
@@ -64,7 +64,7 @@ def test_everybody_has_a_turn_in_every_round_each_time_after_somebody_else() -> 
         assert len(after) >= 2
 
 
-def test_the_ratio_is_the_median_of_the_rounds_ratios() -> None:
+def test_ratio_is_median_of_rounds() -> None:
     # The machine is slow in one round, and once while only the limit runs.
     loads = iter([100, 100, 10, 100, 100])
     limits = iter([200, 200, 20, 50, 200])
@@ -91,7 +91,7 @@ def test_latencies_are_compared_by_their_medians() -> None:
     assert limit["ratio"] == pytest.approx(3.0)
 
 
-def test_what_took_no_time_is_no_measure() -> None:
+def test_limit_that_took_no_time_has_no_ratio() -> None:
     """As a follower's that has an entry before its writer hears of it."""
     latencies = iter([0.0, 0.1, 0.0, 0.1, 0.0])
     never = Candidate("never", "", lambda _: constant(10, 0.0), Ratio.LATENCY)
@@ -103,7 +103,7 @@ def test_what_took_no_time_is_no_measure() -> None:
     assert (measured["ratio"], measured["ratios"]) == (pytest.approx(2.0), [2.0, 2.0])
 
 
-def test_cpu_is_per_entry_and_by_who_used_it() -> None:
+def test_cpu_per_entry() -> None:
     def run(_: float) -> Slice:
         done = constant(10, 0.1, 10)
         done.cpu = {"client": 0.001, "osd": 0.002}
@@ -139,7 +139,7 @@ def test_a_turn_does_not_fill_objects() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 100, 16384])
-def test_words_have_the_size_asked_for_and_compress(size: int) -> None:
+def test_words_compress(size: int) -> None:
     entries = entries_of(size, 8, words=True)
     assert [len(entry) for entry in entries] == [size] * 8
     if size > 1000:

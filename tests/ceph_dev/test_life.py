@@ -115,7 +115,7 @@ def test_in_the_foreground_it_ends_with_sigterm(folder: FolderOfCluster) -> None
     assert not folder.path.exists()
 
 
-def test_the_object_class_is_there_beside_those_of_ceph(with_class: CephCluster) -> None:
+def test_class_is_installed_with_those_of_ceph(with_class: CephCluster) -> None:
     with open_pool(with_class.conf) as ioctx:
         with pytest.raises(rados.ObjectNotFound):
             ioctx.execute("missing", "zlog", "epoch_read", b"\1")
@@ -123,7 +123,7 @@ def test_the_object_class_is_there_beside_those_of_ceph(with_class: CephCluster)
         ioctx.remove_object("locked")
 
 
-def test_a_class_that_cannot_be_loaded_is_told_of(folder: FolderOfCluster) -> None:
+def test_class_that_cannot_be_loaded_is_reported(folder: FolderOfCluster) -> None:
     library = folder.path.with_name("libcls_zlog.so")
     library.write_bytes(b"no library at all")
     with pytest.raises(ClusterFailed, match=r"(?s)can't load the object class .*dlopen failed"):

@@ -56,7 +56,7 @@ def test_bad_specs_are_refused(folder: FolderOfCluster, words: list[str], compla
         folder.status()
 
 
-def test_a_folder_with_something_else_in_it_is_refused(folder: FolderOfCluster) -> None:
+def test_folder_in_use_is_refused(folder: FolderOfCluster) -> None:
     folder.path.mkdir()
     (folder.path / "thesis.tex").write_text("x")
     with pytest.raises(ClusterFailed, match=r"not empty \(thesis.tex\)"):

@@ -52,7 +52,7 @@ def test_block_stored_and_returned_once(stripe: Stripe, entries: list[Entry]) ->
         assert [slot.data for slot in slots] == [entries[p].data for p in asked]
 
 
-def test_a_client_that_takes_no_blocks_is_told_that_they_are_unreadable(stripe: Stripe) -> None:
+def test_blocks_are_unreadable_to_older_clients(stripe: Stripe) -> None:
     stripe.write(1, SMALL[:3], in_block=3)
     stripe.write(1, SMALL[3:])
     stripe.trim(1, [1])
@@ -72,7 +72,7 @@ def test_same_id_is_left_to_the_writer(stripe: Stripe, first: int, again: int) -
     assert stripe.write(1, SMALL, in_block=again) == WRITTEN
 
 
-def test_a_block_is_not_multiplied_beyond_a_request(stripe: Stripe) -> None:
+def test_block_is_not_split_beyond_a_request(stripe: Stripe) -> None:
     """By one that finds every second position taken by an append of its own."""
     count = 40
     content = bytes(range(256)) * 4096  # literals: 1 MiB stored
@@ -171,14 +171,14 @@ def _changed(change: Callable[[list[tuple[int, int, int]]], None], compression: 
         (lambda rows: rows.__setitem__(1, (3, rows[1][1], rows[1][2] ^ 1)), 1),
     ],
 )
-def test_blocks_that_do_not_fit_are_refused(
+def test_inconsistent_blocks_are_refused(
     stripe: Stripe, change: Callable[[list[tuple[int, int, int]]], None], compression: int
 ) -> None:
     assert stripe.send("write", _changed(change, compression)) == Answer(-errno.EINVAL)
     assert states(stripe) == [1] * 6
 
 
-def test_blocks_that_are_larger_than_what_is_in_them_make_no_large_reply(stripe: Stripe) -> None:
+def test_oversized_blocks_make_no_large_reply(stripe: Stripe) -> None:
     """A hostile writer's, which the class does not open: 25 MiB for an entry of one byte."""
     block = bytes(25 << 20)
     row = (1, len(block), replies.crc32c(block))  # in Python it takes seconds

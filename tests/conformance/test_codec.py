@@ -187,7 +187,7 @@ def test_writes(
 
 
 @pytest.mark.parametrize("length", [(32 << 10) - 1, 32 << 10, 40_000, 1 << 20])
-def test_the_data_of_a_large_write_begins_with_a_page(length: int) -> None:
+def test_data_of_large_write_is_page_aligned(length: int) -> None:
     content = bytes(range(256)) * (length // 256) + bytes(length % 256)
     found = encode_write(1, 2, b"w" * 16, 4, [1, 9], [5, 6], [content[:100], content[100:]])
     entries = [Entry(1, 5, content[:100]), Entry(9, 6, content[100:])]
@@ -329,7 +329,7 @@ def test_malformed_replies_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_replies_of_later_versions_are_read_as_far_as_they_are_known(name: str) -> None:
+def test_replies_of_later_versions(name: str) -> None:
     decode, sound = getattr(native, name), DECODERS[name]
     further, later = sound[6:] + b"further", sound[0] + 1
     found = decode(wire.frame(further, version=later))
@@ -342,7 +342,7 @@ def test_replies_of_later_versions_are_read_as_far_as_they_are_known(name: str) 
     assert "Upgrade" in raised.value.hint
 
 
-def test_a_reply_of_a_write_that_cannot_be_read_tells_nothing() -> None:
+def test_unreadable_write_reply_is_ignored() -> None:
     fields = golden.bytes_of("02000000 0600000000000000")
     sound, too_new = wire.frame(fields), wire.frame(fields, version=2, compat=2)
     assert fullest([(0, sound)]) == (2, 6)
@@ -367,7 +367,7 @@ def test_damaged_replies_are_refused_or_read(name: str, data: st.DataObject) -> 
 
 @settings(max_examples=300, deadline=None)
 @given(data=st.data(), with_ids=st.booleans())
-def test_damaged_read_replies_never_give_wrong_data(data: st.DataObject, with_ids: bool) -> None:
+def test_damaged_read_replies(data: st.DataObject, with_ids: bool) -> None:
     positions = [5, 13] if with_ids else [5, 9, 13, 17, 21, 25]
     reply = bytearray(READS[with_ids].reply)
     for _ in range(data.draw(st.integers(1, 3))):

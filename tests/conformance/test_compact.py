@@ -54,7 +54,7 @@ def damageable() -> Iterator[tuple[Stripe, MemoryDoor]]:
         yield stripe, MemoryDoor(store)
 
 
-def test_what_is_damaged_is_not_stored_anew(damageable: tuple[Stripe, MemoryDoor]) -> None:
+def test_compact_leaves_damaged_records(damageable: tuple[Stripe, MemoryDoor]) -> None:
     stripe, door = damageable
     sound = door.load(stripe.name)
     key = b"e.%016x.14" % 379  # the entry at 365 is damaged: that of tag 5
@@ -100,7 +100,7 @@ def test_damage_of_a_sparse_record(damageable: tuple[Stripe, MemoryDoor]) -> Non
     assert stripe.stat(1).value.entries == 49
 
 
-def test_sparse_records_that_are_none(damageable: tuple[Stripe, MemoryDoor]) -> None:
+def test_malformed_sparse_records(damageable: tuple[Stripe, MemoryDoor]) -> None:
     stripe, door = damageable
     stripe.compact(1, 0, EVERYTHING, range(398))
     content = door.load(stripe.name)

@@ -168,7 +168,7 @@ def test_damaged_bytestream(
         assert (alone.state == State.LOST) == (position in expected), what
 
 
-def test_the_class_itself_says_that_data_is_missing(store: Store, prefix: str, door: Door) -> None:
+def test_class_reports_missing_data(store: Store, prefix: str, door: Door) -> None:
     """What is cut off it can see without a checksum; what changed the reader's codec sees."""
     make(store, prefix)
     sound = door.load(prefix)
@@ -245,7 +245,7 @@ def test_malformed_record_key_is_eio(store: Store, prefix: str, door: Door, key:
     assert stripe.put(EPOCH, 0, b"x") == EIO
 
 
-def test_a_call_that_fails_half_way_changes_nothing(stripe: Stripe, door: Door) -> None:
+def test_failed_call_changes_nothing(stripe: Stripe, door: Door) -> None:
     """The trim has got past two records when it meets a key that is none: a host undoes all."""
     key = b"e.0000000000000007.x"
     sound = door.load(stripe.name)

@@ -45,7 +45,7 @@ def documented() -> Iterator[Example]:
                 yield block.words[0], bytes.fromhex(shown)
 
 
-def test_the_examples_are_what_the_class_makes() -> None:
+def test_examples_in_docs() -> None:
     made: dict[str, bytes] = {}
     stripes = stripe, large_and_lost, blocks, tags
     for examples in (*stripes, head, stripe_index, cursor_and_delivery, directory):

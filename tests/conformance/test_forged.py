@@ -40,7 +40,7 @@ def with_same_checksum(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("size", [INLINE, STREAM])
-def test_data_of_the_same_checksum_is_another_entry(store: Store, prefix: str, size: int) -> None:
+def test_same_checksum_is_another_entry(store: Store, prefix: str, size: int) -> None:
     own = bytes(size)
     forged = with_same_checksum(own)
     assert forged != own

@@ -19,7 +19,7 @@ from .transcript import HostWorld, Interpreter
 
 
 @pytest.mark.parametrize("path", golden.CONVERSATIONS, ids=lambda path: path.stem)
-def test_requests_and_answers_are_these_bytes(path: Path, store: Store, prefix: str) -> None:
+def test_golden_bytes(path: Path, store: Store, prefix: str) -> None:
     taped = Taped(store)
     interpreter = Interpreter(HostWorld(taped, prefix))
     for command, expected in golden.conversation(path):
@@ -75,7 +75,7 @@ def _listed(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_native_codec_reads_these_replies(method: str) -> None:
+def test_native_codec_reads_golden_replies(method: str) -> None:
     for each in exchanges():
         if each.method == method and each.code != "OK":
             assert native.refusal(each.reply) == decode("RefusalReply", each.reply)

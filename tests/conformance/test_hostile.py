@@ -47,7 +47,7 @@ def test_malformed_requests_are_einval(store: Store, prefix: str, method: str) -
 
 
 @pytest.mark.usefixtures("unharmed", "daemons_stay_up")
-def test_small_requests_that_promise_much_are_refused(store: Store, prefix: str) -> None:
+def test_lying_counts_are_refused(store: Store, prefix: str) -> None:
     victims = Victims(store, prefix)
     for method, request in hostile.lies():
         name, _ = targets(method, victims)

@@ -125,7 +125,7 @@ def test_reads_are_cut_at_the_replys_limit(stripe: Stripe) -> None:
 
 
 @pytest.mark.parametrize("store_url", ["mem", "embedded"], indirect=True)
-def test_a_full_bytestream_does_not_end_an_objects_life(stripe: Stripe) -> None:
+def test_full_bytestream(stripe: Stripe) -> None:
     """What fits it no longer goes into values, of which one call touches a bounded number."""
     data = {position: bytes([65 + position]) * (15 * MIB) for position in range(14)}
     for position in range(0, 14, 2):
@@ -165,7 +165,7 @@ def crowded(stripe: Stripe) -> Iterator[Stripe]:
     assert stripe.put(1, 10 * RECORDS, b"goes on").code == Code.OK
 
 
-def test_more_records_than_a_page_are_read_in_one_go(crowded: Stripe) -> None:
+def test_read_of_many_records(crowded: Stripe) -> None:
     slots = crowded.read(1, range(RECORDS + 1)).value.slots
     assert [slot.data for slot in slots[:-1]] == [b"%d" % p for p in range(RECORDS)]
     assert slots[-1] == Slot(State.UNWRITTEN)
@@ -173,7 +173,7 @@ def test_more_records_than_a_page_are_read_in_one_go(crowded: Stripe) -> None:
     assert [s.data for s in crowded.read(1, sparse).value.slots] == [b"%d" % p for p in sparse]
 
 
-def test_a_retry_and_a_fill_see_more_records_than_a_page(crowded: Stripe) -> None:
+def test_retry_and_fill_of_many_records(crowded: Stripe) -> None:
     entries = [Entry(p, p, b"%d" % p) for p in range(RECORDS)]
     assert crowded.write(1, entries) == WRITTEN
     wrong = [*entries[:-1], Entry(RECORDS - 1, 0, b"x"), Entry(RECORDS, 1, b"x")]
@@ -185,7 +185,7 @@ def test_a_retry_and_a_fill_see_more_records_than_a_page(crowded: Stripe) -> Non
     assert {s.state for s in crowded.read(1, range(RECORDS + 5)).value.slots} == {State.TRIMMED}
 
 
-def test_trim_to_frees_at_most_as_many_records_as_it_may(crowded: Stripe) -> None:
+def test_trim_to_respects_records_max(crowded: Stripe) -> None:
     step, left = 500, RECORDS
     for expected_more in (True, True, False):
         assert crowded.trim_to(1, RECORDS, step) == Answer(Code.OK, expected_more)
@@ -218,7 +218,7 @@ def test_trimmed_data_is_gone_from_storage(stripe: Stripe, door: Door) -> None:
 
 
 @pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
-def test_nothing_is_stored_below_the_trim_point(stripe: Stripe, door: Door) -> None:
+def test_no_record_below_trim_point(stripe: Stripe, door: Door) -> None:
     """What is given up as a whole needs no marks one by one; they would never be freed."""
     assert stripe.write(1, [Entry(p, p, b"x") for p in range(5)]).code == Code.OK
     assert stripe.trim_to(1, 10) == Answer(Code.OK, False)
@@ -230,7 +230,7 @@ def test_nothing_is_stored_below_the_trim_point(stripe: Stripe, door: Door) -> N
     assert door.load(stripe.name) == before
 
 
-def test_a_log_has_so_many_sources_and_no_more(head: Head) -> None:
+def test_sources_max(head: Head) -> None:
     """One that is done altogether makes space."""
     done = [("delivery_done", 7, f"query-{n}", 5, n + 1, TIME) for n in range(PRODUCERS_MAX)]
     assert together(head, done) == [Answer(Code.OK, False)] * PRODUCERS_MAX
@@ -247,7 +247,7 @@ def test_a_log_has_so_many_sources_and_no_more(head: Head) -> None:
 
 
 @pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
-def test_a_source_has_so_many_parts_and_no_more(head: Head, prefix: str, door: Door) -> None:
+def test_parts_max(head: Head, prefix: str, door: Door) -> None:
     """That is another error than too many producers, for other things help."""
     assert head.delivery_begin(Part("query", 3, 1)).code == Code.OK
     full = wire.u64(1) + wire.u64(0) + wire.u32(PARTS_MAX) + 2 * wire.u64(TIME)
@@ -260,7 +260,7 @@ def test_a_source_has_so_many_parts_and_no_more(head: Head, prefix: str, door: D
     assert head.delivery_begin(Part("query", 4, 2)).code == Code.OK
 
 
-def test_what_is_done_goes_so_many_parts_at_a_time(head: Head) -> None:
+def test_parts_are_removed_in_steps(head: Head) -> None:
     parts = [Part("query", n // 100, n) for n in range(2 * PARTS_REMOVED_MAX + 1)]
     begun = together(
         head, (("delivery_begin", 7, "query", p.sequence, p.part, TIME) for p in parts)
@@ -276,7 +276,7 @@ def test_what_is_done_goes_so_many_parts_at_a_time(head: Head) -> None:
     assert head.delivery_read(Part("query.more")).code == Code.OK
 
 
-def test_a_part_gets_so_many_grants_and_no_more(head: Head) -> None:
+def test_grants_max(head: Head) -> None:
     """Those that follow each other count once."""
     assert head.delivery_begin(Part("query")).code == Code.OK
     grants = ((7, "query", 0, 0, 1, 1, 0, 10 * n, 5, False) for n in range(GRANTS_MAX))
@@ -292,7 +292,7 @@ def test_a_part_gets_so_many_grants_and_no_more(head: Head) -> None:
     assert grants[-1] == (last, 8)
 
 
-def test_a_log_has_so_many_cursors_and_no_more(head: Head) -> None:
+def test_cursors_max(head: Head) -> None:
     """The last may be moved and replaced; of a thousand, the lowest holds a trim back."""
     names = [f"reader-{n}" for n in range(CURSORS_MAX)]
     made = [("cursor_commit", 7, name, CREATE, 5000 - n, TIME) for n, name in enumerate(names)]

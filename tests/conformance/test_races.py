@@ -50,7 +50,7 @@ def test_each_position_has_one_winner(store: Store, prefix: str) -> None:
         assert slots[p].data == (b"" if junk else writer)
 
 
-def test_batches_that_overlap_are_never_mixed(store: Store, prefix: str) -> None:
+def test_overlapping_batches_are_not_mixed(store: Store, prefix: str) -> None:
     Stripe(store, prefix).seal(1)
     batches = [range(start, start + 5) for start in range(0, POSITIONS, 3)]
 
@@ -75,7 +75,7 @@ def test_batches_that_overlap_are_never_mixed(store: Store, prefix: str) -> None
     assert held == won  # all of each batch that won, and nothing of those that lost
 
 
-def test_nothing_of_an_older_epoch_lands_after_a_seal(store: Store, prefix: str) -> None:
+def test_no_write_of_older_epoch_after_seal(store: Store, prefix: str) -> None:
     """Fencing: what the seal answered is all there is of older epochs, while clients write on."""
     Stripe(store, prefix).seal(1)
 
@@ -114,7 +114,7 @@ def test_every_epoch_is_handed_out_once(store: Store, prefix: str) -> None:
     assert sorted(chain(*results)) == list(range(1, 20 * CALLERS + 1))
 
 
-def test_submitted_operations_take_effect_one_by_one(store: Store, prefix: str) -> None:
+def test_submitted_operations_are_serial(store: Store, prefix: str) -> None:
     """Many at once, some refused: each sees those before it, and a refused one leaves nothing."""
     stripe = Stripe(store, prefix)
     stripe.seal(2)

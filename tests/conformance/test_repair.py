@@ -42,7 +42,7 @@ NOTHING = Answer(-errno.ENOENT)
 
 @with_door
 @pytest.mark.parametrize("key", SPANS, ids=bytes.decode)
-def test_a_record_is_put_back(stripe: Stripe, sound: Content, door: Door, key: bytes) -> None:
+def test_damaged_record_is_repaired(stripe: Stripe, sound: Content, door: Door, key: bytes) -> None:
     """Of each kind, whatever is damaged: its value, or the data of it in the bytestream."""
     for position in SPANS[key]:
         assert stripe.salvage(position=position).value.last == SPANS[key][-1]
@@ -64,7 +64,7 @@ def test_a_record_is_put_back(stripe: Stripe, sound: Content, door: Door, key: b
 
 
 @with_door
-def test_an_audit_may_leave_the_bytestream_out(stripe: Stripe, sound: Content, door: Door) -> None:
+def test_verify_of_keys_only(stripe: Stripe, sound: Content, door: Door) -> None:
     """Data behind an index is looked at all the same."""
     key = b"e.0000000000000005.1"
     damaged = sound.with_value(key, flip(sound.omap[key], len(sound.omap[key]) - 1))
@@ -86,7 +86,7 @@ def stored(stripe: Stripe) -> list[tuple[bytes, bytes, bytes]]:
     return [salvaged(stripe, name=HEADER), *first]
 
 
-def test_the_same_bytes_may_take_the_place_of_sound_ones(stripe: Stripe) -> None:
+def test_same_bytes_replace_sound_ones(stripe: Stripe) -> None:
     """So that a replica gets them which is not the one that decides."""
     sound = stored(stripe)
     for each in sound:
@@ -96,7 +96,7 @@ def test_the_same_bytes_may_take_the_place_of_sound_ones(stripe: Stripe) -> None
     assert stripe.damaged().value.names == ()
 
 
-def test_nothing_else_takes_the_place_of_what_is_sound(store: Store, prefix: str) -> None:
+def test_other_bytes_do_not_replace_sound_ones(store: Store, prefix: str) -> None:
     """Whole records, sound in themselves: another one's of the same positions, and an older one."""
     stripe, other = make(store, prefix), Stripe(store, f"{prefix}.other")
     other.seal(EPOCH)
@@ -113,7 +113,7 @@ def test_nothing_else_takes_the_place_of_what_is_sound(store: Store, prefix: str
 
 
 @with_door
-def test_an_index_says_which_data_is_right(store: Store, prefix: str, door: Door) -> None:
+def test_repair_checks_data_against_index(store: Store, prefix: str, door: Door) -> None:
     stripe, other = make(store, prefix), Stripe(store, f"{prefix}.other")
     other.seal(EPOCH)
     other.write(EPOCH, [Entry(p, p, DATA[p][:-1] + b"!") for p in range(8, 12)])
@@ -124,7 +124,7 @@ def test_an_index_says_which_data_is_right(store: Store, prefix: str, door: Door
     assert door.load(prefix) == damaged
 
 
-def test_nothing_is_put_where_nothing_is_stored(store: Store, prefix: str) -> None:
+def test_holes_are_not_repaired(store: Store, prefix: str) -> None:
     """A hole stays one, and what is trimmed stays trimmed."""
     stripe, other = make(store, prefix), Stripe(store, f"{prefix}.other")
     other.seal(EPOCH)
@@ -180,7 +180,7 @@ def test_repair_cut_by_trim_point(store: Store, prefix: str, door: Door, key: by
 
 
 @with_door
-def test_what_is_offered_has_to_be_whole(stripe: Stripe, sound: Content, door: Door) -> None:
+def test_malformed_repairs_are_refused(stripe: Stripe, sound: Content, door: Door) -> None:
     name, value, data = salvaged(stripe, position=8)
     inline = salvaged(stripe, position=0)
     damaged = sound.with_value(name, b"").with_value(inline[0], b"")
@@ -205,7 +205,7 @@ def test_what_is_offered_has_to_be_whole(stripe: Stripe, sound: Content, door: D
 
 
 @with_door
-def test_a_header_comes_before_its_records(stripe: Stripe, sound: Content, door: Door) -> None:
+def test_header_is_repaired_first(stripe: Stripe, sound: Content, door: Door) -> None:
     record = salvaged(stripe, position=0)
     header = salvaged(stripe, name=HEADER)
     assert header == (HEADER, sound.attrs[HEADER], b"")
@@ -247,7 +247,7 @@ def test_repair_head_and_directory(store: Store, prefix: str, door: Door) -> Non
 
 
 @with_door
-def test_a_newest_view_that_vanished_comes_back(head: Head, door: Door) -> None:
+def test_missing_newest_view_is_repaired(head: Head, door: Door) -> None:
     """The head says that it is there; of any other key it does not know."""
     assert head.cursor_commit("a", CREATE, 0).code == Code.OK
     sound = door.load(head.name)

@@ -17,7 +17,7 @@ from .wire import OPEN_END
 
 @pytest.mark.parametrize(("stripe_unit", "header", "stripe"), [(1, 1, 1), (4, 4, 2)])
 @pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
-def test_only_stripes_with_units_need_a_class_that_knows_units(
+def test_stripe_unit_needs_newer_class(
     store: Store, prefix: str, door: Door, stripe_unit: int, header: int, stripe: int
 ) -> None:
     made, head = Stripe(store, f"{prefix}.stripe", 2, 1, stripe_unit), Head(store, f"{prefix}.head")

@@ -100,7 +100,7 @@ def test_positions_far_up_are_found(stripe: Stripe, first: int) -> None:
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_tags_of_entries_read_by_their_places_and_by_records(stripe: Stripe, reverse: bool) -> None:
+def test_select_by_index_and_by_record(stripe: Stripe, reverse: bool) -> None:
     """In turns, in one reply; with little space, in many."""
     tags = [(A,), (A, b"c"), (A,), (B,), (A, b"d")]
     entries = [Entry(p, p, b"%d" % (p % 10) * 8_000, tags[p % 5]) for p in range(40)]
@@ -117,7 +117,7 @@ def test_tags_of_entries_read_by_their_places_and_by_records(stripe: Stripe, rev
     assert {p: slot.tags for p, slot in page.found} == {p: {*tags[p % 5]} for p in range(40)}
 
 
-def test_names_of_many_entries_stay_in_bounds(stripe: Stripe) -> None:
+def test_many_tag_names_fit_a_reply(stripe: Stripe) -> None:
     """Where each entry's tag is another than the one before, a reply names each anew."""
     names = [bytes([65 + i]) * 128 for i in range(2)]
     count = 18_000
@@ -127,7 +127,7 @@ def test_names_of_many_entries_stay_in_bounds(stripe: Stripe) -> None:
     assert len(found) == count
 
 
-def test_names_that_rows_of_entries_share_are_stored_once(stripe: Stripe) -> None:
+def test_shared_tag_names_are_stored_once(stripe: Stripe) -> None:
     """A record whose every other entry is trimmed has no more names than it had."""
     names = tuple(bytes([65 + i]) * 128 for i in range(8))
     count = 2_400
@@ -137,7 +137,7 @@ def test_names_that_rows_of_entries_share_are_stored_once(stripe: Stripe) -> Non
     assert {(slot.state, slot.tags) for slot in slots} == {(State.WRITTEN, frozenset(names))}
 
 
-def test_names_that_rows_of_entries_share_are_listed_once(stripe: Stripe) -> None:
+def test_shared_tag_names_are_listed_once(stripe: Stripe) -> None:
     names = tuple(b"%c" % (65 + i) * 128 for i in range(32))
     count = 1_200
     stripe.write(1, [Entry(p, p, b"", names if p % 2 else ()) for p in range(count)])
@@ -245,7 +245,7 @@ def test_late_entry_replaces_damaged_chunk(damageable: tuple[Stripe, MemoryDoor]
         assert positions(stripe, A) == sorted([*expected, 3])
 
 
-def test_keys_of_the_index_that_are_none(damageable: tuple[Stripe, MemoryDoor]) -> None:
+def test_malformed_index_keys(damageable: tuple[Stripe, MemoryDoor]) -> None:
     stripe, door = damageable
     expected = indexed(stripe)
     sound = door.load(stripe.name)

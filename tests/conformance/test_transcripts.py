@@ -48,7 +48,7 @@ def test_model_answers_as_written(path: Path) -> None:
     check(path, ModelWorld(), rewrite=False)
 
 
-def test_a_transcript_survives_being_rewritten() -> None:
+def test_transcripts_are_in_canonical_form() -> None:
     for path in TRANSCRIPTS:
         content = path.read_text()
         assert format_file(*parse_file(content)) == content, path.name

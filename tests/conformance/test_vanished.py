@@ -74,7 +74,7 @@ def test_later_writes_do_not_hide_a_loss(stripe: Stripe, door: Door) -> None:
     }
 
 
-def test_what_vanished_can_be_trimmed(stripe: Stripe, door: Door) -> None:
+def test_missing_records_can_be_trimmed(stripe: Stripe, door: Door) -> None:
     door.save(stripe.name, replace(door.load(stripe.name), omap={}))
     assert stripe.trim(EPOCH, [1, 9]).code == Code.OK
     assert stripe.trim_to(EPOCH, 6) == Answer(Code.OK, False)

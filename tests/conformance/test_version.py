@@ -22,7 +22,7 @@ def fields_of(message: str) -> int:
     return len(kinds) + sum(fields_of(each) for each in elements if each in STRUCTS)
 
 
-def test_a_host_tells_its_release_and_what_it_understands(store: zlog.Store, prefix: str) -> None:
+def test_version_of_host(store: zlog.Store, prefix: str) -> None:
     stripe = Stripe(store, prefix)
     assert stripe.version() == Answer(-errno.ENOENT)
     assert stripe.seal(1).code == Code.OK

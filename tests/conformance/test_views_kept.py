@@ -39,7 +39,7 @@ def make(store: Store, prefix: str) -> tuple[Head, View]:
     return head, first
 
 
-def test_a_view_holds_so_many_stripes_and_the_rest_is_archived(store: Store, prefix: str) -> None:
+def test_view_archives_older_stripes(store: Store, prefix: str) -> None:
     head, view = make(store, prefix)
     every = view.stripes
     for start in range(10, 10 * (VIEW_STRIPES_MAX + 8), 10):
@@ -54,7 +54,7 @@ def test_a_view_holds_so_many_stripes_and_the_rest_is_archived(store: Store, pre
     assert head.stripes_read(LOG_ID, 25, 2).value == (True, every[2:4])
 
 
-def test_a_head_keeps_the_views_of_so_many_epochs(store: Store, prefix: str) -> None:
+def test_head_keeps_recent_views(store: Store, prefix: str) -> None:
     head, view = make(store, prefix)
     for epoch in range(2, VIEWS_KEPT_MAX + 4):
         assert head.epoch_next().value[0] == epoch

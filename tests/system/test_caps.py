@@ -122,7 +122,7 @@ def refused(url: str, names: list[str]) -> set[str]:
     return {method for method, codes in answers.items() if codes == {-errno.EPERM}}
 
 
-def test_who_may_only_look_changes_nothing(user: Callable[..., str], log: zlog.Log) -> None:
+def test_inspect_caps_change_nothing(user: Callable[..., str], log: zlog.Log) -> None:
     assert {*LOOKING.split()} <= READING_METHODS
     with zlog.connect(user(*allowed(LOOKING), name="app")) as store:
         mine = zlog.Log.open(store, "orders", timeout=10)
@@ -229,7 +229,7 @@ def repairs(mine: zlog.Log) -> None:
         ("heal", repairs),
     ],
 )
-def test_a_set_of_caps_suffices_for_what_it_is_for(
+def test_caps_suffice(
     user: Callable[..., str], log: zlog.Log, role: str, does: Callable[[zlog.Log], None]
 ) -> None:
     log.cursor("theirs", create=1)

@@ -30,7 +30,7 @@ from .test_caps import CLASS, LOCK, SETS, allowed
 _SECONDS = 60.0
 
 
-def test_without_the_class_lock_a_sequencer_says_what_it_needs(user: Callable[..., str]) -> None:
+def test_sequencer_needs_the_lock_class(user: Callable[..., str]) -> None:
     command = [ZLOG, "--store", user(CLASS), "seqr", "--listen", "127.0.0.1:0"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
     assert done.returncode == 6

@@ -18,7 +18,7 @@ SEED = 4
 
 
 @pytest.mark.parametrize("store_url", ["embedded", "ceph-memstore"], indirect=True)
-def test_killed_at_any_moment_it_ends_up_the_same(tmp_path: Path, store_url: str) -> None:
+def test_mirror_killed_at_any_moment(tmp_path: Path, store_url: str) -> None:
     chances = random.Random(SEED)
     source = (tmp_path / "source").as_uri()
     cli, target = Cli(source), Cli(store_url)

@@ -83,7 +83,7 @@ def test_logs_are_copied_kept_small_and_removed(user: Callable[..., str], tmp_pa
         assert zlog.Log.list(store) == ["copy"]
 
 
-def test_a_client_without_leave_for_the_class_does_without(user: Callable[..., str]) -> None:
+def test_client_without_caps_for_the_class(user: Callable[..., str]) -> None:
     with zlog.connect(user(READ_WRITE)) as store:
         use(store)
         assert plain(store)
@@ -136,7 +136,7 @@ def test_the_class_is_used_where_it_is(ceph_cluster: CephCluster) -> None:
 
 
 @STOCK
-def test_who_requires_the_class_is_told_that_it_is_not_there(ceph_cluster: CephCluster) -> None:
+def test_required_class_is_missing(ceph_cluster: CephCluster) -> None:
     url = f"{ceph_cluster.url('required')}&class=require"
     with zlog.connect(url) as store, pytest.raises(ClassNotLoaded, match="class"):
         zlog.Log.create(store, "orders", width=1)

@@ -197,7 +197,7 @@ def test_replicas_are_told_apart(damaged: Damaged, ceph_cluster: CephCluster) ->
     assert answering(ceph_cluster.url(damaged.namespace, plain=True), damaged.stripe) == {0}
 
 
-def test_nothing_is_lost_while_a_replica_that_may_have_it_is_down(
+def test_entry_is_not_lost_while_a_replica_is_down(
     damaged: Damaged, ceph_cluster: CephCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("zlog._read.read._REPLICAS_PAUSE_SECONDS_MAX", 0.0)

@@ -52,7 +52,7 @@ def log_of(cluster: CephCluster, *, plain: bool) -> zlog.Log:
 
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_one_stream_of_many_costs_what_it_holds(
+def test_cost_of_one_tag(
     ceph_cluster: CephCluster, cost_of: Callable[[Callable[[], object]], Cost], plain: bool
 ) -> None:
     log = log_of(ceph_cluster, plain=plain)
@@ -85,7 +85,7 @@ def test_records_are_read_once_backwards_too(
         assert backwards.bytes < 2 * forwards.bytes
 
 
-def test_records_without_the_tag_are_passed_by(
+def test_cost_of_other_records(
     ceph_cluster: CephCluster, cost_of: Callable[[Callable[[], object]], Cost]
 ) -> None:
     log = log_of(ceph_cluster, plain=True)

@@ -77,7 +77,7 @@ def test_a_standby_with_the_same_files_takes_over(place: Place, log: zlog.Log) -
         assert not any("can't watch" in line for line in standby.log)
 
 
-def test_a_stranger_gets_nowhere_and_changes_nothing(place: Place, log: zlog.Log) -> None:
+def test_client_without_token_changes_nothing(place: Place, log: zlog.Log) -> None:
     with place.start() as sequencer:
         log.append(b"first")
         epoch = log.view.epoch
