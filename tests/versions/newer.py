@@ -6,11 +6,15 @@ between clients and sequencers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..support.programs import copy_package
 
-CHANGES = {
+Changes = Mapping[str, Sequence[tuple[str, str]]]
+"""By file: what is replaced, by what."""
+
+CHANGES: Changes = {
     "_sequencer/frames.py": [("PROTOCOL_VERSION = 1\n", "PROTOCOL_VERSION = 2\n")],
     "_io/base.py": [
         (
@@ -31,8 +35,6 @@ class Driver(ProcessBound, ABC)""",
         ),
     ],
 }
-"""By file of the package: what is replaced, by what."""
-
 
 START = """
 import sys
@@ -47,11 +49,16 @@ def install(folder: Path) -> Path:
     """Put the package into a folder for ``PYTHONPATH``, and return that."""
     package = copy_package(folder)
     (folder / "sitecustomize.py").write_text(START)
-    for name, replaced in CHANGES.items():
-        path = package / name
+    change(package, CHANGES)
+    return folder
+
+
+def change(folder: Path, changes: Changes) -> None:
+    """Replace some texts in files of a folder."""
+    for name, replaced in changes.items():
+        path = folder / name
         text = path.read_text()
         for old, new in replaced:
             assert old in text, f"{name} has changed: {old}"
             text = text.replace(old, new, 1)
         path.write_text(text)
-    return folder

@@ -8,11 +8,11 @@ can't read.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..support.ceph import run_cluster_program
 from ..support.programs import REPOSITORY
+from .newer import Changes, change
 
 _TAGS_FIELDS = """    v("tagged", tagged, wire::any().since(6).heed());
     v("indexed", indexed, wire::position_or_end().since(6));
@@ -21,15 +21,15 @@ _TAGS_FIELDS = """    v("tagged", tagged, wire::any().since(6).heed());
 """
 _GAVE_UP_VERSIONS = """    if (kind == RecordKind::kGaveUp) return {kVersion, 5};
     if (sparse()) return {"""
+_GAVE_UP = """record.kind = RecordKind::kGaveUp;
+  if (reason != FillReason::kWriterGaveUp) record.kind = RecordKind::kFill;
+"""
 _USED = "    header->use({positions[begin], positions[end - 1]});\n"
 
-CHANGES: Mapping[str, Sequence[tuple[str, str]]] = {
+CHANGES: Changes = {
     "stripe/header.h": [
         ("  uint32_t value_bytes = 0;", "  uint64_t appends = 0;\n  uint32_t value_bytes = 0;"),
-        (
-            _TAGS_FIELDS,
-            _TAGS_FIELDS + '    v("appends", appends, any().since(7));\n',
-        ),
+        (_TAGS_FIELDS, _TAGS_FIELDS + '    v("appends", appends, any().since(7));\n'),
     ],
     "wire/stripe_messages.h": [
         ("struct EpochRequest {\n", "struct EpochRequest {\n  bool verbose = false;\n"),
@@ -46,10 +46,7 @@ CHANGES: Mapping[str, Sequence[tuple[str, str]]] = {
             "    if (kind == RecordKind::kFill || kind == RecordKind::kGaveUp)",
         ),
         (" kVersion = 4;", " kVersion = 5;"),
-        (
-            "    if (sparse()) return {",
-            _GAVE_UP_VERSIONS,
-        ),
+        ("    if (sparse()) return {", _GAVE_UP_VERSIONS),
     ],
     "stripe/record.cc": [
         (
@@ -58,16 +55,10 @@ CHANGES: Mapping[str, Sequence[tuple[str, str]]] = {
         ),
     ],
     "stripe/layout.cc": [
-        (
-            "  record.kind = RecordKind::kFill;\n",
-            "  GAVE_UP",
-        ),
+        ("  record.kind = RecordKind::kFill;\n", f"  {_GAVE_UP}"),
     ],
     "stripe/write.cc": [
-        (
-            _USED,
-            _USED + "    header->appends += end - begin;\n",
-        ),
+        (_USED, _USED + "    header->appends += end - begin;\n"),
     ],
 }
 """By file below cls_zlog: what is replaced, by what."""
@@ -80,10 +71,6 @@ endforeach()
 set_target_properties(zlog_protocol PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 40)
 """
 
-_GAVE_UP = """record.kind = RecordKind::kGaveUp;
-  if (reason != FillReason::kWriterGaveUp) record.kind = RecordKind::kFill;
-"""
-
 
 def build(folder: Path) -> Path:
     """Build the class in a folder, and return the library."""
@@ -93,13 +80,6 @@ def build(folder: Path) -> Path:
     description = (REPOSITORY / "CMakeLists.txt").read_text()
     # In few pieces, without optimization: to compile it takes longer than what it is for.
     (source / "CMakeLists.txt").write_text(f"{description}{_QUICKLY}")
-    for name, replaced in CHANGES.items():
-        path = source / "cls_zlog" / name
-        text = path.read_text()
-        for old, new in replaced:
-            assert old in text, f"{name} has changed: {old}"
-            text = text.replace(old, new, 1)
-        text = text.replace("GAVE_UP", _GAVE_UP)
-        path.write_text(text)
+    change(source / "cls_zlog", CHANGES)
     program = source / "ceph-dev" / "cluster"
     return Path(run_cluster_program("build-class", str(folder / "build"), program=program).strip())
