@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 
+from .hostile import SOUND
 from .objects import Head, Store, Stripe, _Object
 from .replies import Answer, Code, Read, State
 from .requests import Entry, StripeView, View
+from .victims import kind_of
 from .wire import OPEN_END
 
 EPOCH = 5
@@ -25,6 +27,7 @@ SPANS = {
 }
 INDEX_BYTES = {b"e.0000000000000002.3": 7, b"e.0000000000000005.1": 4}  # data behind the index
 EIO = Answer(-errno.EIO)
+_ABOUT_DAMAGE = ("damaged", "salvage", "heal", "version")
 
 
 def make(store: Store, name: str) -> Stripe:
@@ -103,19 +106,8 @@ def damages(value: bytes, host: str) -> Iterator[tuple[str, bytes]]:
     yield "another version", bytes([value[0] + 1]) + value[1:]
 
 
-def calls(stripe: Stripe) -> list[tuple[str, Answer]]:
-    """Every method of a stripe object, by the object's own epoch or a higher one."""
-    return [
-        ("read", stripe.read(EPOCH, POSITIONS)),
-        ("verify", stripe.verify(EPOCH, POSITIONS)),
-        ("count", stripe.count(EPOCH, 0, 100)),
-        ("write", stripe.put(EPOCH, 12, b"x")),
-        ("retry", stripe.put(EPOCH, 0, DATA[0])),
-        ("fill", stripe.fill(EPOCH, [12])),
-        ("trim", stripe.trim(EPOCH, [0])),
-        ("trim_to", stripe.trim_to(EPOCH, 4)),
-        ("max_position", stripe.max_position(EPOCH)),
-        ("stat", stripe.stat(EPOCH)),
-        ("remove", stripe.remove(EPOCH)),
-        ("seal", stripe.seal(EPOCH + 1)),
-    ]
+def calls(made: _Object) -> Iterator[tuple[str, Answer]]:
+    """Call each method of an object's kind, but those that look for damage and repair it."""
+    for method, request in SOUND.items():
+        if kind_of(method) is type(made) and method not in _ABOUT_DAMAGE:
+            yield method, made.send(method, request)

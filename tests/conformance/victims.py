@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 from .objects import Directory, Head, Store, Stripe
 from .replies import Code
 from .requests import SET, Entry, Part
 
-HEAD_METHODS = ("head", "epoch", "tail", "trim_point", "view", "stripe", "cursor", "delivery")
+_OF_DIRECTORY = re.compile("directory|sequencer")
+_OF_HEAD = re.compile("head|epoch|tail|trim_point|view|stripe|cursor|retention|delivery")
+
+
+def kind_of(method: str) -> type[Stripe | Head | Directory]:
+    """What a method is for."""
+    if _OF_DIRECTORY.match(method):
+        return Directory
+    return Head if _OF_HEAD.match(method) else Stripe
 
 
 class Victims:
@@ -30,8 +40,5 @@ class Victims:
 def targets(method: str, victims: Victims) -> tuple[str, str]:
     """The object that a method is for, and one that it is not for."""
     stripe, head, directory, missing = victims.names
-    if method.startswith(("directory", "sequencer")):
-        return directory, stripe
-    if method.startswith(HEAD_METHODS):
-        return head, missing
-    return stripe, head
+    found = {Directory: (directory, stripe), Head: (head, missing), Stripe: (stripe, head)}
+    return found[kind_of(method)]
