@@ -16,10 +16,8 @@
 #include "cls_zlog/host/memory/memory_host.h"
 #include "cls_zlog/method_table.h"
 #include "cls_zlog/stripe/header.h"
-#include "cls_zlog/wire/cursor_messages.h"
 #include "cls_zlog/wire/envelope.h"
 #include "cls_zlog/wire/head_messages.h"
-#include "cls_zlog/wire/producer_messages.h"
 #include "cls_zlog/wire/repair_messages.h"
 
 namespace {
@@ -93,7 +91,9 @@ std::string header_after(const std::string& seal) {
 std::vector<std::string> sound_requests() {
   using namespace std::literals;
   std::vector<std::string> requests = {
+#if __has_include("sound_requests.inc")  // not when clang-tidy reads this
 #include "sound_requests.inc"
+#endif
   };
   const size_t seal = zlog::find_method("seal") - zlog::methods().data();
   const std::string header = header_after(requests.at(seal));
