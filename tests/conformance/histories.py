@@ -36,7 +36,7 @@ class Machine(RuleBasedStateMachine):
         return found
 
     def expected(self, method: str, found: Answer, arguments: tuple[Any, ...]) -> Answer:
-        """What the model answers; `found` is what the host did."""
+        """Return the answer of the model; `found` is the host's."""
         del found
         answer: Answer = getattr(self.model, method)(*arguments)
         return answer

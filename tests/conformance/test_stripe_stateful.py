@@ -78,7 +78,7 @@ class StripeMachine(Machine):
         self.both("seal", epoch)
 
     def expected(self, method: str, found: Answer, arguments: tuple[Any, ...]) -> Answer:
-        """A host may choose what it answers to some writes."""
+        """Return the answer of the model; a host may answer some writes in two ways."""
         if method == "write":
             return self.model.write_as_host(found, *arguments)
         return super().expected(method, found, arguments)

@@ -5,7 +5,7 @@ each of the commands gets, up to an empty line. A line that begins with a space 
 Commands name the method; see `COMMANDS`. A few are about the conversation itself, and have no
 answer:
 
-    geometry STRIDE RESIDUE [UNIT]  what later requests claim about the object; 1 0 1 at first
+    geometry STRIDE RESIDUE [UNIT]  what later requests claim about this object; 1 0 1 at first
     object NAME                     talk to another object from here on
     raw METHOD HEX                  a payload as it is; shows the reply as it is
 """
@@ -170,11 +170,13 @@ class HostWorld:
     def __init__(self, store: Store, prefix: str) -> None:
         self._store = store
         self._prefix = prefix
+        self._objects: dict[str, Objects] = {}
 
     def open(self, name: str) -> Objects:
         """See `World`."""
         store, full = self._store, f"{self._prefix}.{name}"
-        return Stripe(store, full), Head(store, full), Directory(store, full)
+        made = Stripe(store, full), Head(store, full), Directory(store, full)
+        return self._objects.setdefault(name, made)
 
     def raw(self, name: str, method: str, payload: bytes) -> tuple[int, bytes]:
         """See `World`."""

@@ -13,7 +13,7 @@ _OF_HEAD = re.compile("head|epoch|tail|trim_point|view|stripe|cursor|retention|d
 
 
 def kind_of(method: str) -> type[Stripe | Head | Directory]:
-    """What a method is for."""
+    """Return the kind of object that has the method."""
     if _OF_DIRECTORY.match(method):
         return Directory
     return Head if _OF_HEAD.match(method) else Stripe

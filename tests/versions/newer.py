@@ -12,7 +12,7 @@ from pathlib import Path
 from ..support.programs import copy_package
 
 Changes = Mapping[str, Sequence[tuple[str, str]]]
-"""By file: what is replaced, by what."""
+"""Pairs of an old and a new text, by file."""
 
 CHANGES: Changes = {
     "_sequencer/frames.py": [("PROTOCOL_VERSION = 1\n", "PROTOCOL_VERSION = 2\n")],
