@@ -194,27 +194,6 @@ def test_who_waits_for_it_opens_the_new_file(folder: Path) -> None:
     assert before != (folder / "data.mdb").read_bytes()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small file system")
-def test_a_disk_without_space_for_the_copy(tmp_path: Path) -> None:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    if os.system(f"mount -t tmpfs -o size=4m tmpfs '{folder}'") != 0:
-        pytest.skip("may not mount a file system here")
-    try:
-        with EmbeddedStore(folder) as store:
-            seal(store)
-            for position in range(40):
-                assert write(store, [position], bytes(60_000)) == 0
-            with pytest.raises(StoreUnavailable, match="no space for the copy") as refused:
-                store.compact()
-            assert "Trim" not in refused.value.hint  # it frees no space of the disk
-            assert not (folder / "data.mdb.new").exists()
-            assert read(store, range(40)) == [bytes(60_000)] * 40
-            assert write(store, [40]) == 0
-    finally:
-        os.system(f"umount -l '{folder}'")
-
-
 def test_a_store_that_is_only_read_is_not_compacted(folder: Path) -> None:
     with EmbeddedStore(folder, read_only=True) as store, pytest.raises(StoreReadOnly):
         store.compact()

@@ -11,11 +11,12 @@ import pytest
 
 import zlog
 from zlog import StoreUnavailable
+from zlog._native.local import EmbeddedStore
 from zlog.admin import space_inside
 from zlog.cli.commands.doctor.diagnosis import Level
 from zlog.cli.commands.doctor.directory import examine_disk
 
-from .support import run
+from .support import read, run, seal, write
 
 
 @pytest.fixture
@@ -101,3 +102,16 @@ def test_removing_a_log_makes_space_on_a_disk_that_is_full(disk: Path) -> None:
         run(REMOVE, disk / "store")
         with zlog.Log.create(store, "others") as log:
             log.append_many([bytes(1000)] * 1000)
+
+
+def test_compact_needs_space_for_a_copy(disk: Path) -> None:
+    with EmbeddedStore(disk / "store") as store:
+        seal(store)
+        for position in range(40):
+            assert write(store, [position], bytes(180_000)) == 0
+        with pytest.raises(StoreUnavailable, match="no space for the copy") as refused:
+            store.compact()
+        assert "Trim" not in refused.value.hint  # it frees no space of the disk
+        assert not (disk / "store" / "data.mdb.new").exists()
+        assert read(store, range(40)) == [bytes(180_000)] * 40
+        assert write(store, [40]) == 0
