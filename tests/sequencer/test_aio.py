@@ -8,7 +8,7 @@ import pytest
 
 from zlog._base.deadline import Deadline
 from zlog._sequencer import AsyncioSequencer
-from zlog.errors import SequencerTimeout, SequencerUnavailable
+from zlog.errors import SequencerTimeout
 
 from .fakes import AUDIT, ORDERS
 
@@ -34,13 +34,6 @@ async def test_thousands_of_tasks_share_a_connection_and_no_position(client, sto
     assert status["requests"] == 3003  # HELLO, one OPEN, 3000 NEXT, STATUS
 
 
-async def test_a_wait_holds_up_nothing(client):
-    waiting = asyncio.ensure_future(client.wait(ORDERS, 0, 4, 10.0, deadline()))
-    for position in range(5):
-        assert (await client.next(ORDERS, 1, 0, deadline())).position == position
-    assert (await waiting).position == 5
-
-
 async def test_a_cancelled_call_leaves_the_others_alone(client, store):
     store.shut(ORDERS)
     first = asyncio.ensure_future(client.next(ORDERS, 1, 0, deadline()))
@@ -62,13 +55,3 @@ async def test_an_open_that_takes_long_delays_no_other_log(client, store):
         await impatient
     store.open(ORDERS)
     assert (await slow).position == 0
-
-
-async def test_close_ends_what_waits(client):
-    await client.open(ORDERS, 0, deadline())
-    waiting = asyncio.ensure_future(client.wait(ORDERS, 0, 10**9, 60.0, deadline(60)))
-    for _ in range(2):  # the second one is sent after the WAIT
-        await client.status(deadline())
-    await client.close()
-    with pytest.raises(SequencerUnavailable):
-        await waiting

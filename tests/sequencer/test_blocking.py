@@ -59,32 +59,6 @@ def test_a_waiting_thread_holds_up_no_other(client):
         assert all(wait.result(10).position > tail + 50 for wait in waits)
 
 
-def test_the_thread_that_reads_hands_over_when_it_leaves(client, server):
-    """The second waiter depends on the first one's reading, until that one has its answer."""
-    other = BlockingSequencer(server.address)
-
-    def requests() -> int:
-        """How many the server has seen, without those for this number."""
-        nonlocal asked
-        asked += 1
-        return drive(other.status(deadline()))["requests"] - asked
-
-    asked = 0
-    drive(client.open(ORDERS, 0, deadline()))
-    drive(other.open(ORDERS, 0, deadline()))
-    with ThreadPoolExecutor(2) as threads:
-        waits = []
-        for position in (0, 1):
-            before = requests()
-            waits.append(threads.submit(drive, client.wait(ORDERS, 0, position, 10.0, deadline())))
-            while requests() == before:
-                pass
-        for position in (0, 1):
-            drive(other.next(ORDERS, 1, 0, deadline()))
-            assert waits[position].result(5).position == position + 1
-    drive(other.close())
-
-
 def test_threads_with_short_deadlines_leave_the_others_served(client):
     """The reading thread gives up again and again; another thread must read on."""
     drive(client.open(ORDERS, 0, deadline()))

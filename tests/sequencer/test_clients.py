@@ -65,13 +65,6 @@ def test_open_with_an_epoch_that_is_not_dead_brings_that(call, client, store):
     assert (store.looks, store.takeovers) == (1, 1)
 
 
-def test_status(call, client, server):
-    call(client.next, ORDERS, 1, 0)
-    status = call(client.status)
-    assert status["address"] == server.address
-    assert [log["log"] for log in status["logs"]] == ["orders"]
-
-
 @pytest.mark.parametrize("count", [0, -1, 65537])
 def test_a_count_that_can_not_be_granted(call, client, count):
     with pytest.raises(ValueError, match="positions"):
@@ -196,44 +189,6 @@ def test_a_log_that_is_closed_again_and_again(call):
     server = ScriptedServer(refuse)
     with pytest.raises(SequencerUnavailable, match="keeps closing"):
         call(call.connect(server.address).next, ORDERS, 1, 1)
-    server.join()
-
-
-def test_a_silent_sequencer_costs_no_more_than_the_deadline(call):
-    def freeze(connected):
-        greet(connected)
-        hold(connected)
-
-    server = ScriptedServer(freeze)
-    client = call.connect(server.address)
-    began = time.monotonic()
-    with pytest.raises(SequencerTimeout) as caught:
-        call(client.next, ORDERS, 1, 1, seconds=0.1)
-    assert isinstance(caught.value, TimeoutError)
-    assert time.monotonic() - began < 2
-    call.close() if call._loop is None else call._run(client.close())
-    server.join()
-
-
-def test_a_connection_that_stays_silent_is_replaced(call, monkeypatch):
-    monkeypatch.setattr("zlog._sequencer.session._SILENCE_SECONDS", 0.1)
-
-    def freeze(connected):
-        greet(connected)
-        answer_open(connected)
-        hold(connected)
-
-    def serve(connected):
-        greet(connected)
-        answer_open(connected, epoch=2)
-        ((_, _, _, number, _, _),) = read_frames(connected)
-        connected.sendall(FRAME.pack(Kind.NEXT, 0, 0, number, 0, 2))
-
-    server = ScriptedServer(freeze, serve)
-    client = call.connect(server.address)
-    with pytest.raises(SequencerTimeout):
-        call(client.next, ORDERS, 1, 1, seconds=0.2)
-    assert call(client.next, ORDERS, 1, 1).epoch == 2
     server.join()
 
 

@@ -221,15 +221,6 @@ def test_one_chunk_gets_one_status_so_that_small_requests_make_no_flood():
 # Leading, and no longer
 
 
-def test_a_log_is_adopted_once():
-    desk = Desk()
-    desk.apply(desk.machine.adopt(ORDERS))
-    desk.apply(desk.machine.adopt(ORDERS))  # it is about to be
-    desk.activate(ORDERS, epoch=4, tail=7)
-    desk.apply(desk.machine.adopt(ORDERS))  # it is active
-    assert not desk.wanted()
-
-
 def test_no_log_is_adopted_without_space_or_after_the_stop():
     desk = Desk(Limits(logs_max=1))
     desk.client(AUDIT)
@@ -238,20 +229,6 @@ def test_no_log_is_adopted_without_space_or_after_the_stop():
     desk.apply(desk.machine.adopt(ORDERS))
     assert not desk.wanted()
     assert desk.machine.connect()[0] is None
-
-
-def test_stepping_down_ends_the_grants_of_one_place():
-    desk = Desk()
-    orders, audit = desk.client(ORDERS, epoch=3), desk.client(AUDIT, epoch=3)
-    desk.send(orders, request(Kind.WAIT, 5, a=10, b=1000))
-    desk.apply(desk.machine.step_down(ORDERS[:2]))
-    (told,) = desk.take(orders)
-    assert (told.kind, told.code, told.a) == (Kind.WAIT, Code.STALE_EPOCH, 3)
-    for client in (orders, audit):
-        desk.send(client, request(Kind.NEXT, 6, a=1, b=3))
-    assert desk.take(orders)[0].code == Code.NOT_OPEN
-    assert desk.take(audit)[0].code == Code.OK
-    assert not desk.released()  # another has them
 
 
 def test_in_doubt_those_who_wait_are_told_to_look_and_grants_go_on():

@@ -100,16 +100,6 @@ async def opened(connect, log=ORDERS) -> Wire:
     return wire
 
 
-async def test_a_slow_take_over_delays_no_other_log(serving, store):
-    store.shut(AUDIT)
-    async with serving(store) as (_, connect):
-        wire = await opened(connect)
-        wire.send(open_request(AUDIT, 1), request(Kind.NEXT, 2, a=1), open_request(ORDERS, 3))
-        assert [reply.request for reply in await wire.replies(2)] == [2, 3]
-        store.open(AUDIT)
-        assert (await wire.reply()).request == 1
-
-
 async def test_only_so_many_take_overs_run_at_once(serving, store):
     store.shut(AUDIT)
     async with serving(store, Limits(activations_max=1)) as (_, connect):
@@ -149,15 +139,6 @@ async def test_a_take_over_that_never_ends_is_given_up(serving, store):
         wire = await connect()
         wire.send(open_request())
         assert (await wire.reply()).code == Code.UNAVAILABLE
-
-
-async def test_waits_are_answered_across_connections_and_by_time(serving, store):
-    async with serving(store) as (_, connect):
-        reader, writer = await opened(connect), await opened(connect)
-        reader.send(request(Kind.WAIT, 1, a=0, b=60_000), request(Kind.WAIT, 2, a=99, b=50))
-        assert (await reader.reply())[1:5] == (Code.TIMEOUT, 0, 2, 0)
-        writer.send(request(Kind.NEXT, a=1))
-        assert (await reader.reply())[1:5] == (Code.OK, 0, 1, 1)
 
 
 async def test_who_says_nothing_is_cut_off_after_a_while(serving, store):
@@ -274,18 +255,6 @@ async def test_a_release_that_fails_is_logged_and_stop_goes_on(serving, store, c
         async with serving(store) as (_, connect):
             await opened(connect)
     assert "no way to orders" in caplog.text
-
-
-async def test_a_deposed_log_is_taken_over_again_in_a_higher_epoch(serving, store):
-    async with serving(store) as (_, connect):
-        wire = await opened(connect)
-        wire.send(request(Kind.NEXT, 1, a=1, b=7))
-        assert (await wire.reply()).code == Code.STALE_EPOCH
-        store.epochs[ORDERS] = 7
-        wire.send(open_request(dead_epoch=7), request(Kind.NEXT, 2, a=1, b=8))
-        replies = {reply.kind: reply for reply in await wire.replies(2)}
-        assert replies[Kind.NEXT].code == Code.STALE_EPOCH
-        assert (replies[Kind.OPEN].handle, replies[Kind.OPEN].a) == (0, 8)
 
 
 async def test_port_0_takes_a_free_port_on_either_family():

@@ -78,18 +78,6 @@ def test_a_store_that_is_not_there_is_told(tmp_path):
     assert not (tmp_path / "typo").exists()
 
 
-@pytest.mark.parametrize("seconds", [0.1, 3600, float("nan")])
-def test_a_lease_of_no_use(seconds):
-    with pytest.raises(ValueError, match="lease"):
-        service.run("127.0.0.1:0", store="mem://", lease_seconds=seconds)
-
-
-@pytest.mark.parametrize("listen", ["nonsense", "127.0.0.1"])
-def test_an_address_that_is_none(listen):
-    with pytest.raises(ValueError, match="HOST:PORT"):
-        service.run(listen, store="mem://")
-
-
 @pytest.mark.parametrize(
     ("advertise", "host", "address"),
     [
