@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -136,25 +135,6 @@ async def test_a_reader_joins_no_look_that_began_before_it(
     assert {*await asyncio.gather(*others[1:])} == {"new"}
     assert await first in ("old", "new")
     assert tails.begun == 2
-
-
-def test_threads_share_a_look_at_the_tail(space: Space) -> None:
-    tails = Tails(space._replica.port)
-    space.map("m").put("key", 1)
-    barrier = threading.Barrier(16)
-    found: list[Any] = []
-
-    def read() -> None:
-        barrier.wait()
-        found.extend(space.map("m").get("key") for _ in range(50))
-
-    threads = [threading.Thread(target=read) for _ in range(16)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert found == [1] * 800
-    assert tails.begun < 800
 
 
 async def test_a_read_that_fails_fails_for_all_that_share_it(async_space: aio.Space) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from zlog.objects import _checkpoint as checkpoint_module
 from zlog.objects import _decided as decided_module
 from zlog.objects import _restore as restore_module
 from zlog.objects._machine import Frozen
-from zlog.objects._pieces import Joined, Sum, cut
+from zlog.objects._pieces import Sum
 from zlog.objects._records import Tags, encode, encode_write
 
 from ..support.logs import data_of
@@ -142,15 +141,6 @@ def test_large_values_make_no_large_chunks(space: Space) -> None:
     sizes = [len(each) for each in Frozen(0, space._replica.machine).chunks()]
     assert len(sizes) == 1 + 7 + 7  # what is remembered of transactions, and three values in each
     assert max(sizes) < 310_000
-
-
-def test_a_chunk_of_many_pieces_is_put_together_in_one_go() -> None:
-    chunk = bytes(16 << 20)
-    joined, began = Joined(), time.monotonic()
-    (found,) = [each for piece in cut([chunk], 4096) for each in joined.add(piece)]
-    assert found == chunk
-    assert not joined.rest
-    assert time.monotonic() - began < 2  # to copy all for each piece takes ten times as long
 
 
 def test_a_trim_overtakes_a_replica(space: Space, other: Space) -> None:
@@ -295,15 +285,6 @@ def test_what_was_trimmed_without_a_checkpoint_is_lost(log: zlog.Log, space: Spa
         space.at(1)
 
 
-def test_the_past_before_the_oldest_checkpoint_is_lost(space: Space) -> None:
-    first = space.map("map").put("key", 1)
-    space.map("map").put("key", 2)
-    last = space.checkpoint(trim=True) - 1
-    assert space.at(last).map("map").get("key") == 2
-    with pytest.raises(PastLost, match="no checkpoint from before"):
-        space.at(first)
-
-
 def test_opening_makes_a_space_once(log: zlog.Log) -> None:
     with pytest.raises(SpaceNotFound):
         Space.open(log, "space", create=False)
@@ -316,17 +297,6 @@ def test_opening_makes_a_space_once(log: zlog.Log) -> None:
     for name in ("", "a/b", ".a", "x" * 110):
         with pytest.raises(ValueError, match="can't name a space"):
             Space.open(log, name)
-
-
-def test_a_maker_that_died_is_no_loss(log: zlog.Log) -> None:
-    log.append_many([b"before"] * 3)
-    log.cursor("objects.space", create=1)
-    with Space.open(log, "space") as space:
-        assert space.objects() == {}
-    log.cursor("objects.gone", create=1)
-    log.trim_to(2, past_cursors=True)
-    with pytest.raises(PastLost):
-        Space.open(log, "gone")
 
 
 def test_a_store_that_can_only_be_read(tmp_path: Path) -> None:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import zlog
 from zlog._io import drive
-from zlog.objects import LockLost, LockTimeout, OutcomeUnknown, Space, Transaction, _lease
+from zlog.objects import LockLost, LockTimeout, OutcomeUnknown, Space, _lease
 
 
 def test_those_that_wait_get_it_in_order(space: Space, other: Space) -> None:
@@ -154,14 +150,6 @@ def test_a_lease_has_an_end(space: Space, lease: float) -> None:
         space.lock("lock").acquire(lease=lease)
 
 
-def test_a_lease_of_any_length_is_renewed(space: Space) -> None:
-    others = {*threading.enumerate()}
-    with space.lock("lock").acquire(lease=1e300):
-        (renewing,) = {*threading.enumerate()} - others
-        renewing.join(0.2)
-        assert renewing.is_alive()
-
-
 def test_one_that_could_not_be_given_back_is_given_back_later(
     space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,22 +179,6 @@ def test_renewals_end_with_the_space(space: Space, other: Space) -> None:
     other.lock("lock").acquire("you", timeout=10)
 
 
-def test_one_that_waits_and_dies_is_passed_over(space: Space, other: Space) -> None:
-    """Its turn costs a lease."""
-    held = space.lock("lock").acquire("me", lease=60)
-    replica = other._replica
-    drive(replica.call(("lock", "lock", ("acquire", "dead", 0.1))))
-    thread = threading.Thread(target=lambda: other.lock("lock").acquire("you", lease=60))
-    thread.start()
-    while len(space.lock("lock").waiting()) < 2:
-        pass
-    held.release()
-    thread.join()
-    holder = space.lock("lock").holder()
-    assert holder is not None
-    assert holder.owner == "you"
-
-
 def test_an_election(space: Space, other: Space) -> None:
     watch = other.election("leader").watch()
     assert other.election("leader").leader() is None
@@ -224,54 +196,6 @@ def test_an_election(space: Space, other: Space) -> None:
         owners.append(change and change.owner)
     assert owners[0] == "one:80"
     assert None in owners
-
-
-HOLDER = """
-import os, signal, sys, zlog
-from zlog.objects import LockLost, Space
-
-with zlog.connect(sys.argv[1]) as store, zlog.Log.open(store, "log") as log:
-    space = Space.open(log, "space")
-    held = space.lock("lock").acquire("holder", lease=0.5)
-    print("held", held.token, flush=True)
-    os.kill(os.getpid(), signal.SIGSTOP)  # in no commit, for which the store's other users wait
-    try:
-        space.transact(lambda txn: (
-            txn.require("lock", held.token), txn.map("guarded").put("by", "holder")))
-        print("wrote", flush=True)
-    except LockLost:
-        print("refused", flush=True)
-    with open(sys.argv[2]) as file:  # a resource of another kind, which compares tokens
-        print("stale" if held.token < int(file.read()) else "fresh", flush=True)
-"""
-
-
-def test_a_paused_holder_is_kept_out_by_its_token(tmp_path: Path) -> None:
-    url = (tmp_path / "store").as_uri()
-    resource = tmp_path / "resource"
-    with zlog.connect(url) as store, zlog.Log.create(store, "log") as log:
-        space = Space.open(log, "space")
-        words = [sys.executable, "-c", HOLDER, url, str(resource)]
-        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as holder:
-            assert holder.stdout is not None
-            word, token = holder.stdout.readline().split()
-            assert word == "held"
-            try:
-                held = space.lock("lock").acquire("contender", lease=60, timeout=60)
-                assert held.token > int(token)
-                resource.write_text(f"{held.token}")
-
-                def body(txn: Transaction) -> None:
-                    txn.require("lock", held.token)
-                    txn.map("guarded").put("by", "contender")
-
-                space.transact(body)
-            finally:
-                holder.send_signal(signal.SIGCONT)
-            assert holder.stdout.readline().strip() == "refused"
-            assert holder.stdout.readline().strip() == "stale"
-        assert space.map("guarded").get("by") == "contender"
-        held.release()
 
 
 def test_a_request_waits_as_long_as_the_handle_of_its_log() -> None:

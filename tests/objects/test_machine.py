@@ -14,7 +14,6 @@ from zlog.objects import (
     Diverged,
     NewerRecord,
     Rejected,
-    UnknownObjectType,
     UnknownRecord,
 )
 from zlog.objects import _decided as decided_module
@@ -237,14 +236,6 @@ def apply(machine: Machine, data: bytes) -> Any:
     return machine.apply(machine.position, decode_record(data))
 
 
-def test_unknown_types_stop() -> None:
-    machine = Machine({}, 7)
-    with pytest.raises(UnknownObjectType) as caught:
-        apply(machine, encode_write([("map", "m", ("a", 1)), ("Sum", "u", 1)]))
-    assert caught.value.position == 7
-    assert not machine.objects["m"].cells  # type: ignore[attr-defined]
-
-
 def test_newer_classes_stop() -> None:
     machine = Machine(TYPES, 7)
     apply(machine, encode_write([("Sum", "u", 1, 1)]))
@@ -285,19 +276,6 @@ def test_one_write_to_another_type_refuses_all() -> None:
     apply(machine, encode_write([("map", "m", ("a", 1))]))
     apply(machine, encode_write([("map", "m", ("b", 1)), ("queue", "m", [])]))
     assert [*machine.objects["m"].cells] == ["a"]  # type: ignore[attr-defined]
-
-
-def test_states_that_differ_are_found_out() -> None:
-    machine = Machine(TYPES, 0)
-    apply(machine, encode_write([("Sum", "u", 5)]))
-    apply(machine, encode((2, 1, "mark")))
-    digest = machine.digests()["u"]
-    apply(machine, encode_write([("Sum", "u", 1)]))
-    apply(machine, encode((3, 1, "mark", 2, [], 0, "", {"u": digest})))
-    apply(machine, encode((2, 1, "again")))
-    apply(machine, encode((3, 1, "unknown", 2, [], 0, "", {"u": "another"})))
-    with pytest.raises(Diverged, match="'u' was another here"):
-        apply(machine, encode((3, 1, "again", 5, [], 0, "", {"u": digest})))
 
 
 def test_states_that_classes_of_two_versions_write_are_not_compared() -> None:

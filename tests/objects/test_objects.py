@@ -171,13 +171,6 @@ def test_queue_waits_for_a_value(space: Space, other: Space) -> None:
     assert space.queue("jobs").items() == []
 
 
-def test_register(space: Space, other: Space) -> None:
-    assert space.register("r").get("nothing") == "nothing"
-    position = space.register("r").set(None)
-    assert other.register("r").get("nothing") is None
-    assert other.register("r").local.version() == position
-
-
 def test_an_object_keeps_its_type(space: Space, other: Space) -> None:
     space.map("name").put("key", 1)
     before = space.position
@@ -257,16 +250,6 @@ def test_reads_as_fresh_as_they_are_asked_for(space: Space, other: Space) -> Non
     assert seen.local.get("key") == "new"
 
 
-def test_spaces_share_a_log_with_others(log: zlog.Log, space: Space) -> None:
-    with Space.open(log, "another") as another:
-        log.append(b"something else", tags=["objects/other"])
-        space.map("map").put("key", 1)
-        log.append(b"something else")
-        another.map("map").put("key", 2)
-        assert space.map("map").get("key") == 1
-        assert another.map("map").get("key") == 2
-
-
 def test_the_past(space: Space) -> None:
     values = space.map("map")
     first = values.put("key", 1)
@@ -320,12 +303,6 @@ def test_a_watch_is_told_of_a_trim_as_it_begins(
     with pytest.raises(PastLost) as caught:
         next(watch)
     assert caught.value.resume is not None
-
-
-def test_the_longest_name(log: zlog.Log) -> None:
-    with Space.open(log, "n" * 109) as space:
-        space.map("map").put("key", 1)
-        space.checkpoint()
 
 
 def test_a_trim_is_noticed_among_entries_of_others(

@@ -270,16 +270,6 @@ def test_a_late_twin_of_an_earlier_attempt(
     assert values.get("key") == 10
 
 
-def test_two_at_a_time_with_one_id(space: Space, other: Space) -> None:
-    def late(txn: Transaction) -> None:
-        other.transact(lambda txn: txn.map("map").put("key", "other"), id="id")
-        txn.map("map").put("key", "late")
-
-    with pytest.raises(AlreadyCommitted):
-        space.transact(late, id="id")
-    assert space.map("map").get("key") == "other"
-
-
 def test_a_late_twin_does_nothing(
     space: Space, log: zlog.Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
