@@ -92,18 +92,6 @@ def test_a_whole_file_is_one_entry(inside: Inside, tmp_path: Path) -> None:
     assert inside.ok("read", "orders", "1", "--raw") == b""
 
 
-def test_a_log_is_copied_by_json_with_its_bytes_and_without_its_gaps(
-    inside: Inside, orders: zlog.Log
-) -> None:
-    entries = [b"text", "ünï\n".encode(), b"\xff\0", b""]
-    orders.append_many([b"trimmed", *entries])
-    orders.trim(0)
-    inside.ok("create", "copy")
-    inside.ok("append", "copy", "--json", stdin=inside.ok("read", "orders", "--json"))
-    with zlog.Log.open(orders.store, "copy") as copy:
-        assert [item.data for item in copy.read_range() if isinstance(item, zlog.Entry)] == entries
-
-
 def test_many_lines_go_in_batches(inside: Inside, orders: zlog.Log) -> None:
     data = b"".join(b"line %d\n" % i for i in range(30_000))
     inside.ok("append", "orders", "--batch", "1000", stdin=data)
@@ -179,7 +167,7 @@ def test_a_line_that_never_ends_does_not_fill_the_memory(tmp_path: Path) -> None
         ),
     ],
 )
-def test_bad_input_ends_it_after_the_entries_before(
+def test_bad_input_ends_append_after_the_earlier_entries(
     inside: Inside, words: list[str], stdin: bytes, reason: str
 ) -> None:
     result = inside("append", "orders", *words, stdin=stdin)
@@ -195,13 +183,6 @@ def test_a_whole_file_that_is_too_large_is_refused(inside: Inside, tmp_path: Pat
     result = inside("append", "orders", "--whole", "--max-bytes", "99", str(tmp_path / "large"))
     assert result.code == 1
     assert "exceeds --max-bytes (99)" in result.err
-
-
-def test_large_entries_are_taken_when_asked_for(inside: Inside) -> None:
-    data = b"x" * (2 << 20)
-    assert inside("append", "orders", stdin=data).code == 1
-    inside.ok("append", "orders", "--max-bytes", "2M", stdin=data)
-    assert inside.ok("read", "orders") == data + b"\n"
 
 
 def test_a_failure_tells_what_is_in_the_log(
@@ -257,15 +238,6 @@ def test_a_signal_ends_it_with_the_account(
         said = b"zlog: the first entry of the input is in the log"
         assert end(process, number) == (code, said)
     assert orders.read(0).data == b"kept"
-
-
-def test_positions_for_a_reader_that_left(cli: Cli) -> None:
-    with cli.start("append", "orders", "--positions") as process:
-        process.stdout.close()
-        process.stdin.write(b"a\n")
-        process.stdin.close()
-        assert process.wait(10) == 141
-        assert process.stderr.read() == b"zlog: the first entry of the input is in the log\n"
 
 
 def test_a_signal_with_a_batch_on_its_way(
@@ -351,20 +323,6 @@ def test_a_regular_file_on_stdin_needs_no_poll(cli: Cli, tmp_path: Path) -> None
     with path.open("rb") as file, cli.start("append", "orders", stdin=file) as process:
         assert process.wait(10) == 0
     assert cli.ok("read", "orders") == LINES
-
-
-def test_sources_know_when_they_are_ready() -> None:
-    reading, writing = os.pipe()
-    stream = Input(f"/dev/fd/{reading}")
-    assert not stream.ready(0.0)
-    os.write(writing, b"x")
-    assert stream.ready(10.0)
-    assert stream.read() == b"x"
-    assert not stream.ready(0.0)
-    os.close(writing)
-    assert stream.read() == b""
-    stream.close()
-    os.close(reading)
 
 
 def test_tags_are_given_and_shown(inside: Inside) -> None:

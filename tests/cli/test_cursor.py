@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import signal
 from pathlib import Path
@@ -10,8 +9,6 @@ from pathlib import Path
 import pytest
 
 import zlog
-from zlog.cli.cursor_commit import CursorCommit
-from zlog.cli.output import Output
 
 from ..conformance.stored import damage_file
 from ..support.logs import leave_hole
@@ -36,29 +33,6 @@ def test_cursors_are_set_listed_and_removed(inside: Inside, ten: zlog.Log) -> No
     inside.ok("cursor", "rm", "orders", "audit", "now")
     assert [cursor.name for cursor in ten.cursors()] == ["billing"]
     assert inside("cursor", "rm", "orders", "audit").code == 1
-
-
-def test_what_counts_back_beyond_the_first_position_is_0_as_in_a_slice(
-    inside: Inside, ten: zlog.Log
-) -> None:
-    inside.ok("cursor", "set", "orders", "billing", "-100")
-    assert ten.cursor("billing").position == 0
-    assert inside.ok("tail", "orders", "--from", "-100") == inside.ok("read", "orders", "-100:")
-    assert inside("read", "orders", "-100").code == 4
-    inside.ok("cursor", "rm", "orders", "billing")
-    ten.trim_to(4)
-    refused = inside("cursor", "set", "orders", "billing", "-100")
-    assert refused.code == 4
-    assert "cannot be put at 0: log 'orders' is trimmed below 4" in refused.err
-    assert "earliest" in refused.err
-
-
-def test_a_cursor_is_put_at_a_time(inside: Inside, ten: zlog.Log) -> None:
-    inside.ok("cursor", "set", "orders", "billing", "@1h")
-    inside.ok("cursor", "set", "orders", "audit", f"@{ten.read(6).timestamp.isoformat()}")
-    found = {cursor.name: cursor.position for cursor in ten.cursors()}
-    first_of_its_batch = 0  # all ten have one time
-    assert found == {"billing": 0, "audit": first_of_its_batch}
 
 
 def test_where_a_cursor_cannot_be(inside: Inside, ten: zlog.Log) -> None:
@@ -135,16 +109,7 @@ def test_a_follower_commits_while_it_prints_and_at_its_end(
     assert ten.cursor("billing").position == 11
 
 
-def test_a_follower_that_is_killed_prints_some_entries_again(cli: Cli, ten: zlog.Log) -> None:
-    with cli.start("tail", "orders", "--cursor", "billing", "-f") as process:
-        printed = [process.stdout.readline() for _ in range(10)]
-        process.kill()
-    committed = ten.cursor("billing").position
-    again = cli.ok("tail", "orders", "--cursor", "billing").splitlines(keepends=True)
-    assert printed[:committed] + again == [b"%d\n" % n for n in range(10)]
-
-
-def test_what_nobody_took_is_not_committed(cli: Cli, orders: zlog.Log) -> None:
+def test_entries_that_were_not_read_are_not_committed(cli: Cli, orders: zlog.Log) -> None:
     """The reader of the pipe is gone: entries that did not fit into it are read again."""
     orders.append_many([bytes(1000)] * 2000)
     for words in (["--follow"], []):
@@ -154,16 +119,6 @@ def test_what_nobody_took_is_not_committed(cli: Cli, orders: zlog.Log) -> None:
             process.stdout.close()
             assert process.wait(20) == 141
         assert orders.cursor(name).position < 1000
-
-
-def test_a_reader_is_told_that_another_has_its_cursor(ten: zlog.Log) -> None:
-    cursor, other = ten.cursor("billing", create=0), ten.cursor("billing")
-    cursor_commit = CursorCommit(cursor, Output(io.BytesIO()))
-    cursor_commit.printed(ten.read(3).end)
-    other.commit(6)
-    with pytest.raises(zlog.CursorAhead, match="is at 6 already"):
-        cursor_commit.commit()
-    assert cursor.state().position == 6
 
 
 def test_no_trim_passes_a_cursor(inside: Inside, ten: zlog.Log) -> None:
@@ -214,14 +169,6 @@ def test_a_source_that_is_gone_is_removed(inside: Inside, orders: zlog.Log) -> N
     assert "no producer 'a'" in refused.err
     assert "zlog producer ls" in refused.err
     assert inside("producer", "rm", "orders", "a b").code == 2
-
-
-def test_the_hint_of_a_full_log_can_be_followed(inside: Inside, orders: zlog.Log) -> None:
-    for number in range(1024):
-        orders.complete_sequences(f"query-{number}", before=0)
-    assert len(inside.ok("producer", "ls", "orders").splitlines()) == 1024
-    inside.ok("producer", "rm", "orders", "query-7")
-    assert orders.append_once([b"x"], producer="more", sequence=0) == 1
 
 
 def test_a_damaged_source_can_be_removed(tmp_path: Path) -> None:

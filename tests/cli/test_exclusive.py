@@ -46,14 +46,6 @@ def test_it_takes_the_log_appends_in_order_and_gives_it_back(cli: Cli, orders: z
     assert sum(name is not None for name in names) == 1
 
 
-def test_texts_and_whole_files_are_taken_as_ever(inside: Inside, orders: zlog.Log) -> None:
-    words = ["-m", "a", "-m", "b", "--batch", "1", "--positions"]
-    assert inside.ok("append", "orders", "--exclusive", *words) == b"0\n1\n"
-    inside.ok("append", "orders", "--exclusive", "--whole", stdin=b"two\nlines")
-    assert inside.ok("append", "orders", "--exclusive") == b""
-    assert data_of(orders.read_range()) == [b"a", b"b", b"two\nlines"]
-
-
 def test_it_keeps_the_log_and_others_are_told_whose_it_is(inside: Inside, orders: zlog.Log) -> None:
     orders.append(b"shared")
     inside.ok("append", "orders", "--exclusive", "--keep", "--name", "ann", stdin=b"a\nb\n")
@@ -285,15 +277,6 @@ def test_some_batches_are_under_way_and_not_the_whole_input(size: int, most: int
     assert writer.released
 
 
-def test_a_batch_that_is_more_than_may_be_under_way_goes_alone() -> None:
-    writer = SlowWriter()
-    with writer.appends() as appends:
-        appends.append([b"x"] * 40_000)
-        appends.append([b"y"] * 40_000)
-        assert [len(batch) for batch in writer.asked] == [40_000]
-        appends.settle()
-
-
 def test_a_second_signal_does_not_wait(capsys: pytest.CaptureFixture[str]) -> None:
     writer = SlowWriter()
     writer.error = KeyboardInterrupt()
@@ -318,7 +301,7 @@ def test_a_second_signal_does_not_wait(capsys: pytest.CaptureFixture[str]) -> No
         (["--exclusive", "--name", ""], "1 to 128 bytes"),
     ],
 )
-def test_words_that_make_no_sense(inside: Inside, words: list[str], complaint: str) -> None:
+def test_invalid_combinations_of_options(inside: Inside, words: list[str], complaint: str) -> None:
     result = inside("append", "orders", *words, "-m", "x")
     assert (result.code, complaint in result.err) == (2, True)
     assert inside.ok("read", "orders") == b""

@@ -70,14 +70,7 @@ def test_debug_gives_the_traceback_too(inside: Inside) -> None:
     assert "zlog: hint: " in result.err
 
 
-def test_a_missing_file_is_an_error_without_a_traceback(inside: Inside) -> None:
-    result = inside("append", "orders", "/nowhere/file")
-    assert result.code == 1
-    assert "/nowhere/file" in result.err
-    assert "Traceback" not in result.err
-
-
-def test_what_the_library_warns_of_is_told_as_all_else() -> None:
+def test_warnings_of_the_library_have_the_usual_prefix() -> None:
     program = (
         "import logging, zlog.cli.main as main\n"
         "main.Session.connect = lambda _: logging.getLogger('zlog.x').warning('slow') or 1 / 0\n"

@@ -100,23 +100,6 @@ def test_an_address_that_clients_can_not_reach() -> None:
     assert "--advertise" in result.err
 
 
-@pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
-def test_info_and_status_name_the_sequencer_that_serves(
-    store_url: str,
-) -> None:
-    cli = Cli(store_url)
-    cli.ok("create", "orders")
-    with SequencerProcess(store_url) as sequencer:
-        cli.ok("append", "orders", stdin=b"a\nb\n")
-        assert json.loads(cli.ok("info", "orders", "--json"))["sequencer"] == sequencer.address
-        (log,) = json.loads(cli.ok("seqr", "status", "--json"))["logs"]
-        assert (log["log"], log["tail"]) == ("orders", 2)
-        assert b"orders" in cli.ok("seqr", "status")
-        assert sequencer.stop() == 0
-    assert json.loads(cli.ok("info", "orders", "--json"))["sequencer"] == ""
-    assert cli.ok("read", "orders") == b"a\nb\n"
-
-
 @pytest.mark.parametrize("lease", ["0.1", "3600", "soon"])
 def test_a_lease_of_no_use(lease: str) -> None:
     result = Cli("ceph://nothere")("seqr", "--lease", lease)

@@ -11,7 +11,6 @@ import pytest
 
 import zlog
 
-from ..support.logs import leave_hole
 from ..support.waiting import wait_until
 from .conftest import Cli, Inside, Running, end
 
@@ -60,23 +59,6 @@ def test_following_starts_before_there_is_anything(cli: Cli, orders: zlog.Log) -
     with cli.start("tail", "orders", "-F", "--json") as process:
         orders.append(b"first")
         assert json.loads(read_line(process))["data"] == "first"
-        assert end(process) == (130, b"")
-
-
-def test_following_passes_a_hole_after_its_time(cli: Cli, orders: zlog.Log) -> None:
-    leave_hole(orders)
-    orders.append(b"after")
-    with cli.start(
-        "tail", "orders", "--since-start", "-F", "--json", "--hole-timeout", "0.05"
-    ) as process:
-        gap = json.loads(read_line(process))
-        assert {
-            "gap": "filled",
-            "position": 0,
-            "end": 1,
-            "why": "reader_waited",
-        }.items() <= gap.items()
-        assert json.loads(read_line(process))["data"] == "after"
         assert end(process) == (130, b"")
 
 
@@ -148,16 +130,6 @@ def test_gaps_are_shown_and_are_no_entries(
     result = inside("tail", "orders", "--since-start", *words)
     assert result.out.split() == [b"0", b"2"]
     assert result.err == "zlog: gap: position 1: trimmed\n"
-
-
-@pytest.mark.parametrize("words", [[], ["-f"]])
-def test_a_cursor_goes_on_behind_the_last_of_so_many(
-    inside: Inside, twelve: zlog.Log, words: list[str]
-) -> None:
-    for first in (0, 5):
-        result = inside("tail", "orders", "--cursor", "worker", "--count", "5", *words)
-        assert result.out.split() == [b"%d" % i for i in range(first, first + 5)]
-    assert twelve.cursor("worker").position == 10
 
 
 def test_what_is_appended_meanwhile_is_before_the_tail_too(

@@ -6,7 +6,6 @@ import os
 import pty
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
@@ -117,9 +116,3 @@ def test_no_progress_bar_without_a_total_or_beside_data(
         monkeypatch.setattr(time, "monotonic", lambda: now + 60)
         progress.advance(50)
     assert capsys.readouterr().err == ""
-
-
-def test_no_progress_bar_in_a_pipe(cli: Cli, tmp_path: Path) -> None:
-    path = tmp_path / "lines"
-    path.write_bytes(b"line\n" * 50_000)
-    assert cli.ok("append", "orders", str(path)) == b""

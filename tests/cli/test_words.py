@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from datetime import datetime, timedelta, timezone
 
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 import zlog
 from zlog import Entry
 from zlog.cli.batches import Splitter, from_json
-from zlog.cli.commands.append import moved_back
 from zlog.cli.parameters import NEVER, or_none, seconds
 from zlog.cli.ranges import Range, parse, position_spec
 from zlog.cli.render import printable, to_json
@@ -316,18 +314,3 @@ def test_json_lines(line: bytes, entry: bytes | None) -> None:
 def test_other_json_is_refused(line: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  # the texts are Python's own
         from_json(line)
-
-
-@given(st.lists(st.integers(0, 50), unique=True))
-def test_entries_that_changed_places_are_those_with_a_lower_position_behind_them(
-    positions: list[int],
-) -> None:
-    behind = [
-        sum(later < position for later in positions[index + 1 :])
-        for index, position in enumerate(positions)
-    ]
-    runs = moved_back(positions)
-    indexes = [index for run, _ in runs for index in run]
-    assert indexes == [index for index, number in enumerate(behind) if number]
-    assert all(most == max(behind[index] for index in run) for run, most in runs)
-    assert all(one.stop < other.start for (one, _), (other, _) in itertools.pairwise(runs))
