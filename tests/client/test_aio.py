@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 
 import zlog
-from zlog import Entry, Gap, GapKind, aio
+from zlog import Gap, GapKind, aio
 
 from ..native.support import run
 
@@ -25,23 +25,6 @@ async def log(store: zlog.Store) -> AsyncIterator[aio.Log]:
 
 async def items_of(iterator: AsyncIterator[Item]) -> list[Item]:
     return [item async for item in iterator]
-
-
-async def test_follow_yields_what_comes(log: aio.Log) -> None:
-    async def read(count: int) -> list[bytes]:
-        seen: list[bytes] = []
-        async for item in log.follow():
-            assert isinstance(item, Entry)
-            seen.append(item.data)
-            if len(seen) == count:
-                break
-        return seen
-
-    readers = [asyncio.create_task(read(40)) for _ in range(3)]
-    for i in range(40):
-        await log.append(b"%d" % i)
-    for reader in readers:
-        assert await asyncio.wait_for(reader, 30) == [b"%d" % i for i in range(40)]
 
 
 async def test_the_other_commands(memory: zlog.Store) -> None:
@@ -96,7 +79,7 @@ async def test_the_other_commands(memory: zlog.Store) -> None:
     assert await aio.Log.list(memory) == []
 
 
-async def test_what_is_entered_is_closed_at_the_end(store_url: str) -> None:
+async def test_async_with_closes_at_its_end(store_url: str) -> None:
     async def work(name: str, error: Exception | None = None) -> None:
         async with aio.connect(store_url) as store, aio.Log.create(store, name) as log:
             assert await log.append(b"x") == 0
@@ -114,7 +97,7 @@ async def test_what_is_entered_is_closed_at_the_end(store_url: str) -> None:
                 await use
 
 
-async def test_what_is_awaited_stays_open(store_url: str) -> None:
+async def test_an_awaited_handle_stays_open(store_url: str) -> None:
     """By any of asyncio's ways to wait for a coroutine."""
     store = await asyncio.create_task(aio.connect(store_url))
     log = await asyncio.wait_for(aio.Log.create(store, "orders"), 30)
@@ -126,7 +109,7 @@ async def test_what_is_awaited_stays_open(store_url: str) -> None:
     store.close()
 
 
-async def test_what_can_t_be_entered_leaves_nothing_open(tmp_path: Path) -> None:
+async def test_a_failed_async_with_leaves_nothing_open(tmp_path: Path) -> None:
     with pytest.raises(zlog.StoreUnavailable, match="there is no store"):
         async with aio.connect(tmp_path, create=False):
             pass

@@ -83,18 +83,6 @@ async def test_a_lost_reply_fails_only_those_it_concerns(store: FaultyStore, log
     assert await entries(log) == [b"%d" % i for i in range(40)]  # indeterminate: here it landed
 
 
-async def test_each_append_has_an_error_of_its_own(store: FaultyStore, log: aio.Log) -> None:
-    """It tells of one entry, and its traceback does not grow with those of the others."""
-    store.fault = loses_first("write")
-    results = await asyncio.gather(
-        *(log.append(b"%d" % i) for i in range(40)), return_exceptions=True
-    )
-    errors = [each for each in results if isinstance(each, zlog.StoreTimeout)]
-    assert len({id(error) for error in errors}) == len(errors) == 10
-    assert {error.positions for error in errors} == {(None,)}
-    assert {(error.hint, str(error)) for error in errors} == {(errors[0].hint, str(errors[0]))}
-
-
 async def test_a_buffer_may_be_used_again_at_once(log: aio.Log) -> None:
     buffer = bytearray(b"first")
     task = asyncio.create_task(log.append(buffer))  # type: ignore[arg-type]
@@ -114,7 +102,7 @@ async def test_what_is_cancelled_before_it_leaves_is_not_sent(log: aio.Log) -> N
     assert await entries(log) == [b"%d" % i for i in range(1, 10, 2)]
 
 
-async def test_an_entry_that_is_no_entry_hurts_nobody_else(log: aio.Log) -> None:
+async def test_an_invalid_entry_does_not_fail_others(log: aio.Log) -> None:
     good = asyncio.create_task(log.append(b"good"))
     with pytest.raises(zlog.EntryTooLarge):
         await log.append(bytes((1 << 20) + 1))
@@ -123,7 +111,7 @@ async def test_an_entry_that_is_no_entry_hurts_nobody_else(log: aio.Log) -> None
     assert await good == 0
 
 
-async def test_who_comes_when_much_is_waiting_waits_too(
+async def test_appends_beyond_the_waiting_limit_wait(
     store: FaultyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gather, "_WAITING_BYTES_MAX", 10_000)
@@ -144,7 +132,7 @@ async def test_closing_waits_for_what_is_under_way(store: FaultyStore) -> None:
 
 
 @pytest.mark.parametrize("waiting_bytes_max", [10_000, 1 << 20])
-async def test_nobody_waits_much_longer_than_its_time_allows(
+async def test_no_append_waits_much_longer_than_its_time_out(
     store: FaultyStore,
     monkeypatch: pytest.MonkeyPatch,
     waiting_bytes_max: int,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import threading
 import time
@@ -14,7 +13,7 @@ import zlog
 import zlog.aio
 from zlog import Entry, Gap, GapKind
 
-from ..support.logs import after_first_grant, data_of, leave_hole, new_epoch
+from ..support.logs import after_first_grant, data_of, leave_hole
 from .faulty import FaultyStore
 
 UNITS = (1, 4)
@@ -90,16 +89,6 @@ def test_a_follower_waits_at_a_hole_that_it_may_not_fill(sequenced: zlog.Log) ->
     timer.join()
 
 
-def test_a_grant_is_for_one_epoch(sequenced: zlog.Log) -> None:
-    """A position granted in one epoch is never used in another (one layout)."""
-    sequenced.append(b"a")
-    epoch = sequenced.view.epoch
-    hole = leave_hole(sequenced)
-    assert new_epoch(sequenced).epoch > epoch
-    assert sequenced.append(b"b") in (hole, hole + 1)
-    assert data_of(sequenced.read_range()) == [b"a", b"b"]
-
-
 READERS: dict[str, Callable[[zlog.Log], Iterator[zlog.Entry | Gap]]] = {
     "range": lambda log: log.read_range(hole_timeout=5),
     "follow": lambda log: log.follow(hole_timeout=5),
@@ -152,15 +141,3 @@ def test_columns_before_a_hole_are_not_held_back(
         assert not columns.gaps
         if holes:
             log.write(holes.pop(0), b"x", tags=["t"])
-
-
-async def test_what_lies_before_a_hole_is_not_held_back_from_an_event_loop(
-    memory: zlog.Store,
-) -> None:
-    log, (hole, _) = log_with_two_holes(memory, 1)
-    async with zlog.aio.Log.open(memory, "orders") as other:
-        entries = other.follow(hole_timeout=5)
-        assert [(await anext(entries)).position for _ in range(3)] == [0, 1, 2]
-        coming = asyncio.ensure_future(anext(entries))
-        log.write(hole, b"3")
-        assert (await coming).data == b"3"

@@ -57,16 +57,6 @@ def test_an_offer_whose_process_is_gone_is_taken_back(plain: zlog.Store, gone: s
     assert log.view.sequencer == ""
 
 
-async def test_an_offer_whose_process_is_gone_is_taken_back_by_asyncio(
-    plain: zlog.Store, gone: str
-) -> None:
-    log = await zlog.aio.Log.create(plain, "orders")
-    announce(plain, gone)
-    assert await log.append(b"first") == 0
-    assert offered(plain) == ""
-    await log.close()
-
-
 def test_a_sequencer_that_dies_is_forgotten_by_its_writers(
     plain: zlog.Store, sequencer: LocalSequencer
 ) -> None:
@@ -161,16 +151,3 @@ def test_a_writer_that_may_not_take_it_back_appends_all_the_same(
     log = zlog.Log.open(FaultyStore(plain, fault), "orders")
     announce(plain, gone)
     assert log.append(b"first") == 0
-
-
-def test_an_offer_that_was_taken_back_wrongly_is_soon_out_again(
-    plain: zlog.Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.05)
-    leader = LocalSequencer(plain, leads=True)
-    io = BlockingIo(plain)
-    drive(Directory(io).withdraw(leader.address, deadline_of(io, 10)))
-    end = time.monotonic() + 10
-    while offered(plain) != leader.address:
-        assert time.monotonic() < end
-    leader.stop()

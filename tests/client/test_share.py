@@ -98,12 +98,6 @@ def test_what_gathers_is_one_round(
     assert [found[each.result()] for each in others] == [b"%d" % i for i in range(40)]
 
 
-def test_a_lone_append_is_one_operation(store: FaultyStore, log: zlog.Log) -> None:
-    before = store.operations
-    assert [log.append(b"alone") for _ in range(3)] == [0, 1, 2]
-    assert store.operations - before == 3
-
-
 def test_threads_that_go_on_appending_share_rounds(store: FaultyStore, log: zlog.Log) -> None:
     calls, count = 20, 32
     before = store.operations
@@ -152,19 +146,6 @@ def test_a_lost_reply_fails_only_those_it_concerns(
         assert len(entries(log)) == 41  # indeterminate: here it landed
 
 
-def test_an_entry_that_is_no_entry_hurts_no_other(
-    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor
-) -> None:
-    jam = Jam(store, log)
-    first, others = append_beside(jam, log, threads, 3)
-    with pytest.raises(zlog.EntryTooLarge):
-        log.append(bytes((1 << 20) + 1))
-    with pytest.raises(TypeError, match="encode"):
-        log.append("text")  # type: ignore[arg-type]
-    jam.end()
-    assert {each.result(SECONDS) for each in (first, *others)} == {0, 1, 2, 3}
-
-
 def test_what_is_not_sent_in_time_is_not_in_the_log(
     memory: zlog.Store, threads: ThreadPoolExecutor
 ) -> None:
@@ -183,7 +164,7 @@ def test_what_is_not_sent_in_time_is_not_in_the_log(
         assert entries(log) == [b"first"]
 
 
-def test_those_who_have_time_left_gather_anew_when_their_leader_has_none(
+def test_appends_regroup_if_their_leader_times_out(
     store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor
 ) -> None:
     jam = Jam(store, log)
@@ -202,7 +183,7 @@ def test_those_who_have_time_left_gather_anew_when_their_leader_has_none(
     assert {each.result(SECONDS) for each in others} == {1, 2, 3, 4, 5}
 
 
-def test_who_is_interrupted_while_it_sends_leaves_the_others_without_an_answer(
+def test_an_interrupted_leader_leaves_other_appends_unanswered(
     store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor
 ) -> None:
     def die(_: int, method: str) -> None:
@@ -220,21 +201,6 @@ def test_who_is_interrupted_while_it_sends_leaves_the_others_without_an_answer(
     errors = [each.exception(SECONDS) for each in others]
     assert sorted(type(error).__name__ for error in errors) == ["Died"] + ["StoreTimeout"] * 4
     assert log.append(b"next") > 0
-
-
-def test_a_buffer_may_be_used_again_at_once(
-    store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor
-) -> None:
-    jam = Jam(store, log)
-    buffer = bytearray(b"before")
-    first = threads.submit(log.append, b"first")
-    jam.arrived(1)
-    second = threads.submit(log.append, buffer)  # type: ignore[arg-type]
-    jam.arrived(1)
-    buffer[:] = b"after!"
-    jam.end()
-    assert (first.result(SECONDS), second.result(SECONDS)) == (0, 1)
-    assert entries(log) == [b"first", b"before"]
 
 
 def test_a_round_takes_only_so_many(
