@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -19,23 +18,18 @@ from zlog._base.codes import (
 from zlog._base.names import head_object, stripe_object
 from zlog._layout.stripe_objects import make, seal
 from zlog._native import messages
-from zlog._transfer.export_file import ExportWriter, Info
-from zlog._transfer.pieces import Batch
-from zlog.view import OPEN_END
 
 from ..conformance.stored import Door, MemoryDoor, envelope, fields_of
 from ..support.local_sequencer import LocalSequencer
 from ..support.logs import fill_at, raise_tail, write_at
 from . import planted
 from .faulty import FaultyStore, WithoutSequencer
-from .transfers import imported
 
 UNITS = (1, 4)
 WIDTH = 4
 ENTRIES = [b"entry %d" % number for number in range(10)]
 TAIL_MAX = WIDTH * OBJECT_TAIL_MAX
 END = WIDTH * OBJECT_POSITIONS_MAX
-WRITER = b"a" * 16
 
 
 def check_in_use(log: zlog.Log, end: int = len(ENTRIES)) -> None:
@@ -107,25 +101,6 @@ def test_a_trim_goes_no_further_than_the_tail(filled: zlog.Log, far: int) -> Non
     check_in_use(filled)
 
 
-def test_objects_are_trimmed_no_further_than_the_stripe(filled: zlog.Log) -> None:
-    for ref in filled.view.objects(filled.view.live_stripe):
-        request = messages.trim_to(filled.view.epoch, POSITION_MAX, 1000)
-        assert filled.store.execute(ref.name, "trim_to", request)[0] == Code.OK
-    with zlog.Log.open(filled.store, filled.name, timeout=10) as opened:
-        position = opened.append(b"on")
-        assert opened.read(position).data == b"on"
-        assert position == END
-
-
-def test_every_stripe_has_its_own_bounds(filled: zlog.Log) -> None:
-    filled.roll()
-    start = filled.view.live_stripe.start
-    for ref in filled.view.objects(filled.view.live_stripe):
-        first = ref.positions(start, OPEN_END)[0]
-        assert write_at(filled, first + END) == Code.BEYOND_STRIPE
-        assert write_at(filled, first + TAIL_MAX) == Code.OK
-
-
 def test_epochs_that_no_client_was_given_are_passed(filled: zlog.Log) -> None:
     refs = list(filled.view.objects(filled.view.live_stripe))
     epoch = filled.view.epoch
@@ -166,7 +141,7 @@ def test_entries_of_an_ended_stripe_are_read_past_an_epoch_that_no_client_was_gi
     ],
     ids=["epoch", "start", "width", "stripe_unit"],
 )
-def test_objects_of_a_stripe_are_those_that_its_maker_has_made(
+def test_a_stripe_uses_only_objects_that_its_creator_made(
     filled: zlog.Log, epoch: int, width: int, start: int, other_unit: int | None
 ) -> None:
     """Their names can be guessed, and others may seal a new object as they like."""
@@ -235,36 +210,13 @@ def ahead(log: zlog.Log, served: LocalSequencer | None) -> zlog.Log:
     ],
     ids=["append", "append_many", "reserve", "tail", "deliver"],
 )
-def test_positions_that_were_handed_out_in_vain_are_left_behind(
+def test_positions_beyond_the_stripe_are_abandoned(
     ahead: zlog.Log, use: Callable[[zlog.Log], int]
 ) -> None:
     epoch = ahead.view.epoch
     assert use(ahead) < END
     assert ahead.view.epoch > epoch
     check_in_use(ahead)
-
-
-def test_as_many_positions_as_one_likes_can_be_reserved(ahead: zlog.Log) -> None:
-    for _ in range(3):
-        reserved = ahead.reserve(1)
-        assert raise_tail(ahead, ahead.view.live_stripe.start + TAIL_MAX) == Code.OK
-        ahead.roll()
-        ahead.write(reserved.start, b"late")
-        assert ahead.read(reserved.start).data == b"late"
-    check_in_use(ahead)
-
-
-def test_a_copy_may_begin_anywhere(store: zlog.Store) -> None:
-    file = io.BytesIO()
-    start = 10**15
-    writer = ExportWriter(file, Info(start, WIDTH, None, {}))
-    writer.add(Batch(start, 1, WRITER, 0, ENTRIES))
-    writer.end(None)
-    imported(store, "copy", file.getvalue())
-    with zlog.Log.open(store, "copy") as copy:
-        assert [entry.data for entry in copy.read_range(start)] == ENTRIES
-        assert copy.append(b"on") == start + len(ENTRIES)
-        assert [found for found in copy.check() if found.serious] == []
 
 
 @pytest.fixture
@@ -287,7 +239,7 @@ def _without_start(function):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("poison", [write_at, lambda log, p: fill_at(log, [p])])
-def test_a_log_without_positions_says_so_and_is_rescued(
+def test_an_exhausted_log_is_reported_and_rescued(
     unbounded: zlog.Log, poison: Callable[[zlog.Log, int], int]
 ) -> None:
     assert poison(unbounded, POSITION_MAX) == Code.OK
@@ -318,7 +270,7 @@ def test_a_rescue_keeps_what_stands_behind_a_hole(unbounded: zlog.Log) -> None:
     check_in_use(unbounded)
 
 
-def test_there_is_nothing_to_rescue_in_a_sound_log(filled: zlog.Log) -> None:
+def test_rescuing_a_sound_log_keeps_its_entries(filled: zlog.Log) -> None:
     filled.trim_to(3)
     view = filled.roll(rescue=True)
     assert view.live_stripe.start == len(ENTRIES)
@@ -350,46 +302,3 @@ def _overwrite(door: Door, name: str, attribute: bytes, at: int, number: int) ->
     fields, _ = fields_of(value)
     changed = fields[:at] + number.to_bytes(8, "little") + fields[at + 8 :]
     door.save(name, content.with_attr(attribute, envelope(attribute, changed, b"", value[0])))
-
-
-def test_planted_entries_are_those_of_another_writer(log: zlog.Log) -> None:
-    """The victim of a forged append is acknowledged with its own data only."""
-    log.append_many(ENTRIES)
-    writer, number = planted.append_at(log, 9)
-    for ahead in range(1, 20):
-        planted.write(log, 9 + ahead, writer, number + ahead, b"forged")
-    position = log.append(b"own")
-    assert log.read(position).data == b"own"
-
-
-def test_a_stripe_of_which_all_is_trimmed_ends_by_its_positions(
-    store: zlog.Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("zlog._base.options.STRIPE_OBJECT_POSITIONS", 50)
-    log = zlog.Log.create(store, "trimmed", width=WIDTH)
-    for _ in range(10):
-        end = log.append_many([b"x"] * WIDTH * 10)[-1] + 1
-        log.trim_to(end)
-    log.append(b"and on")
-    assert log.view.live_stripe.start >= 50 * WIDTH
-
-
-def test_a_narrower_stripe_takes_all_that_readers_have_to_fill(log: zlog.Log) -> None:
-    log.append_many(ENTRIES)
-    shared = log.store.sequencer()
-    if shared is None:  # on Ceph without a daemon: a reader moves the tail
-        assert raise_tail(log, WIDTH * OBJECT_TAIL_MAX) == Code.OK
-    else:
-        assert shared.next(log.view.log_id, log.view.epoch, WIDTH * OBJECT_TAIL_MAX)
-        log.append(b"far")
-    log.reconfigure(width=1)
-    if shared is not None:
-        log.reserve(1)
-    position = log.append(b"on")
-    assert log.view.stripe_of(position).width == 1
-    start = log.view.live_stripe.start
-    assert [
-        entry.data
-        for entry in log.read_range(start, hole_timeout=0.01)
-        if isinstance(entry, zlog.Entry)
-    ] == [b"on"]
