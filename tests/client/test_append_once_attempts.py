@@ -50,7 +50,7 @@ def wrapped(store: zlog.Store, fault: Callable[[int, str], str | None]) -> Fault
     return (WithoutSequencer if isinstance(store, WithoutSequencer) else FaultyStore)(store, fault)
 
 
-def test_whoever_repeats_it_after_a_death_finishes_it(served: zlog.Store) -> None:
+def test_a_repeated_delivery_finishes_one_that_died(served: zlog.Store) -> None:
     """At every single operation; and the rows come in another order each time."""
     died = True
     number = 0
@@ -69,7 +69,7 @@ def test_whoever_repeats_it_after_a_death_finishes_it(served: zlog.Store) -> Non
 
 
 @pytest.mark.parametrize("method", ["write", "delivery_begin", "delivery_grant"])
-def test_a_lost_reply_doubles_nothing(served: zlog.Store, method: str) -> None:
+def test_a_lost_reply_duplicates_nothing(served: zlog.Store, method: str) -> None:
     faulty = wrapped(served, loses_first(method))
     with pytest.raises(zlog.StoreTimeout), zlog.Log.open(faulty, "orders", timeout=0.3) as log:
         log.append_once(ROWS, producer="query", sequence=1)
@@ -79,9 +79,7 @@ def test_a_lost_reply_doubles_nothing(served: zlog.Store, method: str) -> None:
 
 @pytest.mark.parametrize("method", ["delivery_grant", "write"])
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_one_that_was_overtaken_writes_nothing_more(
-    served: zlog.Store, method: str, number: int
-) -> None:
+def test_a_superseded_attempt_writes_nothing(served: zlog.Store, method: str, number: int) -> None:
     """A zombie, stopped before it asks for positions or writes there; another one delivers."""
     appended: list[int] = []
     fault = at_method(method, lambda: appended.append(deliver(served, shuffled(3))), number)
@@ -94,7 +92,7 @@ def test_one_that_was_overtaken_writes_nothing_more(
 
 
 @pytest.mark.parametrize("method", ["delivery_begin", "delivery_grant"])
-def test_one_whose_batch_is_done_writes_nothing_more(served: zlog.Store, method: str) -> None:
+def test_an_attempt_of_a_finished_batch_writes_nothing(served: zlog.Store, method: str) -> None:
     def finish() -> None:
         deliver(served)
         zlog.Log.open(served, "orders").complete_sequences("query", before=2)
@@ -105,7 +103,7 @@ def test_one_whose_batch_is_done_writes_nothing_more(served: zlog.Store, method:
     assert deliver(served, sequence=2) == len(ROWS)
 
 
-def test_what_an_overtaken_one_was_granted_in_vain_is_filled_at_once(memory: zlog.Store) -> None:
+def test_unused_positions_of_a_superseded_attempt_are_filled(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=3, hole_timeout=None)
     fault = at_method("delivery_grant", lambda: deliver(memory), 2)
     with pytest.raises(SequenceSuperseded):
@@ -116,9 +114,7 @@ def test_what_an_overtaken_one_was_granted_in_vain_is_filled_at_once(memory: zlo
 
 @pytest.mark.parametrize("kind", ["store", "tcp"], indirect=True)
 @pytest.mark.parametrize("method", ["delivery_grant", "tail_raise"])
-def test_what_was_granted_in_an_old_epoch_is_not_given_back(
-    served: zlog.Store, method: str
-) -> None:
+def test_positions_of_an_old_epoch_are_not_filled(served: zlog.Store, method: str) -> None:
     """It was superseded and its epoch has ended: others are granted the same positions now."""
     zlog.Log.open(served, "orders").append(b"before")
     other = zlog.Log.open(served, "orders")
@@ -147,7 +143,7 @@ def test_what_was_granted_in_an_old_epoch_is_not_given_back(
     assert list(other.check()) == []
 
 
-def test_a_grant_that_is_written_down_twice_counts_once(served: zlog.Store) -> None:
+def test_a_grant_recorded_twice_counts_once(served: zlog.Store) -> None:
     def fault(_: int, method: str) -> str | None:
         return "twice" if method == "delivery_grant" else None
 
@@ -161,7 +157,7 @@ def fill_all(store: zlog.Store) -> None:
         assert all(log.read_range())
 
 
-def test_a_reader_that_fills_what_was_granted_only_moves_it(served: zlog.Store) -> None:
+def test_a_filled_position_moves_the_delivery(served: zlog.Store) -> None:
     faulty = wrapped(served, at_method("write", lambda: fill_all(served), 2))
     assert deliver(faulty) == len(ROWS)
     assert Counter(entries_in(served)) == Counter(ROWS)
@@ -173,19 +169,7 @@ def change_width(store: zlog.Store) -> None:
         log.reconfigure(width=5 if log.view.live_stripe.width != 5 else 2)
 
 
-@pytest.mark.parametrize("method", ["delivery_grant", "write", "view_read"])
-@pytest.mark.parametrize("number", [1, 2, 3])
-def test_a_change_of_width_in_between_doubles_nothing(
-    served: zlog.Store, method: str, number: int
-) -> None:
-    faulty = wrapped(served, at_method(method, lambda: change_width(served), number))
-    assert deliver(faulty) == len(ROWS)
-    change_width(served)
-    assert deliver(served, shuffled(number)) == 0
-    assert Counter(entries_in(served)) == Counter(ROWS)
-
-
-def test_what_was_granted_before_a_change_of_width_is_found_after_it(served: zlog.Store) -> None:
+def test_grants_are_found_after_a_change_of_width(served: zlog.Store) -> None:
     """The positions lie in a stripe that has ended, some written and some not."""
     for number in range(1, 7):
         before = Counter(entries_in(served))
@@ -196,28 +180,7 @@ def test_what_was_granted_before_a_change_of_width_is_found_after_it(served: zlo
         assert Counter(entries_in(served)) - before == Counter(ROWS), f"died in write {number}"
 
 
-def test_nothing_is_written_that_was_granted_in_an_old_epoch(served: zlog.Store) -> None:
-    """A client has taken an epoch and sealed nothing yet: the objects would take the entries."""
-
-    def take_epoch() -> None:
-        call(served, "zlog.orders.head", "epoch_next", messages.epoch_next(0))
-
-    assert deliver(wrapped(served, at_method("delivery_grant", take_epoch, 2))) == len(ROWS)
-    assert deliver(served, shuffled(1)) == 0
-    assert Counter(entries_in(served)) == Counter(ROWS)
-
-
-def test_no_later_epoch_hands_out_what_was_granted(served: zlog.Store, kind: str) -> None:
-    """Nothing was written there yet: only the tail floor keeps others away."""
-    with pytest.raises(Died):
-        deliver(wrapped(served, dies_in("write", 1)))
-    with zlog.Log.open(served, "orders") as log:
-        log.reconfigure(width=5)
-        assert log.append(b"other") >= 7, kind
-        assert log.tail() > 7
-
-
-def test_another_writer_s_entry_is_not_taken_for_ones_own(memory: zlog.Store) -> None:
+def test_another_writers_entry_is_not_taken_for_a_delivered_one(memory: zlog.Store) -> None:
     """Without a sequencer a client that was faster may stand where positions were granted."""
     plain = WithoutSequencer(memory)
     log = zlog.Log.create(plain, "orders", width=3)
@@ -244,9 +207,7 @@ def forget(store: zlog.Store) -> None:
 
 
 @pytest.mark.parametrize("method", ["delivery_grant", "delivery_read"])
-def test_one_whose_source_was_forgotten_writes_nothing_more(
-    served: zlog.Store, method: str
-) -> None:
+def test_an_attempt_of_a_forgotten_source_writes_nothing(served: zlog.Store, method: str) -> None:
     """Also when the producer has come again, whose attempts have the same numbers."""
     with pytest.raises(Died):
         deliver(wrapped(served, dies_in("write", 1)))
@@ -288,7 +249,7 @@ def comes_again(store: zlog.Store, number: int) -> zlog.Store:
 @each_way_to_end
 @pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])
 @pytest.mark.parametrize("number", [0, 1])
-def test_a_request_that_comes_again_does_nothing(
+def test_a_repeated_request_changes_nothing(
     memory: zlog.Store, number: int, known: bool, before: int | None
 ) -> None:
     zlog.Log.create(memory, "orders", width=3)
@@ -315,9 +276,7 @@ def test_a_request_that_comes_again_does_nothing(
 
 
 @each_way_to_end
-def test_one_that_was_stopped_before_it_says_so_does_nothing(
-    memory: zlog.Store, before: int | None
-) -> None:
+def test_a_late_end_of_a_source_changes_nothing(memory: zlog.Store, before: int | None) -> None:
     """It has seen a producer that was forgotten since, and has come again."""
     zlog.Log.create(memory, "orders", width=3)
     deliver(memory)
@@ -330,18 +289,3 @@ def test_one_that_was_stopped_before_it_says_so_does_nothing(
     say_done(stopped, before)
     assert deliver(memory) == 0
     assert Counter(entries_in(memory)) == Counter([*ROWS, *ROWS])
-
-
-@each_way_to_end
-def test_sources_may_come_meanwhile(memory: zlog.Store, before: int | None) -> None:
-    """Others, or this one, so that it is not the next one any more."""
-    log = zlog.Log.create(memory, "orders", width=3)
-    others = iter(["a", "b", "query", "c"])
-
-    def come() -> None:
-        log.append_once([b"x"], producer=next(others), sequence=0)
-
-    busy = FaultyStore(memory, lambda _, method: come() if method == "delivery_done" else None)
-    say_done(busy, before)
-    found = {each.name: each.sequence for each in log.producers()}
-    assert found.get("query") == before
