@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import zlog
-from zlog import aio
 from zlog._native.writes import encode_write
 from zlog.view import ObjectRef
 
@@ -195,14 +192,6 @@ def test_recovery_begins_where_another_client_has_trimmed_to(log: zlog.Log) -> N
         assert [item.data for item in writer.recover()] == [b"%d" % i for i in range(4, 10)]
 
 
-def test_recovery_goes_on_in_the_stripe_where_nothing_lies_above(log: zlog.Log) -> None:
-    log.writer("dead").append_many([b"x"] * 10)
-    stripes = log.stripes()
-    with zlog.Log.open(log.store, "orders").writer("next") as writer:
-        assert writer.start == 10
-        assert log.stripes() == stripes
-
-
 def test_a_stripe_of_which_nothing_was_confirmed_is_replaced(log: zlog.Log) -> None:
     log.writer("dead")
     ref = plant(log, 1, b"never confirmed")
@@ -211,52 +200,6 @@ def test_a_stripe_of_which_nothing_was_confirmed_is_replaced(log: zlog.Log) -> N
         assert not exists(log.store, ref.name)
         writer.append(b"0")
         assert data(log) == [b"0"]
-
-
-def test_positions_that_were_written_late_are_no_holes(memory: zlog.Store) -> None:
-    """More runs of holes than an object's header keeps apart; most of them are written then."""
-    log = zlog.Log.create(memory, "orders", width=1)
-    with log.writer() as writer:
-        writer.append(b"x")
-        for position in range(2, 200, 2):
-            plant(log, position, b"even")
-        for position in range(1, 150, 2):
-            assert log.tail() == position
-            plant(log, position, b"odd")
-        assert log.tail() == 151
-    with log.writer() as writer:
-        assert writer.start == 151
-
-
-def test_threads_share_a_writer(log: zlog.Log) -> None:
-    with log.writer() as writer, ThreadPoolExecutor(8) as threads:
-
-        def some(thread: int) -> list[int]:
-            return [writer.append(b"%d.%d" % (thread, i)) for i in range(25)]
-
-        positions = [*threads.map(some, range(8))]
-    assert sorted(itertools.chain(*positions)) == [*range(200)]
-    assert all(each == sorted(each) for each in positions)
-    entries = data(log)
-    for thread, found in enumerate(positions):
-        assert [entries[p] for p in found] == [b"%d.%d" % (thread, i) for i in range(25)]
-
-
-async def test_order_is_kept_while_the_layout_changes(memory: zlog.Store, stripe_unit: int) -> None:
-    """Others may change the width; the stripe ends at the first hole, and all goes on from it."""
-    async with aio.Log.create(memory, "orders", width=4, stripe_unit=stripe_unit) as log:
-        other = zlog.Log.open(memory, "orders")
-        async with log.writer() as writer:
-            futures: list[asyncio.Future[int]] = []
-            for turn in range(6):
-                for i in range(40):
-                    futures.append(await writer.submit(b"%d" % (turn * 40 + i)))
-                    if i % 8 == 0:
-                        await asyncio.sleep(0)
-                other.reconfigure(width=1 + turn % 3)
-            await writer.flush()
-            assert [future.result() for future in futures] == [*range(240)]
-        assert data(other) == [b"%d" % i for i in range(240)]
 
 
 def test_full_stripes_are_ended_by_the_writer(store: zlog.Store) -> None:
@@ -274,7 +217,7 @@ def test_full_stripes_are_ended_by_the_writer(store: zlog.Store) -> None:
     assert data(log) == expected
 
 
-def test_a_time_out_fails_all_that_was_handed_in(memory: zlog.Store) -> None:
+def test_a_time_out_fails_all_submitted_entries(memory: zlog.Store) -> None:
     """What comes behind an entry must not be confirmed without it."""
     lost = threading.Event()
     faulty = FaultyStore(
@@ -356,7 +299,7 @@ def test_a_log_without_appends(log: zlog.Log) -> None:
     assert data(other, 1) == [b"1", b"2", b"3", b"4"]
 
 
-def test_a_position_that_was_reserved_is_not_written_then(memory: zlog.Store) -> None:
+def test_a_read_only_log_refuses_reserved_positions(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=2)
     (position,) = log.reserve(1)
     log.read_only()

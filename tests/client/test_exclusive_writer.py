@@ -12,7 +12,7 @@ import pytest
 
 import zlog
 from zlog import aio, testing
-from zlog.testing import AT_ONCE, Fate, StoreCall, run_virtually
+from zlog.testing import Fate, StoreCall, run_virtually
 
 from .faulty import FaultyStore
 
@@ -258,7 +258,7 @@ def test_a_failed_list_has_a_position_for_each_entry(memory: zlog.Store) -> None
 
 
 @pytest.mark.parametrize("why", ["lost", "late"])
-async def test_no_append_passes_one_that_failed_before_it(
+async def test_no_append_overtakes_a_failed_one(
     memory: zlog.Store, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
     """Neither where that was sent and never answered, nor where it waited for space too long."""
@@ -292,35 +292,6 @@ async def test_no_append_passes_one_that_failed_before_it(
         kept = 0 if why == "lost" else 2
         assert [position for _, position in outcomes] == [*range(kept), *[None] * (4 - kept)]
         assert await writer.append(b"e") in (kept, kept + 1)
-
-
-def test_what_was_written_above_a_hole_is_written_again(memory: zlog.Store) -> None:
-    """The next stripe starts at the hole, and has nothing of what the last one has above it."""
-    held: list[StoreCall] = []
-
-    def hold_the_first(call: StoreCall) -> Fate:
-        if call.method != "write" or held:
-            return AT_ONCE
-        held.append(call)
-        return Fate(effect=1.0, reply=1.0)
-
-    async def work() -> None:
-        store = testing.FaultyStore(memory, share_sequencer=False)
-        other = await aio.Log.create(store.inner, "orders", width=4, stripe_unit=1)
-        async with aio.Log.open(store, "orders") as log, log.writer() as writer:
-            store.plan = hold_the_first
-            futures = [await writer.submit(b"0")]
-            await asyncio.sleep(0.1)
-            futures.append(await writer.submit(b"1"))
-            await asyncio.sleep(0.1)
-            (stripe,) = (await other.reconfigure(width=2)).stripes
-            assert (stripe.start, stripe.width) == (0, 2)
-            assert [await future for future in futures] == [0, 1]
-            found = [item async for item in other.read_range()]
-            assert [item[:2] for item in found] == [(0, b"0"), (1, b"1")]
-
-    run_virtually(work())
-    assert held
 
 
 def test_a_tail_that_is_asked_for_as_the_log_becomes_exclusive_is_confirmed(
