@@ -91,21 +91,6 @@ def test_a_part_of_a_log(source: zlog.Log, target: zlog.Store, start: int, end: 
     assert list(part.check()) == []
 
 
-def test_an_empty_log(memory: zlog.Store, target: zlog.Store) -> None:
-    log = zlog.Log.create(memory, "empty")
-    imported(target, "empty", exported(log))
-    assert zlog.Log.open(target, "empty").append(b"first") == 0
-
-
-def test_a_log_that_is_trimmed_as_a_whole(memory: zlog.Store, target: zlog.Store) -> None:
-    log = zlog.Log.create(memory, "orders", width=2)
-    log.append_many([b"x"] * 10)
-    log.trim_to(10)
-    imported(target, "orders", exported(log))
-    copy = zlog.Log.open(target, "orders")
-    assert (copy.earliest(), copy.append(b"next")) == (10, 10)
-
-
 def test_the_next_export_goes_on_where_the_last_one_ended(
     source: zlog.Log, target: zlog.Store
 ) -> None:
@@ -119,13 +104,6 @@ def test_the_next_export_goes_on_where_the_last_one_ended(
     done = imported(target, "copy", exported(source, start=tail - 20))
     assert (done.start, done.entries) == (tail + 100, 1)
     assert exported(zlog.Log.open(target, "copy")) == exported(source)
-
-
-def test_a_whole_export_again_changes_nothing(source: zlog.Log, target: zlog.Store) -> None:
-    export = exported(source)
-    imported(target, "copy", export, promote=False)
-    assert imported(target, "copy", export).entries == 0
-    assert exported(zlog.Log.open(target, "copy")) == export
 
 
 def test_positions_that_are_missing_in_between(source: zlog.Log, target: zlog.Store) -> None:
@@ -222,11 +200,6 @@ def test_damage_is_found_before_anything_of_it_is_written(memory: zlog.Store, ho
                     log.append(b"x")
             imported(target, "copy", export)
             assert [*zlog.Log.open(target, "copy").read_range()] == whole
-
-
-def test_what_comes_behind_the_end_is_damage(memory: zlog.Store, target: zlog.Store) -> None:
-    with pytest.raises(ExportDamaged):
-        imported(target, "copy", small_export(memory) + b"x")
 
 
 def test_an_import_that_dies_is_finished_by_the_next() -> None:

@@ -19,7 +19,7 @@ from zlog._native import messages
 from ..conformance.stored import MemoryDoor
 from ..support.logs import data_of, fill_at, leave_hole, write_at
 from .faulty import Died, FaultyStore, dies_in, each_death
-from .transfers import exported, imported, mirrored, varied
+from .transfers import exported, mirrored, varied
 
 ENTRIES = [b"%d" % number for number in range(100)]
 
@@ -203,18 +203,6 @@ def test_a_source_that_went_back_is_noticed(tmp_path: Path, target: zlog.Store) 
             mirrored(log, target, "copy")
 
 
-def test_an_import_can_be_kept_up_to_date(source: zlog.Log, target: zlog.Store) -> None:
-    imported(target, "copy", exported(source), promote=False)
-    source.append(b"more")
-    mirrored(source, target, "copy")
-    assert exported(zlog.Log.open(target, "copy")) == exported(source)
-    other = zlog.Log.create(source.store, "other", width=2)
-    other.append_many(ENTRIES * 2)
-    imported(target, "import", exported(source), promote=False)
-    with pytest.raises(CopyDiffers, match="differ at position 100"):
-        mirrored(other, target, "import")
-
-
 def test_a_promoted_mirror_takes_appends(source: zlog.Log, target: zlog.Store) -> None:
     mirrored(source, target, "copy")
     copy = zlog.Log.open(target, "copy")
@@ -247,36 +235,6 @@ def test_promotion_leaves_no_entry_behind_one_that_is_missing(
         else:
             assert position == tail
         assert list(copy.check()) == []
-
-
-def test_promotion_that_dies_is_finished_by_the_next(source: zlog.Log) -> None:
-    def half_a_round(store: zlog.Store) -> None:
-        mirrored(source, store, "copy")
-        writes = itertools.count()
-
-        def fault(_: int, method: str) -> str | None:
-            return "die" if method == "write" and next(writes) else None
-
-        source.append_many(ENTRIES)
-        with pytest.raises(Died):
-            mirrored(source, FaultyStore(store, fault), "copy")
-
-    def promote(store: zlog.Store) -> None:
-        zlog.Log.open(store, "copy").promote()
-
-    for number, store in each_death(half_a_round, promote):
-        copy = zlog.Log.open(store, "copy", hole_timeout=0.01)
-        if copy.view.mirror:
-            tail = copy.tail()
-            assert data_of(copy.read_range()) == data_of(source.read_range())[:tail]
-        promote(store)
-        with pytest.raises(CopyDiffers):
-            mirrored(source, store, "copy")
-        end = copy.append(b"own")
-        items = [*copy.read_range()]
-        gap = items[-2]
-        assert isinstance(gap, Gap), f"died at {number}"
-        assert (gap.end, gap.kind) == (end, GapKind.TRIMMED)
 
 
 def test_its_mark_is_not_to_be_set_by_hand(source: zlog.Log, target: zlog.Store) -> None:

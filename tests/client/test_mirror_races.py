@@ -236,23 +236,6 @@ def test_a_copier_that_is_overtaken_goes_on(memory: zlog.Store, begun: bool) -> 
         assert list(copy.check()) == []
 
 
-def test_what_was_trimmed_since_it_was_read_is_read_again(
-    source: Source, target: zlog.Store
-) -> None:
-    """Another copier has died in the round that has the trims."""
-
-    def other() -> None:
-        log = zlog.Log.open(source.log.store, "orders")
-        for position in range(100, 110):
-            log.trim(position)
-        with pytest.raises(Died):
-            mirrored(log, FaultyStore(target, dies_in("tail_raise", 1)), "copy")
-
-    source.copy(target)
-    assert mirrored(source.log, FaultyStore(target, at_method("write", other)), "copy") == 150
-    assert [*zlog.Log.open(target, "copy").read_range()] == [*source.log.read_range()]
-
-
 @pytest.mark.parametrize("method", ["trim_to", "tail_raise"])
 def test_a_copier_goes_on_above_the_trim_of_one_that_died(
     source: Source, target: zlog.Store, method: str
