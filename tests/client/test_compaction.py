@@ -100,25 +100,7 @@ def test_the_newest_of_each_tag_stays(log: zlog.Log) -> None:
     check(log, kept(written))
 
 
-def test_it_goes_on_over_stripes_and_widths(log: zlog.Log) -> None:
-    written: Written = {}
-    log.set_retention(AT_ONCE)
-    for seed, width in enumerate((3, 4, 1, 2)):
-        written.update(updates(log, 120, 9, seed))
-        log.reconfigure(width=width)
-        written.update(updates(log, 40, 9, 100 + seed))
-        if seed % 2:
-            log.apply_retention()
-            check(log, kept(written))
-    log.trim_to(100)
-    written = {p: own for p, own in written.items() if p >= 100}
-    log.apply_retention()
-    tail = log.tail()
-    assert [item.end for item in log.read_range(end=100)] == [100]
-    assert held_above(log, 100) == kept(written, tail)
-
-
-def test_stripes_of_which_nothing_is_left_go(log: zlog.Log) -> None:
+def test_stripes_without_entries_are_removed(log: zlog.Log) -> None:
     for width in (2, 3, 2):
         log.append_many([b"x"] * 40, tags_each=[[f"k{n % 5}"] for n in range(40)])
         log.reconfigure(width=width)
@@ -131,14 +113,6 @@ def test_stripes_of_which_nothing_is_left_go(log: zlog.Log) -> None:
         *range(115, 120)
     ]
     assert log.apply_retention() == 80
-
-
-def held_above(log: zlog.Log, start: int) -> Written:
-    return {
-        e.position: (e.data, frozenset(e.tags))
-        for e in log.read_range(start)
-        if isinstance(e, zlog.Entry)
-    }
 
 
 def test_what_is_young_stays(log: zlog.Log) -> None:
@@ -195,16 +169,7 @@ def test_a_pass_knows_so_many_tags_at_most(log: zlog.Log, monkeypatch: pytest.Mo
     assert kept(written).items() <= held(log).items() <= written.items()
 
 
-def test_tags_of_one_entry_may_be_superseded_at_different_times(log: zlog.Log) -> None:
-    log.set_retention(AT_ONCE)
-    written: Written = {}
-    for seed in range(30):
-        written.update(updates(log, 3, 10, seed, batch=3))
-        log.apply_retention()
-        assert held(log) == kept(written)
-
-
-def test_the_newest_is_never_lost_where_it_dies() -> None:
+def test_the_newest_entry_survives_a_crash_at_any_operation() -> None:
     """At any operation; the next one finishes, and nothing else is gone."""
 
     def prepare(store: zlog.Store) -> Written:
@@ -312,7 +277,7 @@ def test_a_mirror_is_left_alone(log: zlog.Log) -> None:
             assert held(copy) == written
 
 
-def test_what_is_noted_of_it_is_not_there_without_it() -> None:
+def test_the_stored_state_has_no_field_of_compaction_without_it() -> None:
     """A version that does not know it takes a state that has it for none, and begins anew."""
     assert b"compacted" not in Watch(settled=5).encode()
     noted = Watch(settled=5, compacted=Progress(3, 5, 1))
@@ -368,7 +333,7 @@ class _Clock:
 
 
 @pytest.mark.parametrize("step", [0.2, 0.7, 3.0])
-def test_where_the_time_is_up_the_next_call_goes_on(
+def test_the_next_call_continues_after_a_time_out(
     step: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compact, "_WINDOW", 8)
@@ -398,7 +363,9 @@ def test_where_the_time_is_up_the_next_call_goes_on(
         assert calls > 1 or step < 1
 
 
-def test_what_there_was_no_time_for_the_next_call_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_call_continues_after_a_time_out_between_passes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Also to entries with several tags whose newer ones were found by different passes."""
     monkeypatch.setattr(compact, "_WINDOW", 8)
     with (

@@ -12,22 +12,7 @@ import zlog.aio
 from zlog import Retention
 
 from ..conformance.stored import HEADER, MemoryDoor, door_to
-from .clocks import set_clocks
 from .faulty import Died, FaultyStore, at_method, dies_at
-
-
-def append_at(log: zlog.Log, *seconds: float) -> None:
-    for second in seconds:
-        set_clocks(log, second)
-        log.append(b"at %r" % second)
-
-
-def test_with_nothing_set_nothing_is_trimmed(log: zlog.Log) -> None:
-    append_at(log, 0, 1, 2)
-    assert log.retention == Retention()
-    assert log.apply_retention() == 0
-    log.trim_to(1)
-    assert log.apply_retention() == 1
 
 
 def test_the_settings_travel_with_the_log(store: zlog.Store, log: zlog.Log) -> None:
@@ -63,14 +48,7 @@ def test_limits_that_can_not_be_stored_exactly_are_refused(memory: zlog.Store, l
     assert Retention.of(options) == Retention()  # an older version stored it
 
 
-def test_other_options_stay(store: zlog.Store) -> None:
-    with zlog.Log.create(store, "draft", options={"owner": "ann", "retention_age_s": "5"}) as log:
-        assert log.retention == Retention(age=5.0)
-        log.set_retention(Retention(bytes=9))
-        assert log.view.options == {"owner": "ann", "retention_bytes": "9"}
-
-
-def test_what_is_no_number_trims_nothing(store: zlog.Store) -> None:
+def test_invalid_limits_trim_nothing(store: zlog.Store) -> None:
     options = {"retention_age_s": "-1", "retention_bytes": "10G", "retention_entries": "nan"}
     assert Retention.of(options) == Retention()
     for key, value in options.items():
@@ -95,17 +73,6 @@ def test_the_newest_bytes_stay(log: zlog.Log) -> None:
         log.set_retention(Retention(bytes=size))
         assert log.apply_retention() == first, size
     assert log.stat().bytes == 0
-
-
-def test_large_entries_before_small_ones_stay(log: zlog.Log) -> None:
-    """A limit of 50 MiB, of which small entries that came later hold little."""
-    log.append_many([bytes(1 << 20)] * 60)
-    log.append_many([bytes(10)] * 50_000)
-    log.set_retention(Retention(bytes=50 << 20))
-    assert log.apply_retention() == 10
-    assert 50 << 20 <= log.stat().bytes < 51 << 20
-    log.set_retention(Retention(entries=10))
-    assert log.apply_retention() == 50_050
 
 
 @pytest.mark.parametrize("gone", [range(25), range(10, 30), range(60, 80), range(98, 100)])
@@ -162,12 +129,6 @@ def kept(log: zlog.Log) -> int:
     return sum(isinstance(item, zlog.Entry) for item in log.read_range(log.earliest()))
 
 
-def test_empty_entries_are_entries(log: zlog.Log) -> None:
-    log.append_many([b""] * 10)
-    log.set_retention(Retention(entries=5, bytes=100))
-    assert log.apply_retention() == 5
-
-
 @pytest.mark.parametrize("limit", [Retention(entries=10), Retention(bytes=100)])
 @pytest.mark.parametrize("start", [0, 45])
 def test_what_another_trims_meanwhile_is_not_taken_for_kept(
@@ -218,7 +179,7 @@ def test_a_cursor_that_a_trim_was_told_to_pass_holds_the_next_one(log: zlog.Log)
     assert log.apply_retention() == 50
 
 
-def test_whoever_enforces_may_die_anywhere(memory: zlog.Store) -> None:
+def test_retention_survives_a_crash_at_any_operation(memory: zlog.Store) -> None:
     def work(store: zlog.Store) -> None:
         zlog.Log.open(store, "orders").apply_retention()
 
@@ -253,12 +214,6 @@ def test_a_store_that_is_appended_to_and_trimmed_stays_small(tmp_path: Path) -> 
     assert (tmp_path / "data.mdb").stat().st_blocks * 512 < 12 << 20  # of 25 MiB appended
 
 
-@pytest.mark.parametrize("limit", [Retention(age=1.0), Retention(bytes=9), Retention(entries=9)])
-def test_an_empty_log_has_nothing_to_lose(log: zlog.Log, limit: Retention) -> None:
-    log.set_retention(limit)
-    assert log.apply_retention() == 0
-
-
 def test_a_round_that_finds_nothing_to_do_writes_nothing(tmp_path: Path) -> None:
     """Nor do those of a log that is at its limit."""
     with (
@@ -273,14 +228,6 @@ def test_a_round_that_finds_nothing_to_do_writes_nothing(tmp_path: Path) -> None
         for _ in range(3):
             assert log.apply_retention() == 50
         assert (tmp_path / "data.mdb").read_bytes() == before
-
-
-def test_appends_go_on_while_the_settings_change(sequenced: zlog.Log) -> None:
-    sequenced.append_many([b"x"] * 20)
-    with zlog.Log.open(sequenced.store, "orders") as other:
-        other.set_retention(Retention(entries=5))
-    assert sequenced.append(b"after") == 20
-    assert sequenced.apply_retention() == 16
 
 
 def test_whole_stripes_are_counted_exactly_and_removed(memory: zlog.Store) -> None:
