@@ -65,20 +65,6 @@ def test_handles_have_ids_of_their_own(memory: zlog.Store) -> None:
     assert len(set(append_ids(first).values())) == 2
 
 
-def test_positions_of_an_old_epoch_are_given_up(memory: zlog.Store) -> None:
-    """Entries that met a seal go to positions of the new epoch, though the old ones are free."""
-    log = zlog.Log.create(memory, "orders", width=2)
-    other = zlog.Log.open(memory, "orders")
-
-    def be_faster(_: int) -> None:
-        new_epoch(other)
-        assert other.append_many([b"other"] * 6) == list(range(6))
-
-    after_first_grant(log, be_faster)
-    assert log.append_many([b"0", b"1"]) == [6, 7]
-    assert data_of(log.read_range()) == [*[b"other"] * 6, b"0", b"1"]
-
-
 def test_a_grant_counts_in_its_own_epoch_only(
     plain: zlog.Store, sequencer: LocalSequencer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,7 +94,7 @@ def test_a_grant_counts_in_its_own_epoch_only(
 
 
 @pytest.mark.parametrize("count", [1, 5])
-def test_a_time_out_moves_nothing(memory: zlog.Store, count: int) -> None:
+def test_an_append_that_timed_out_keeps_its_positions(memory: zlog.Store, count: int) -> None:
     """The write may land later, so the entry has no other place until its caller says so."""
     zlog.Log.create(memory, "orders", width=1)
     log = zlog.Log.open(FaultyStore(memory, loses_first("write")), "orders")

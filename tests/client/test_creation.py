@@ -15,7 +15,6 @@ from zlog._native import messages
 from zlog.view import OPEN_END, Stripe, objects_of
 
 from ..support.logs import data_of
-from ..support.threads import at_once
 from . import planted
 from .faulty import FaultyStore, Recorder, loses_first
 
@@ -43,7 +42,7 @@ def check_in_use(log: zlog.Log) -> None:
     [(1, WIDTH, 0), (EPOCH_MAX, WIDTH, 0), (1, WIDTH + 1, 0), (1, WIDTH, POSITION_MAX)],
     ids=["same", "epoch", "width", "start"],
 )
-def test_objects_that_were_there_before_are_not_taken_for_its_own(
+def test_creation_does_not_use_existing_objects(
     store: zlog.Store, epoch: int, stride: int, start: int
 ) -> None:
     """The head is there before the first view: others can read in it what names the objects."""
@@ -63,7 +62,7 @@ def test_objects_that_were_there_before_are_not_taken_for_its_own(
     assert zlog.Log.list(store) == []
 
 
-def test_one_object_that_was_there_before_is_enough(memory: zlog.Store) -> None:
+def test_one_existing_object_makes_creation_take_other_objects(memory: zlog.Store) -> None:
     """Also one that is sealed with a lower epoch, so that the creator's seal is admitted."""
     make_head(memory)
     planted.call(memory, head_object("orders"), "epoch_next", messages.epoch_next(0))
@@ -146,9 +145,7 @@ def test_the_defaults_are_those_of_create(memory: zlog.Store) -> None:
 @pytest.mark.parametrize(
     "setting", [{"width": 8}, {"stripe_bytes": 1 << 20}, {"stripe_records": 9}, {"options": {}}]
 )
-def test_how_to_make_a_log_is_said_where_one_may_be_made(
-    memory: zlog.Store, setting: dict[str, Any]
-) -> None:
+def test_creation_settings_need_create_true(memory: zlog.Store, setting: dict[str, Any]) -> None:
     zlog.Log.create(memory, "orders")
     for face in (zlog.Log, aio.Log):
         with pytest.raises(ValueError, match="open it with create=True"):
@@ -157,18 +154,6 @@ def test_how_to_make_a_log_is_said_where_one_may_be_made(
         zlog.Log.open(memory, "orders", create=True, width=0)
     with pytest.raises(zlog.LogNotFound):
         zlog.Log.open(memory, "payments")
-
-
-def test_of_many_threads_one_makes_the_log(store: zlog.Store) -> None:
-    count = 8
-
-    def work(number: int) -> tuple[int, int]:
-        with zlog.Log.open(store, "orders", create=True, width=4) as log:
-            return log.view.log_id, log.append(b"%d" % number)
-
-    ids, positions = zip(*at_once(work, count), strict=True)
-    assert len(set(ids)) == 1
-    assert sorted(positions) == [*range(count)]
 
 
 def test_others_may_make_and_remove_it_meanwhile(memory: zlog.Store) -> None:

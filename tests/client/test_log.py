@@ -150,12 +150,6 @@ def test_names_that_can_not_be(memory: zlog.Store, name: str) -> None:
         zlog.Log.open(memory, name)
 
 
-@pytest.mark.parametrize("width", [0, -1, 1025])
-def test_widths_that_can_not_be(memory: zlog.Store, width: int) -> None:
-    with pytest.raises(ValueError, match="width"):
-        zlog.Log.create(memory, "orders", width=width)
-
-
 def test_a_log_exists_once(store: zlog.Store) -> None:
     zlog.Log.create(store, "orders")
     with pytest.raises(zlog.LogExists):
@@ -209,22 +203,6 @@ def test_follow_yields_what_comes(log: zlog.Log) -> None:
 def slow(store: zlog.Store) -> Iterator[zlog.Log]:
     with zlog.Log.create(WithoutSequencer(store), "orders", width=4, hole_timeout=0.05) as log:
         yield log
-
-
-def test_the_view_names_nobody(slow: zlog.Log) -> None:
-    assert slow.view.sequencer == ""
-    assert slow.append(b"a") == 0
-    assert slow.append_many([b"b", b"c"]) == [1, 2]
-    assert slow.tail() == 3
-    assert slow.view.sequencer == ""
-
-
-def test_a_follower_without_a_sequencer_polls(slow: zlog.Log) -> None:
-    follower = slow.follow()
-    timer = threading.Timer(0.1, lambda: slow.append_many([b"x", b"y"]))
-    timer.start()
-    assert [next(follower).position for _ in range(2)] == [0, 1]
-    timer.join()
 
 
 def test_a_writer_takes_the_sequencer_that_its_store_shares(

@@ -15,7 +15,6 @@ from zlog._io import BlockingIo, drive
 from zlog._layout.stripe_objects import seal
 
 from ..support.local_sequencer import LocalSequencer
-from ..support.logs import data_of, leave_hole
 from .faulty import FaultyStore, dies_at
 
 
@@ -97,22 +96,6 @@ def test_a_paused_sequencer_is_given_up_after_its_time(
     assert newest(log).sequencer == ""
 
 
-def test_nobody_goes_the_slow_way_while_the_view_names_a_sequencer(
-    plain: zlog.Store, sequencer: LocalSequencer
-) -> None:
-    """What it handed out may not be written yet: the objects don't know of it."""
-    sequencer.withdraw()
-    slow = zlog.Log.create(plain, "orders", width=2)
-    assert slow.append(b"slow") == 0
-    assert slow.view.sequencer == ""
-    sequencer.announce()
-    quick = zlog.Log.open(plain, "orders")
-    assert leave_hole(quick, 5) == 1
-    assert quick.view.sequencer == sequencer.address
-    assert slow.append(b"asks") == 6
-    assert slow.view.sequencer == sequencer.address
-
-
 def test_a_sealed_log_with_a_paused_sequencer_goes_on(
     log: zlog.Log, sequencer: LocalSequencer
 ) -> None:
@@ -183,26 +166,6 @@ def test_a_follower_hears_that_its_log_was_removed(
     thread.start()
     thread.join(10)
     assert len(heard) == 1
-
-
-def test_a_follower_fills_nothing_that_the_next_sequencer_hands_out_again(
-    log: zlog.Log, sequencer: LocalSequencer
-) -> None:
-    """Positions that died with their sequencer lie beyond the tail, where nothing is filled."""
-    reader = zlog.Log.open(log.store, "orders", hole_timeout=0.05)
-    follower = reader.follow(1)
-    leave_hole(log, 10)
-    seen: list[zlog.Entry | zlog.Gap] = []
-    thread = threading.Thread(target=lambda: seen.append(next(follower)), daemon=True)
-    sequencer.withdraw()
-    drop_sequencer(log)
-    assert log.tail() == 1
-    thread.start()
-    time.sleep(0.3)
-    assert log.tail() == 1
-    log.append(b"second")
-    thread.join(10)
-    assert data_of(seen) == [b"second"]
 
 
 def test_a_writer_that_dies_while_it_drops_the_sequencer_is_finished_by_others(

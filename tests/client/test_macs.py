@@ -272,14 +272,6 @@ def test_what_the_owner_of_the_store_puts_there_is_no_entry(log: zlog.Log, forge
     assert kinds([*log.read_range()]) == expected
 
 
-def test_damage_is_told_apart_from_it(one: zlog.Log) -> None:
-    one.append_many([b"first", b"second"])
-    planted.flip(one.store, one.view.object_of(0).name, b"first", b"FIRST")
-    assert kinds([*one.read_range()]) == [zlog.GapKind.LOST, b"second"]
-    with pytest.raises(zlog.CorruptEntry):
-        one.read(0)
-
-
 def test_what_an_exclusive_writer_recovers_is_checked(one: zlog.Log) -> None:
     with one.writer("ann") as writer:
         writer.append_many([b"a", b"b", b"c"])

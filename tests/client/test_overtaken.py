@@ -18,7 +18,6 @@ from .faulty import FaultyStore, WithoutSequencer
 
 UNITS = (1, 4)
 WINDOW = 16
-WINDOWS_AHEAD = 2
 ENTRIES = 200
 READERS = ("range", "follow", "columns")
 
@@ -123,35 +122,6 @@ def trimmed_before(moment: int, how: str, point: int, kind: Callable[..., Faulty
         store.operations, store.fault = 0, trim
         assert_truthful(read(log, how, lambda _: None), point if reached else 0)
     return reached
-
-
-@pytest.mark.parametrize("how", READERS)
-@pytest.mark.parametrize("delivered", [1, 20, 60], ids="after-{}".format)
-def test_a_trim_between_reading_ahead_and_delivery(
-    store: zlog.Store, how: str, delivered: int
-) -> None:
-    """What is in hand may still come; behind the last of it is one gap up to the trim point.
-
-    A reader that reads ahead meets the trim half-way: of what it has asked for, some objects answer
-    before they are trimmed and some after it, so gaps may lie between the entries in hand.
-    """
-    several_stripes(store)
-    log = zlog.Log.open(store, "orders")
-    count = 0
-
-    def trim(_: Item) -> None:
-        nonlocal count
-        count += 1
-        if count == delivered:
-            with zlog.Log.open(store, "orders") as other:
-                other.trim_to(150)
-
-    found = read(log, how, trim)
-    assert_truthful(found, 150)
-    gaps = [item for item in found if isinstance(item, Gap)]
-    assert gaps[-1].end == 150
-    under_way = found[delivered - 1].end + (1 + WINDOWS_AHEAD) * WINDOW
-    assert all(gap.position < under_way for gap in gaps[:-1])
 
 
 @pytest.mark.parametrize("how", READERS)

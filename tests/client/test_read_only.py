@@ -173,32 +173,6 @@ def test_reading_methods_change_nothing_on_any_host() -> None:
     assert not {"seal", "write", "fill", "trim", "tail_raise", "epoch_next"} & READING_METHODS
 
 
-def test_changes_are_refused(memory: zlog.Store) -> None:
-    with zlog.Log.create(memory, "orders", width=4) as log:
-        log.append_many(ENTRIES)
-        log.cursor("billing", create=5)
-        with zlog.Log.open(zlog.ReadOnlyStore(memory), "orders", timeout=5) as looked_at:
-            for change in WRITES.values():
-                with pytest.raises(zlog.StoreReadOnly):
-                    change(looked_at)
-        assert log.append(b"more") == len(ENTRIES)
-        assert len(log.views()) == 1
-        assert zlog.Log.list(memory) == ["orders"]
-
-
-def test_holes_are_reported_and_stay(store: zlog.Store) -> None:
-    with zlog.Log.create(store, "orders", width=2, stripe_unit=1) as log:
-        log.append(b"a")
-        leave_hole(log)
-        assert write_at(log, 2) == 0
-        with zlog.Log.open(zlog.ReadOnlyStore(store), "orders") as looked_at:
-            items = [*looked_at.read_range(hole_timeout=0)]
-            assert items[1][:3] == (1, 2, GapKind.UNWRITTEN)
-            assert isinstance(items[0], Entry)
-            assert isinstance(items[2], Entry)
-        assert isinstance([*log.read_range(hole_timeout=0.01)][1], Gap)
-
-
 @pytest.mark.parametrize("tags", [None, ["kept"]])
 async def test_a_follower_tells_of_a_hole_and_goes_on(
     store: zlog.Store, tags: list[str] | None

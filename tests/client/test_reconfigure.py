@@ -144,17 +144,6 @@ def test_what_can_not_be_is_refused_and_changes_nothing(
         zlog.Log.create(memory, "other", **wrong)  # type: ignore[arg-type]
 
 
-def test_a_removed_log_is_not_reconfigured(memory: zlog.Store) -> None:
-    log = zlog.Log.create(memory, "orders")
-    zlog.Log.remove(memory, "orders")
-    with pytest.raises(zlog.LogNotFound):
-        log.reconfigure(width=16)
-    again = zlog.Log.create(memory, "orders", width=2)
-    with pytest.raises(zlog.LogNotFound):
-        log.reconfigure(width=16)
-    assert again.reconfigure().live_stripe.width == 2
-
-
 @pytest.fixture
 def small(memory: zlog.Store) -> Iterator[zlog.Log]:
     """A log whose stripes are full after some appends."""

@@ -8,7 +8,7 @@ import math
 import pickle
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -18,7 +18,7 @@ from zlog import aio
 from zlog._native import messages
 
 from ..support.logs import after_first_grant
-from .faulty import FaultyStore, WithoutSequencer, at_method
+from .faulty import FaultyStore, WithoutSequencer
 
 
 def test_an_entry_is_measured_in_bytes(memory: zlog.Store) -> None:
@@ -46,16 +46,9 @@ def test_an_entry_is_what_it_was_when_the_call_began(memory: zlog.Store) -> None
     assert log.read(1).data == b"before"
 
 
-@pytest.mark.parametrize("limit", [0, -1, (16 << 20) + 1])
-def test_a_limit_that_the_class_does_not_know(memory: zlog.Store, limit: int) -> None:
-    with pytest.raises(ValueError, match="entry_bytes_max"):
-        zlog.Log.create(memory, "orders", entry_bytes_max=limit)
-    assert zlog.Log.list(memory) == []
-
-
 @pytest.mark.parametrize("seconds", [-1, -0.001, math.nan])
 @pytest.mark.parametrize("setting", ["timeout", "hole_timeout", "sequencer_timeout"])
-def test_a_handle_takes_no_negative_time_out(
+def test_handles_refuse_negative_time_outs(
     memory: zlog.Store, setting: str, seconds: float
 ) -> None:
     settings: dict[str, Any] = {setting: seconds}
@@ -76,17 +69,8 @@ def test_a_handle_takes_no_negative_time_out(
         zlog.Log.open(memory, "orders", **settings)
 
 
-def test_a_sequencer_has_a_time_to_be_out_of_reach(memory: zlog.Store) -> None:
-    """Endless patience with it is `math.inf`; None would mean the same elsewhere, and not here."""
-    words = "^sequencer_timeout is a number of seconds, not None$"
-    for call in (zlog.Log.create, zlog.Log.open):
-        with pytest.raises(TypeError, match=words):
-            call(memory, "orders", sequencer_timeout=cast(Any, None))
-    assert zlog.Log.list(memory) == []
-
-
 @pytest.mark.parametrize("seconds", [-1, math.nan])
-def test_a_call_takes_no_negative_time_out(memory: zlog.Store, seconds: float) -> None:
+def test_calls_refuse_negative_time_outs(memory: zlog.Store, seconds: float) -> None:
     log = zlog.Log.create(memory, "orders")
     calls: list[Callable[[], object]] = [
         lambda: zlog.Log.list(memory, timeout=seconds),
@@ -124,13 +108,6 @@ def test_a_time_out_without_end_is_none(memory: zlog.Store) -> None:
         assert [item.position for item in log.read_range()] == [0]
 
 
-@pytest.mark.parametrize("options", [{"": "x"}, {"k" * 129: "x"}, {"k": "v" * 4097}])
-def test_options_that_can_not_be(memory: zlog.Store, options: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="option"):
-        zlog.Log.create(memory, "orders", options=options)
-    assert memory.execute("zlog.orders.head", "epoch_read", messages.epoch_read())[0] < 0
-
-
 def test_settings_are_numbers(memory: zlog.Store) -> None:
     zlog.Log.create(memory, "orders").append(b"first")
     for setting in ("timeout", "hole_timeout", "sequencer_timeout"):
@@ -144,18 +121,30 @@ def test_settings_are_numbers(memory: zlog.Store) -> None:
         zlog.Log.open(memory, "orders").read(0, timeout=cast(Any, "5"))
 
 
-@pytest.mark.parametrize("options", [{"team": 1}, {1: "team"}])
-def test_options_are_text(memory: zlog.Store, options: Any) -> None:
-    with pytest.raises(TypeError, match="options are text"):
-        zlog.Log.create(memory, "orders", options=options)
-    assert zlog.Log.list(memory) == []
-
-
-def test_a_width_is_an_int(memory: zlog.Store) -> None:
-    wrong: Any = "8"
-    with pytest.raises(TypeError, match="a width is an int, not '8'"):
-        zlog.Log.create(memory, "orders", width=wrong)
-    assert zlog.Log.list(memory) == []
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"width": "8"}, TypeError, "a width is an int, not '8'"),
+        ({"entry_bytes_max": 0}, ValueError, "entry_bytes_max"),
+        ({"entry_bytes_max": (16 << 20) + 1}, ValueError, "entry_bytes_max"),
+        ({"options": {"team": 1}}, TypeError, "options are text"),
+        ({"options": {1: "team"}}, TypeError, "options are text"),
+        ({"options": {"": "x"}}, ValueError, "option"),
+        ({"options": {"k" * 129: "x"}}, ValueError, "option"),
+        ({"options": {"k": "v" * 4097}}, ValueError, "option"),
+        (
+            {"sequencer_timeout": None},
+            TypeError,
+            "^sequencer_timeout is a number of seconds, not",
+        ),
+    ],
+)
+def test_invalid_settings_create_no_log(
+    memory: zlog.Store, settings: Any, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        zlog.Log.create(memory, "orders", **settings)
+    assert memory.execute("zlog.orders.head", "epoch_read", messages.epoch_read())[0] < 0
 
 
 def test_a_head_that_is_something_else(memory: zlog.Store) -> None:
@@ -192,27 +181,11 @@ async def test_closing_a_handle_ends_its_calls(memory: zlog.Store) -> None:
     assert all(isinstance(each, zlog.StoreTimeout) for each in results)
 
 
-def test_a_call_inside_a_call_takes_no_replies_away(memory: zlog.Store) -> None:
-    """As from a signal handler, which runs in the thread that waits."""
-    zlog.Log.create(memory, "orders", width=4)
-    inner: list[list[int]] = []
-    fault = at_method("write", lambda: inner.append(log.append_many([b"inner"] * 8)), 3)
-    log = zlog.Log.open(FaultyStore(memory, fault), "orders", timeout=5)
-    outer = log.append_many([b"outer"] * 8)
-    assert outer == list(range(8))
-    assert inner == [list(range(8, 16))]
-
-
 async def test_an_opening_that_was_not_awaited_is_no_store() -> None:
     opening = aio.connect("mem://")
     with pytest.raises(TypeError, match="await it"):
         await aio.Log.list(cast(Any, opening))
     (await opening).close()
-
-
-def test_an_age_is_a_number() -> None:
-    with pytest.raises(ValueError, match=r"a number of seconds up to 2\^53, not '7d'"):
-        zlog.Retention(age=cast(Any, "7d"))
 
 
 Use = Callable[[zlog.Log], object]
@@ -236,7 +209,7 @@ USES: dict[str, Use] = {
 
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("shared", [True, False])
-def test_a_closed_log_is_of_no_use(memory: zlog.Store, use: str, shared: bool) -> None:
+def test_a_closed_log_refuses_calls(memory: zlog.Store, use: str, shared: bool) -> None:
     store = memory if shared else WithoutSequencer(memory)
     with zlog.Log.create(store, "orders", width=2) as log:
         log.append_many([b"first", b"second"])
@@ -246,25 +219,6 @@ def test_a_closed_log_is_of_no_use(memory: zlog.Store, use: str, shared: bool) -
     log.close()
     with zlog.Log.open(store, "orders") as again:
         assert again.read(0).data == b"first"
-
-
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda log: log.append(b"late"),
-        lambda log: log.append(b"late", timeout=1),
-        lambda log: anext(log.follow()),
-        lambda log: log.tail(),
-    ],
-)
-async def test_a_closed_log_of_asyncio(
-    memory: zlog.Store, use: Callable[[aio.Log], Awaitable[object]]
-) -> None:
-    async with await aio.Log.create(memory, "orders", width=2) as log:
-        await log.append(b"first")
-    await log.close()
-    with pytest.raises(zlog.StoreUnavailable, match="the log 'orders' is closed; open it again"):
-        await asyncio.wait_for(use(log), 5)
 
 
 @pytest.mark.parametrize("use", USES)
@@ -278,7 +232,7 @@ def test_a_closed_store_stays_closed(store: zlog.Store, use: str) -> None:
         assert not told.value.retryable
 
 
-def test_no_time_at_all_is_no_reason_to_start_a_sequencer(store: zlog.Store) -> None:
+def test_a_time_out_of_0_does_not_suggest_a_sequencer(store: zlog.Store) -> None:
     with (
         zlog.Log.create(store, "orders", width=2) as log,
         pytest.raises(zlog.SequencerTimeout, match="before a position was granted") as told,
@@ -343,7 +297,7 @@ def test_a_position_is_an_int(memory: zlog.Store, wrong: Any) -> None:
                 use(log)
 
 
-async def test_a_store_is_a_store_and_a_name_a_word(memory: zlog.Store) -> None:
+async def test_stores_and_names_are_type_checked(memory: zlog.Store) -> None:
     stores: list[Any] = ["mem://", None]
     names: list[Any] = [5, None, b"orders"]
     calls = [(store, "orders", "zlog.connect") for store in stores]

@@ -7,7 +7,6 @@ import pytest
 import zlog
 from zlog._base.codes import Code
 from zlog._base.io import deadline_of
-from zlog._catalog.head import Head
 from zlog._io import BlockingIo, drive
 from zlog._layout.views import Change, change_view
 
@@ -81,7 +80,9 @@ def test_without_a_sequencer_the_tail_lies_above_what_its_predecessor_told(
     assert slow.tail() == 14
 
 
-def test_what_nobody_was_shown_is_handed_out_again(memory: zlog.Store, log: zlog.Log) -> None:
+def test_positions_above_the_shown_tail_are_granted_again(
+    memory: zlog.Store, log: zlog.Log
+) -> None:
     """Only the checked tail is a promise."""
     leave_hole(log, 10)
     assert log.tail(checked=False) == 13
@@ -150,22 +151,6 @@ def test_the_tail_of_a_removed_log_makes_no_holes_in_a_new_one(
     new.reconfigure(width=2)
     assert new.tail() == 0
     assert new.append(b"first") == 0
-
-
-def test_a_view_is_in_after_the_seals_only(memory: zlog.Store, log: zlog.Log) -> None:
-    """Who learns of a view finds every object sealed with its epoch."""
-    epochs: list[int] = []
-    head = Head(BlockingIo(memory), "orders")
-
-    def newest(_: int, method: str) -> None:
-        if method == "seal":
-            view = drive(head.read(deadline_of(BlockingIo(memory), 5))).view
-            assert view is not None
-            epochs.append(view.epoch)
-
-    changed = change(FaultyStore(memory, newest))
-    assert epochs == [log.view.epoch] * WIDTH
-    assert changed.view.epoch > log.view.epoch
 
 
 def test_a_look_at_objects_that_a_trim_removes_meanwhile() -> None:

@@ -60,13 +60,6 @@ def test_in_an_empty_log_and_in_one_that_is_all_trimmed(log: zlog.Log) -> None:
     assert [log.find_time(0), log.earliest(), log.tail()] == [3, 3, 3]
 
 
-def test_a_trimmed_prefix_is_passed_over(log: zlog.Log) -> None:
-    append_at(log, *range(20))
-    log.trim_to(8)
-    assert [log.find_time(at(second)) for second in (0, 7, 8, 15)] == [8, 8, 8, 15]
-    assert [log.earliest(), log.tail()] == [8, 20]
-
-
 def test_positions_without_an_entry_are_passed_over(log: zlog.Log) -> None:
     """Also when nothing else is left; what was trimmed alone has no time either."""
     append_at(log, *range(200))
@@ -89,7 +82,7 @@ def test_a_hole_is_neither_waited_for_nor_filled(memory: zlog.Store) -> None:
             log.read(1)
 
 
-def test_what_is_no_point_in_time(log: zlog.Log) -> None:
+def test_invalid_times_are_refused(log: zlog.Log) -> None:
     naive = datetime(2026, 11, 20)  # noqa: DTZ001
     for wrong in (naive, math.inf, math.nan, 1e30):
         with pytest.raises(ValueError, match="time"):
@@ -109,7 +102,7 @@ def check_crossing(times: Sequence[int], found: int, when: int) -> None:
 
 
 @given(times=st.lists(st.integers(0, 12), max_size=24), when=st.integers(-1, 13))
-def test_where_times_fall_it_is_a_place_where_the_log_passes_the_time(
+def test_decreasing_times_give_a_position_that_crosses_the_time(
     times: list[int], when: int
 ) -> None:
     with zlog.connect("mem://") as store, zlog.Log.create(store, "orders", width=3) as log:

@@ -69,20 +69,6 @@ def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return slept
 
 
-def test_a_reader_waits_once_for_many_holes(sequenced: zlog.Log, waited: list[float]) -> None:
-    """Two hundred thousand, which it reads in a dozen steps."""
-    sequenced.append(b"first")
-    behind = leave_holes(sequenced, 3)
-    waited.clear()
-    with zlog.Log.open(sequenced.store, "orders", hole_timeout=0.5) as reader:
-        first, gap, entry = reader.read_range()
-    assert 0 < sum(waited) < 1
-    assert isinstance(first, Entry)
-    assert (gap.position, gap.end, gap.kind) == (1, behind, GapKind.FILLED)
-    assert isinstance(entry, Entry)
-    assert entry.data == b"behind"
-
-
 def test_a_million_holes_are_filled_with_few_operations(
     memory: zlog.Store, waited: list[float]
 ) -> None:

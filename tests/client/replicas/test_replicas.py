@@ -42,7 +42,7 @@ def entries(log: zlog.Log) -> list[bytes]:
 
 
 @each_damage
-def test_readers_get_what_the_primary_replica_has_damaged(
+def test_readers_get_entries_that_the_primary_has_damaged(
     store: Replicated, stripe: str, damage: Damage, caplog: pytest.LogCaptureFixture
 ) -> None:
     damage(store, stripe, 0)
@@ -70,7 +70,7 @@ def test_writers_go_on(store: Replicated, stripe: str, damage: Damage) -> None:
 
 @each_damage
 @pytest.mark.parametrize("rank", [0, 1], ids=["primary", "other"])
-def test_an_audit_puts_it_right(store: Replicated, stripe: str, damage: Damage, rank: int) -> None:
+def test_an_audit_repairs_damage(store: Replicated, stripe: str, damage: Damage, rank: int) -> None:
     damage(store, stripe, rank)
     with zlog.Log.open(store, "orders") as log:
         repaired = {finding.kind for finding in log.check(repair=True, replicas=16)}
@@ -80,7 +80,9 @@ def test_an_audit_puts_it_right(store: Replicated, stripe: str, damage: Damage, 
 
 
 @each_damage
-def test_an_audit_of_replicas_tells_of_it(store: Replicated, stripe: str, damage: Damage) -> None:
+def test_an_audit_reports_damage_in_a_replica(
+    store: Replicated, stripe: str, damage: Damage
+) -> None:
     damage(store, stripe, 2)
     with zlog.Log.open(store, "orders") as log:
         found = [*log.check(replicas=16)]
@@ -88,21 +90,7 @@ def test_an_audit_of_replicas_tells_of_it(store: Replicated, stripe: str, damage
         assert all(each.serious for each in found)
 
 
-def test_a_record_that_is_gone_from_another_replica_comes_back(
-    store: Replicated, stripe: str
-) -> None:
-    replica = store.replicas[1]
-    attrs, omap, stream = replica.peek(stripe) or ({}, {}, b"")
-    del omap[b"e.0000000000000006.3"]
-    replica.poke(stripe, attrs, omap, stream)
-    with zlog.Log.open(store, "orders") as log:
-        (finding, *_) = log.check(repair=True, replicas=16)
-        assert finding.kind is FindingKind.REPAIRED
-        assert finding.positions == range(4, 7)
-        assert store.alike(stripe)
-
-
-def test_what_no_replica_has_stays_lost(store: Replicated, stripe: str) -> None:
+def test_an_entry_damaged_in_all_replicas_stays_lost(store: Replicated, stripe: str) -> None:
     for rank in range(3):
         DAMAGES["stream"](store, stripe, rank)
     with zlog.Log.open(store, "orders") as log:
@@ -113,7 +101,7 @@ def test_what_no_replica_has_stays_lost(store: Replicated, stripe: str) -> None:
         assert not log.replica_reads
 
 
-def test_replicas_for_which_the_primary_one_answers_meanwhile_are_asked_again(
+def test_replicas_are_asked_again_if_the_primary_answered(
     store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     DAMAGES["stream"](store, stripe, 0)
@@ -138,16 +126,9 @@ def test_replicas_for_which_the_primary_one_answers_meanwhile_are_asked_again(
         assert log.read(2).data == LARGE[2]
 
 
-def test_entries_are_read_though_no_replica_has_all_of_them(store: Replicated, stripe: str) -> None:
-    for rank in range(3):
-        store.damage(rank, stripe, LARGE[rank], bytes(20_000))
-    with zlog.Log.open(store, "orders") as log:
-        assert entries(log) == LARGE + SMALL
-
-
 @pytest.mark.parametrize("stale", [1, 2])
 @pytest.mark.parametrize("what", ["header", "head"])
-def test_what_is_put_back_is_the_newest_that_a_replica_has(
+def test_repair_restores_the_newest_replica(
     store: Replicated, stripe: str, what: str, stale: int
 ) -> None:
     """An OSD that was away has a sound replica from before a seal: no epoch is taken back."""
@@ -159,7 +140,7 @@ def test_what_is_put_back_is_the_newest_that_a_replica_has(
     assert store.alike(name)
 
 
-def test_replicas_that_contradict_each_other_repair_nothing_and_tell_nothing(
+def test_contradicting_replicas_repair_nothing(
     store: Replicated, stripe: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One was sealed, the other one written to: each lacks what the other one has."""
@@ -183,9 +164,7 @@ def test_replicas_that_contradict_each_other_repair_nothing_and_tell_nothing(
     assert store.replicas[0].peek(stripe) == damaged
 
 
-def test_of_two_values_of_which_neither_is_older_none_is_the_newest(
-    store: Replicated, stripe: str
-) -> None:
+def test_values_that_can_not_be_ordered_have_no_newest(store: Replicated, stripe: str) -> None:
     """They differ in what does not only grow: how many entries there are."""
     value = MemoryDoor(store.replicas[0]).load(stripe).attrs[HEADER]
     fields, _ = fields_of(value)
@@ -197,7 +176,7 @@ def test_of_two_values_of_which_neither_is_older_none_is_the_newest(
 
 
 @pytest.mark.parametrize("damage", [damaged_value, vanished_value])
-def test_a_record_that_a_replica_has_from_before_a_trim_is_not_put_back(
+def test_a_trimmed_record_of_a_replica_is_not_restored(
     store: Replicated, stripe: str, damage: Callable[[Replicated, int, str, str], None]
 ) -> None:
     key, door = "e.0000000000000006.3", MemoryDoor(store.replicas[1])
@@ -217,7 +196,7 @@ def core_write(log: zlog.Log, position: int) -> bytes:
 
 
 @pytest.mark.parametrize("damage", ["view", "vanished view"])
-async def test_a_follower_that_may_not_repair_waits_at_a_hole_until_another_client_has_repaired(
+async def test_a_follower_without_repair_rights_waits_at_a_hole(
     store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
     """It fills below a tail that the head has recorded, which the head can't do now."""
@@ -236,7 +215,7 @@ async def test_a_follower_that_may_not_repair_waits_at_a_hole_until_another_clie
     assert refused == ["heal"] * 3
 
 
-def test_what_no_replica_had_is_not_asked_for_again_at_once(
+def test_a_failed_lookup_in_replicas_is_not_repeated_at_once(
     store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.tells_replicas_apart = False
@@ -258,19 +237,7 @@ def test_what_no_replica_had_is_not_asked_for_again_at_once(
         assert len(store.asked) - asked >= 2 * TRIES_MAX
 
 
-def test_replicas_are_asked_so_often_and_no_more(store: Replicated, stripe: str) -> None:
-    store.tells_replicas_apart = False
-    for rank in range(3):
-        DAMAGES["header"](store, stripe, rank)
-    with zlog.Log.open(store, "orders") as log:
-        for _ in range(2):
-            with pytest.raises(zlog.CorruptEntry):
-                log.stat()
-    assert store.asked.count("stat") == TRIES_MAX
-    assert store.asked.count("salvage") == TRIES_MAX
-
-
-def test_a_sound_log_costs_nothing_more(store: Replicated, stripe: str) -> None:
+def test_a_sound_log_asks_no_replica(store: Replicated, stripe: str) -> None:
     with zlog.Log.open(store, "orders") as log:
         assert entries(log) == LARGE + SMALL
         log.append(b"more")
@@ -296,7 +263,7 @@ def refuse(
     return refused
 
 
-def test_repairing_asks_for_no_right_that_a_reader_lacks(
+def test_a_client_without_repair_rights_reads_damaged_objects(
     store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who may not repair reads all the same."""
@@ -311,7 +278,7 @@ def test_repairing_asks_for_no_right_that_a_reader_lacks(
 
 
 @pytest.mark.parametrize("third", ["down", "without the class"])
-def test_nothing_is_lost_before_all_replicas_have_said_so(
+def test_an_entry_is_lost_only_if_all_replicas_lack_it(
     store: Replicated, stripe: str, third: str
 ) -> None:
     for rank in (0, 1):
@@ -328,9 +295,7 @@ def test_nothing_is_lost_before_all_replicas_have_said_so(
         assert log.read(2).data == LARGE[2]
 
 
-def test_a_replica_whose_osd_starts_anew_meanwhile_is_one_copy(
-    store: Replicated, stripe: str
-) -> None:
+def test_a_restarted_osd_counts_as_one_replica(store: Replicated, stripe: str) -> None:
     for rank in (0, 1):
         DAMAGES["stream"](store, stripe, rank)
     store.up = {0, 1}
@@ -343,9 +308,7 @@ def test_a_replica_whose_osd_starts_anew_meanwhile_is_one_copy(
         log.read(2)
 
 
-def test_replicas_are_asked_anew_when_the_layout_changes_meanwhile(
-    store: Replicated, stripe: str
-) -> None:
+def test_replicas_are_asked_again_after_a_layout_change(store: Replicated, stripe: str) -> None:
     DAMAGES["stream"](store, stripe, 0)
     with zlog.Log.open(store, "orders") as log, zlog.Log.open(store, "orders") as other:
 
@@ -359,7 +322,7 @@ def test_replicas_are_asked_anew_when_the_layout_changes_meanwhile(
 
 
 @pytest.mark.parametrize("apart", [True, False])
-def test_slow_replicas_are_lost_all_the_same(
+def test_damage_in_slow_replicas_is_a_loss(
     store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch, apart: bool
 ) -> None:
     """Though the time in which replicas are asked is over before all answers are there."""
@@ -375,7 +338,7 @@ def test_slow_replicas_are_lost_all_the_same(
 
 
 @pytest.mark.parametrize("acting", [2, 3])
-def test_replicas_that_are_not_told_apart_have_to_be_there(
+def test_all_replicas_must_answer_if_they_can_not_be_told_apart(
     store: Replicated, stripe: str, monkeypatch: pytest.MonkeyPatch, acting: int
 ) -> None:
     """So on a cluster without the class."""
@@ -392,7 +355,7 @@ def test_replicas_that_are_not_told_apart_have_to_be_there(
 
 
 @pytest.mark.parametrize("what", ["header", "head"])
-def test_nothing_is_taken_from_an_older_replica_while_the_newest_does_not_answer(
+def test_an_older_replica_is_not_used_while_the_newest_is_silent(
     store: Replicated, stripe: str, what: str
 ) -> None:
     name = HEAD if what == "head" else stripe
