@@ -88,27 +88,6 @@ def test_it_sorts_and_filters(shop_console: ConsoleProcess, visit: Visitor) -> N
     expect(page.get_by_text("No log has this in its name.")).to_be_visible()
 
 
-def test_the_filter_leads_to_a_log_by_keys_alone(
-    shop_console: ConsoleProcess, visit: Visitor
-) -> None:
-    page = visit(shop_console)
-    expect(page.locator(".logs .body .row")).to_have_count(7)
-    page.keyboard.press("/")
-    page.keyboard.type("s")
-    shown = names(page)
-    for key in ("ArrowDown", "ArrowDown", "Enter"):
-        page.keyboard.press(key)
-    expect(page.get_by_role("heading", name=shown[1])).to_be_visible()
-    page.evaluate(  # keys that come before the browser's own event of another address
-        """() => ["g", "/"].forEach((key) => document.activeElement.dispatchEvent(
-            new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true })))"""
-    )
-    page.keyboard.press("ControlOrMeta+a")
-    page.keyboard.type("pay")
-    page.keyboard.press("Enter")  # the chosen log is out of sight, so this is the first one
-    expect(page.get_by_role("heading", name="payments")).to_be_visible()
-
-
 def test_keys_choose_a_log_and_open_it(shop_console: ConsoleProcess, visit: Visitor) -> None:
     page = visit(shop_console)
     expect(page.locator(".logs .body .row")).to_have_count(7)

@@ -90,19 +90,6 @@ def test_layouts_say_what_changed(
         expect(page.locator("tbody tr").first).to_contain_text("made read-only")
 
 
-def test_an_audit_of_a_sound_log(
-    shop: zlog.Store, shop_console: ConsoleProcess, visit: Visitor
-) -> None:
-    page = visit(shop_console, "/#/log/payments?tab=check")
-    page.get_by_role("button", name="Check now").click()
-    with zlog.Log.open(shop, "payments") as log:
-        audit = log.check()
-        assert not list(audit)
-    summary = page.locator("#check-summary")
-    expect(summary).to_contain_text(f"All is well: {audit.summary.entries:,} entries")
-    expect(summary).to_contain_text(f"in {audit.summary.objects} objects")
-
-
 def test_an_audit_finds_a_hole_and_damage(
     store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
 ) -> None:
