@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import collections.abc
+import contextvars
 import warnings
 from collections.abc import AsyncIterator
 
@@ -92,6 +93,18 @@ async def test_a_cancelled_append_does_not_block_others(store: FaultyStore, log:
         await task
     store.fault = lambda *_: None
     assert await log.append(b"3") == 3
+
+
+async def test_a_task_keeps_its_own_context(log: aio.Log) -> None:
+    name: contextvars.ContextVar[int] = contextvars.ContextVar("name")
+
+    async def append(number: int) -> int:
+        name.set(number)
+        await log.append(b"x")
+        await log.append(b"y")
+        return name.get()
+
+    assert await asyncio.gather(*(append(i) for i in range(10))) == list(range(10))
 
 
 @pytest.mark.usefixtures("thousands_of_tasks")

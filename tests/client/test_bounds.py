@@ -302,3 +302,15 @@ def _overwrite(door: Door, name: str, attribute: bytes, at: int, number: int) ->
     fields, _ = fields_of(value)
     changed = fields[:at] + number.to_bytes(8, "little") + fields[at + 8 :]
     door.save(name, content.with_attr(attribute, envelope(attribute, changed, b"", value[0])))
+
+
+def test_a_stripe_of_which_all_is_trimmed_ends_by_its_positions(
+    store: zlog.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zlog._base.options.STRIPE_OBJECT_POSITIONS", 50)
+    log = zlog.Log.create(store, "trimmed", width=WIDTH)
+    for _ in range(10):
+        end = log.append_many([b"x"] * WIDTH * 10)[-1] + 1
+        log.trim_to(end)
+    log.append(b"and on")
+    assert log.view.live_stripe.start >= 50 * WIDTH

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -16,6 +18,7 @@ from zlog.view import STRIPES_MAX, ObjectRef
 from ..conformance import wire
 from ..conformance.stored import door_to
 from ..support.logs import leave_hole, new_epoch, raise_tail
+from ..support.threads import at_once
 from . import planted
 
 UNITS = (1, 4)
@@ -262,3 +265,34 @@ def test_progress_is_told(filled: zlog.Log) -> None:
     told: list[tuple[int, int]] = []
     list(filled.check(progress=lambda done, total: told.append((done, total))))
     assert told[-1] == (filled.tail(), filled.tail())
+
+
+@pytest.mark.usefixtures("sequenced")
+def test_an_audit_of_a_log_in_use_reports_no_fault(store: zlog.Store) -> None:
+    ended = threading.Event()
+
+    def use(log: zlog.Log, number: int) -> None:
+        log.append_many([b"x" * 50] * 37)
+        if number == 1:
+            leave_hole(log)
+            log.trim_to(log.tail() * 2 // 3)
+        elif number == 2:
+            new_epoch(log)
+            log.reconfigure(width=2 + log.view.live_stripe.width % 4)
+
+    def work(number: int) -> None:
+        with zlog.Log.open(store, "orders", hole_timeout=0.05) as log:
+            while number and not ended.wait(0.05 * number):
+                use(log, number)
+        if number == 0:
+            until = time.monotonic() + 1.0
+            try:
+                while time.monotonic() < until:
+                    assert {finding.kind for finding in auditor.check()} <= {FindingKind.HOLE}
+            finally:
+                ended.set()
+
+    auditor = zlog.Log.open(store, "orders")  # with the default hole_timeout
+    at_once(work, 4)
+    list(auditor.read_range())  # fills what is left
+    assert list(auditor.check()) == []

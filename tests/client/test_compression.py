@@ -65,6 +65,14 @@ def test_incompressible_data_is_stored_as_it_is(store: zlog.Store) -> None:
         assert data_of(log)[3:] == [NOISE[:100_000], b"z" * 200_000, NOISE]
 
 
+def test_an_entry_larger_than_a_block_is_one(store: zlog.Store) -> None:
+    large = [b"", b"", b"a" * 600_000, b"b" * 10, b"", b"c" * 300_000]
+    with zlog.Log.create(store, "log", width=1, compression="zstd") as log:
+        log.append_many(large)
+        assert data_of(log) == large
+        assert log.stat().stored_bytes < 1000
+
+
 def test_a_log_is_compressed_from_a_reconfiguration_on(store: zlog.Store) -> None:
     with zlog.Log.create(store, "log", width=2) as log:
         log.append_many(LINES)
@@ -81,6 +89,13 @@ def test_a_log_is_compressed_from_a_reconfiguration_on(store: zlog.Store) -> Non
         assert log.stat().stored_bytes < 2.5 * plain.bytes
         with pytest.raises(ValueError, match="none, zstd, lz4"):
             log.reconfigure(compression="gzip")
+
+
+def test_append_once_to_a_compressed_log_are_made_once(store: zlog.Store) -> None:
+    with zlog.Log.create(store, "log", width=2, compression="zstd") as log:
+        for _ in range(2):
+            log.append_once(LINES, producer="query", sequence=0)
+        assert data_of(log) == LINES
 
 
 def test_a_reserved_position_takes_its_entry_twice(store: zlog.Store) -> None:

@@ -202,6 +202,21 @@ def test_a_stripe_of_which_nothing_was_confirmed_is_replaced(log: zlog.Log) -> N
         assert data(log) == [b"0"]
 
 
+def test_positions_that_were_written_late_are_no_holes(memory: zlog.Store) -> None:
+    """More runs of holes than an object's header keeps apart; most of them are written then."""
+    log = zlog.Log.create(memory, "orders", width=1)
+    with log.writer() as writer:
+        writer.append(b"x")
+        for position in range(2, 200, 2):
+            plant(log, position, b"even")
+        for position in range(1, 150, 2):
+            assert log.tail() == position
+            plant(log, position, b"odd")
+        assert log.tail() == 151
+    with log.writer() as writer:
+        assert writer.start == 151
+
+
 def test_full_stripes_are_ended_by_the_writer(store: zlog.Store) -> None:
     log = zlog.Log.create(store, "orders", width=2, stripe_records=20)
     expected = [b"%d" % i for i in range(300)]

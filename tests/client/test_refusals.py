@@ -8,7 +8,7 @@ import math
 import pickle
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import pytest
@@ -219,6 +219,25 @@ def test_a_closed_log_refuses_calls(memory: zlog.Store, use: str, shared: bool) 
     log.close()
     with zlog.Log.open(store, "orders") as again:
         assert again.read(0).data == b"first"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda log: log.append(b"late"),
+        lambda log: log.append(b"late", timeout=1),
+        lambda log: anext(log.follow()),
+        lambda log: log.tail(),
+    ],
+)
+async def test_a_closed_log_of_asyncio(
+    memory: zlog.Store, use: Callable[[aio.Log], Awaitable[object]]
+) -> None:
+    async with await aio.Log.create(memory, "orders", width=2) as log:
+        await log.append(b"first")
+    await log.close()
+    with pytest.raises(zlog.StoreUnavailable, match="the log 'orders' is closed; open it again"):
+        await asyncio.wait_for(use(log), 5)
 
 
 @pytest.mark.parametrize("use", USES)

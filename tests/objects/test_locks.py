@@ -15,7 +15,7 @@ from zlog._io import drive
 from zlog.objects import LockLost, LockTimeout, OutcomeUnknown, Space, _lease
 
 
-def test_those_that_wait_get_it_in_order(space: Space, other: Space) -> None:
+def test_waiters_get_the_lock_in_order(space: Space, other: Space) -> None:
     order: list[str] = []
     held = space.lock("lock").acquire("first")
     threads = []
@@ -61,7 +61,7 @@ def test_a_request_is_taken_back(space: Space, other: Space) -> None:
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("free", [True, False], ids=["free", "held"])
-def test_one_that_is_interrupted_asks_no_more(
+def test_an_interrupted_request_is_withdrawn(
     space: Space, other: Space, monkeypatch: pytest.MonkeyPatch, when: str, free: bool
 ) -> None:
     """The interrupt comes where the request is in the log, and its position not yet known."""
@@ -150,7 +150,15 @@ def test_a_lease_has_an_end(space: Space, lease: float) -> None:
         space.lock("lock").acquire(lease=lease)
 
 
-def test_one_that_could_not_be_given_back_is_given_back_later(
+def test_a_lease_of_any_length_is_renewed(space: Space) -> None:
+    others = {*threading.enumerate()}
+    with space.lock("lock").acquire(lease=1e300):
+        (renewing,) = {*threading.enumerate()} - others
+        renewing.join(0.2)
+        assert renewing.is_alive()
+
+
+def test_a_failed_release_can_be_repeated(
     space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = space.lock("lock").acquire(lease=60)

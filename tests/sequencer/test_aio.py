@@ -8,7 +8,7 @@ import pytest
 
 from zlog._base.deadline import Deadline
 from zlog._sequencer import AsyncioSequencer
-from zlog.errors import SequencerTimeout
+from zlog.errors import SequencerTimeout, SequencerUnavailable
 
 from .fakes import AUDIT, ORDERS
 
@@ -55,3 +55,13 @@ async def test_an_open_that_takes_long_delays_no_other_log(client, store):
         await impatient
     store.open(ORDERS)
     assert (await slow).position == 0
+
+
+async def test_close_ends_what_waits(client):
+    await client.open(ORDERS, 0, deadline())
+    waiting = asyncio.ensure_future(client.wait(ORDERS, 0, 10**9, 60.0, deadline(60)))
+    for _ in range(2):  # the second one is sent after the WAIT
+        await client.status(deadline())
+    await client.close()
+    with pytest.raises(SequencerUnavailable):
+        await waiting

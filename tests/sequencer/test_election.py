@@ -287,6 +287,19 @@ async def test_a_lease_that_could_not_be_given_up_is_told(memory, monkeypatch, c
     assert "could not resign namespace=the store" in caplog.text
 
 
+async def test_a_store_that_fails_meanwhile_is_asked_again(memory, logs, monkeypatch):
+    monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
+    failures = iter((None, "fail", None, None, "fail"))
+
+    def fault(_: int, method: str) -> str | None:
+        return next(failures, None) if method == "view_read" else None
+
+    async with Sequencer(FaultyStore(memory, fault)) as sequencer:
+        await sequencer.adopts(LOGS)
+        assert set(sequencer.logs.adopted) == set(logs)
+    assert next(failures, "used up") == "used up"
+
+
 async def test_a_duty_that_takes_long_holds_up_no_announcement(memory, monkeypatch):
     monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
     monkeypatch.setattr("zlog.seqr.election.leadership.DUTY_SECONDS", 0.01)
