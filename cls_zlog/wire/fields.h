@@ -34,7 +34,7 @@
 //   Runs                 positions (runs.h)
 #define ZLOG_FIELDS(v)  \
   template <typename V> \
-  void each(V& v)
+  void each(V& v)  // NOLINT(bugprone-macro-parentheses): a parameter
 
 namespace zlog::wire {
 

@@ -238,7 +238,7 @@ constexpr Method kMethods[] = {
 }  // namespace client_lock
 
 const Method* find_lock_method(std::string_view name) {
-  const auto found =
+  const auto* const found =
       std::find_if(std::begin(client_lock::kMethods), std::end(client_lock::kMethods),
                    [&](const Method& method) { return name == method.name; });
   return found == std::end(client_lock::kMethods) ? nullptr : found;

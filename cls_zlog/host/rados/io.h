@@ -78,7 +78,7 @@ class RadosIo final : public ObjectStore, public std::enable_shared_from_this<Ra
  private:
   struct Call;
 
-  static void completed(rados_completion_t completion, void* call);
+  static void completed(rados_completion_t completion, void* argument);
   int run(const Start& start, Finish* finish, Ticket* ticket);
   void remove(Ticket ticket);
   bool cancel_all(std::chrono::steady_clock::time_point deadline);
@@ -86,7 +86,7 @@ class RadosIo final : public ObjectStore, public std::enable_shared_from_this<Ra
   std::atomic<bool> stopping_{false};
   std::shared_mutex handle_mutex_;  // shared: using the handle; alone: ending it
   RadosHandle handle_;              // shares the connection, if that is our own
-  const rados_ioctx_t io_;
+  void* const io_;                  // rados_ioctx_t
   std::mutex mutex_;
   std::condition_variable none_left_;
   Ticket last_ = kNoTicket;
