@@ -29,9 +29,9 @@ constexpr head::OmapTable<Part> kParts("p.");
 // No name has a slash, so the parts of two producers do not mix.
 std::string parts_of(std::string_view producer) { return kParts.key(producer).append("/"); }
 
-std::string key_of(const DeliveryRequest& delivery) {
-  return parts_of(delivery.producer) + head::hex_digits(delivery.sequence) + '.' +
-         hex(delivery.part, 8);
+std::string key_of(const DeliveryRequest& request) {
+  return parts_of(request.producer) + head::hex_digits(request.sequence) + '.' +
+         hex(request.part, 8);
 }
 
 // kLimitReached: the log has no space for another producer.

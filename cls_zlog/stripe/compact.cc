@@ -73,7 +73,7 @@ class Compaction {
         std::lower_bound(first, end, std::max(header_.trim_point, request_.start)),
         std::lower_bound(first, end, request_.end));
     Kept kept;
-    ZLOG_TRY(judge(stored, named, &kept));
+    ZLOG_TRY(decide(stored, named, &kept));
     if (kept.verdict == Verdict::kReplace) return replace(stored, kept);
     ZLOG_TRY(flush());
     if (kept.verdict == Verdict::kLeave || kept.gone == 0 || named.empty()) return 0;
@@ -88,7 +88,7 @@ class Compaction {
            std::binary_search(named.begin(), named.end(), position);
   }
 
-  int judge(const Stored& stored, const std::vector<uint64_t>& named, Kept* kept) {
+  int decide(const Stored& stored, const std::vector<uint64_t>& named, Kept* kept) {
     const Record& record = stored.record;
     if (!record.holds_entries() && !record.sparse() && record.kind != RecordKind::kTrim) return 0;
     const bool within = stored.span.first >= request_.start && stored.span.last < request_.end;
@@ -199,8 +199,8 @@ class Compaction {
     const bool long_ =
         open_ && striping_.length({first_, stored.span.last}) > uint64_t{limits::entries_max};
     if (full || (any && long_)) ZLOG_TRY(flush());
-    const bool alike = stored.record.sparse() || stored.record.kind == RecordKind::kTrim;
-    differs_ = differs_ || open_ || !alike || kept.gone > 0;
+    const bool comparable = stored.record.sparse() || stored.record.kind == RecordKind::kTrim;
+    differs_ = differs_ || open_ || !comparable || kept.gone > 0;
     if (!open_) first_ = stored.span.first;
     open_ = true;
     if (records_ == 0) first_key_ = stored.key;
@@ -218,7 +218,7 @@ class Compaction {
     }
     last_ = stored.span.last;
     reply_.trimmed += kept.gone;
-    if (alike && kept.gone == 0) return 0;
+    if (comparable && kept.gone == 0) return 0;
     return layout_.give_back(stored, kept.gone, kept.gone_bytes);
   }
 

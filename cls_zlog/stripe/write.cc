@@ -13,7 +13,7 @@ struct Claims {
   std::vector<uint32_t> open;  // indices of unwritten positions
   Failure blocked;             // the first position taken by something else
   Failure unknown;             // the first taken position that may hold the same entry
-  Failure alike;               // the first whose compressed data has to be compared
+  Failure same_id;             // the first whose compressed data has to be compared
 
   // Claims a position without a record.
   void claim(uint32_t i, uint64_t position, bool lost) {
@@ -26,11 +26,11 @@ struct Claims {
   }
 };
 
-// Sorts all positions into claims: judge(stretch, claims) does so up to the highest taken position,
+// Sorts all positions into claims: decide(stretch, claims) does so up to the highest taken position,
 // and all above are open.
-template <typename Judge>
+template <typename Decide>
 int sort_claims(Object& object, const Header& header, const std::vector<uint64_t>& positions,
-                const Judge& judge, Claims* claims) {
+                const Decide& decide, Claims* claims) {
   const std::optional<uint64_t> taken = header.taken();
   auto fresh = positions.begin();
   if (taken) fresh = std::upper_bound(fresh, positions.end(), *taken);
@@ -39,7 +39,7 @@ int sort_claims(Object& object, const Header& header, const std::vector<uint64_t
   while (!walk.done()) {
     Walk::Stretch stretch;
     ZLOG_TRY(walk.next(&stretch));
-    ZLOG_TRY(judge(stretch, claims));
+    ZLOG_TRY(decide(stretch, claims));
   }
   for (size_t i = old.size(); i < positions.size(); i++) {
     claims->open.push_back(static_cast<uint32_t>(i));
@@ -119,7 +119,7 @@ class Comparison {
       : layout_(layout), stored_(stored), stored_tags_(stored.record.tags), write_(write) {}
 
   // Whether they are the same in all fields but data. A trimmed entry has lost its data and tags.
-  bool alike(uint32_t i, uint32_t index) const {
+  bool same_id(uint32_t i, uint32_t index) const {
     const Record& record = stored_.record;
     const WriteRequest& request = write_.request;
     return record.holds_entries() && record.origin.writer == request.writer &&
@@ -179,16 +179,16 @@ int sort_covered(Layout* layout, const Header& header, const Write& write,
     uint32_t count = 0;  // consecutive entries that are alike and whose data can be compared
     while (comparable && i + count < stretch.end &&
            positions[i + count] == striping.after(positions[i], count) &&
-           comparison.alike(i + count, index + count) && record.written(index + count)) {
+           comparison.same_id(i + count, index + count) && record.written(index + count)) {
       count++;
     }
     if (count == 0) {
-      if (!comparison.alike(i, index)) {
+      if (!comparison.same_id(i, index)) {
         claims->block(blocking_code(stored), positions[i]);
       } else if (record.written(index) && positions[i] >= header.trim_point) {
         bool same = false;
         ZLOG_TRY(comparison.same_block(i, index, &same));
-        if (!same && claims->alike.code == kOk) claims->alike = {kSameId, positions[i]};
+        if (!same && claims->same_id.code == kOk) claims->same_id = {kSameId, positions[i]};
       }
       i++;
       continue;
@@ -283,7 +283,7 @@ Result<Fullness> write(Object& object, const WriteRequest& request) {
   if (!header.owns(request.runs)) return Failure{-EINVAL};
 
   Layout layout(object, header);
-  const auto judge = [&](const Walk::Stretch& stretch, Claims* claims) {
+  const auto decide = [&](const Walk::Stretch& stretch, Claims* claims) {
     if (stretch.stored != nullptr) return sort_covered(&layout, header, write, stretch, claims);
     for (uint32_t i = stretch.begin; i < stretch.end; i++) {
       if (positions[i] < header.trim_point) {
@@ -295,8 +295,8 @@ Result<Fullness> write(Object& object, const WriteRequest& request) {
     return 0;
   };
   Claims claims;
-  ZLOG_TRY(sort_claims(object, header, positions, judge, &claims));
-  ZLOG_TRY(claims.alike);
+  ZLOG_TRY(sort_claims(object, header, positions, decide, &claims));
+  ZLOG_TRY(claims.same_id);
   if (claims.open.empty() && claims.blocked.code == kOk) return header.fullness();
   ZLOG_TRY(claims.unknown);
   ZLOG_TRY(header.admit(request.epoch));
@@ -308,7 +308,7 @@ Result<Fullness> write(Object& object, const WriteRequest& request) {
 
 Result<Empty> fill(Object& object, Header& header, const FillRequest& request) {
   const std::vector<uint64_t> positions = request.runs.positions();
-  const auto judge = [&](const Walk::Stretch& stretch, Claims* claims) {
+  const auto decide = [&](const Walk::Stretch& stretch, Claims* claims) {
     const Stored* const stored = stretch.stored;
     for (uint32_t i = stretch.begin; i < stretch.end; i++) {
       const uint64_t position = positions[i];
@@ -326,7 +326,7 @@ Result<Empty> fill(Object& object, Header& header, const FillRequest& request) {
     return 0;
   };
   Claims claims;
-  ZLOG_TRY(sort_claims(object, header, positions, judge, &claims));
+  ZLOG_TRY(sort_claims(object, header, positions, decide, &claims));
   ZLOG_TRY(claims.blocked);
   if (claims.open.empty()) return Empty();
   std::vector<uint64_t> holes;

@@ -1,6 +1,6 @@
 """What Prometheus is told: by sequencers, by `zlog exporter`; and which alerts follow from it.
 
-The real Prometheus (Debian's package) scrapes, and promtool judges the rules.
+The real Prometheus (Debian's package) scrapes, and promtool checks the rules.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def prometheus(folder: Path, jobs: dict[str, str]) -> Iterator:
 
 
 def lint(text: str) -> None:
-    """Have promtool judge names, stripe units and help texts."""
+    """Have promtool check names, units and help texts."""
     done = promtool("check", "metrics", stdin=text)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 

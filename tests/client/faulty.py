@@ -90,11 +90,11 @@ class Recorder(FaultyStore):
         super().__init__(store, fault)
         self.names: set[str] = set()
 
-    def judge(self, object: str, method: str) -> Fate:
+    def decide(self, object: str, method: str) -> Fate:
         """Take the name down; what becomes of it is decided as ever."""
         if method == "seal":
             self.names.add(object)
-        return super().judge(object, method)
+        return super().decide(object, method)
 
 
 def slow_io(store: zlog.Store, seed: int, low: float, high: float) -> AsyncioIo:

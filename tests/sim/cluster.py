@@ -145,7 +145,7 @@ class ProcessStore(FaultyStore):
         def start(queue: CompletionQueue, token: int) -> None:
             queue.put(token, *self._objects.lock(method, request))
 
-        self.pass_on(queue, token, self.judge(object, "lock"), start)
+        self.pass_on(queue, token, self.decide(object, "lock"), start)
 
     def close(self) -> None:
         """The objects stay."""

@@ -16,6 +16,20 @@ HIDDEN_SUBJECTS = re.compile(r"\b(whoever|nobody|somebody|everybody|anybody)\b",
 SUBJECTS_EXEMPT = re.compile(r"nobody\.invalid|\bid=nobody")
 """Names that are no prose."""
 
+OLD_WORDS = re.compile(
+    r"(?<![A-Za-z])(verbs?|rooms?|heal(s|ed|ing)?|rescued|spacings?|contenders?|strangers?|judges?"
+    r"|players?|plain.hosts?|loose.stripes?|in_vain|mend(s|ed)?|deliver(y|ies))(?![a-z])",
+    re.IGNORECASE,
+)
+"""Words that the terms of docs/glossary.md have replaced."""
+
+OLD_WORDS_EXEMPT = re.compile(
+    r"\bheal\b.*(changes|HealRequest|salvage)|\b(repair::|messages\.)?heal\b(?=[\"(`>*])"
+    r"|HealRequest|[Dd]elivery_?(Begin|Grant|Read|Done|List|begin|grant|read|done|list|\.\*)"
+    r"|DeliveryRequest|b\"zlog delivery\"|\"delivery\": \"producer\"|stored-delivery"
+)
+"""Names of methods and messages on the wire, of stored values, and of a command's old form."""
+
 LINES_MAX = 450
 
 
@@ -25,6 +39,18 @@ def test_sentences_name_their_subject(folder: str) -> None:
     for file in tracked(*PROSE_AND_CODE, below=(folder,)):
         for number, line in enumerate(file.read_text().splitlines(), 1):
             if HIDDEN_SUBJECTS.search(SUBJECTS_EXEMPT.sub("", line)):
+                offences.append(f"{file.relative_to(ROOT)}:{number}: {line.strip()}")
+    assert not offences, described(offences)
+
+
+@pytest.mark.parametrize("folder", [*CODE, "docs"])
+def test_no_old_words(folder: str) -> None:
+    offences = []
+    for file in tracked(*PROSE_AND_CODE, ".js", ".pxd", below=(folder,)):
+        if file == ROOT / "docs/upgrading.md":  # it lists them
+            continue
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            if OLD_WORDS.search(OLD_WORDS_EXEMPT.sub("", line)):
                 offences.append(f"{file.relative_to(ROOT)}:{number}: {line.strip()}")
     assert not offences, described(offences)
 

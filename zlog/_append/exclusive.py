@@ -246,7 +246,7 @@ class Exclusive(ABC):
                 sent.under_way = False
                 self._under_way -= 1
                 self._under_way_entries -= len(sent.entries)
-                self._judge(view, sent, replies, error)
+                self._decide(view, sent, replies, error)
                 recover = self._troubled and not self._under_way
             if recover:  # also after Ctrl-C, which fails the submitted entries
                 await self._recover()
@@ -282,7 +282,7 @@ class Exclusive(ABC):
             if len(taken) == len(requests):
                 return [*taken.values()]
 
-    def _judge(
+    def _decide(
         self, view: View, sent: Round, replies: Sequence[Reply], error: ZlogError | None
     ) -> None:
         if error is not None:

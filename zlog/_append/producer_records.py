@@ -216,7 +216,8 @@ class ProducerRecords:
         log, producer = self._layout.address.name, key.producer
         return SequenceSuperseded(
             f"log {log!r}: the removal of producer {producer!r} is not finished",
-            hint=f"Finish it: `forget_producer({producer!r})`, or `zlog producer rm {log} {producer}`.",
+            hint=f"Finish it: `forget_producer({producer!r})`,"
+            f" or `zlog producer rm {log} {producer}`.",
         )
 
 

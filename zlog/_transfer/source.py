@@ -24,8 +24,8 @@ _SETTLED = (State.WRITTEN, State.FILLED, State.TRIMMED)
 
 _HINTS = {
     GapKind.LOST: (
-        "On Ceph `zlog check LOG --repair --replicas 8` restores it if another copy has it. To copy the"
-        " log without it, trim position {1}."
+        "On Ceph `zlog check LOG --repair --replicas 8` restores it from another replica."
+        " To copy the log without it, trim position {1}."
     ),
     GapKind.FORGED: "{0} To copy the log without the entry, trim position {1}.",
 }

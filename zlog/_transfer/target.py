@@ -181,7 +181,7 @@ class Target:
                 return False
         live: list[Reply] = []
         for (call, stripe), reply in zip(made, replies, strict=True):
-            await self._judge(call, reply)
+            await self._decide(call, reply)
             if call.method == "write" and stripe.id == view.live_stripe.id:
                 live.append(reply)
         if live:
@@ -299,7 +299,7 @@ class Target:
         """Make it a log of its own. No call may follow."""
         await promote(self._reader, self._deadline())
 
-    async def _judge(self, call: Call, reply: Reply) -> None:
+    async def _decide(self, call: Call, reply: Reply) -> None:
         if reply.code == Code.LOST or (
             reply.code == Code.READ_ONLY and await self._has_lost(reply.number)
         ):

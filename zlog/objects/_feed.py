@@ -64,7 +64,7 @@ class Feed:
         start = self._ahead.position
         found = [self._window(each) for each in await self._ahead.next(tail)]
         self._told = self._ahead.position if self._selects else _end(found, self._told)
-        self._judge(found, self._ahead.position - start)
+        self._decide(found, self._ahead.position - start)
         return iter(found)
 
     def _window(self, columns: Columns) -> Window:
@@ -74,7 +74,7 @@ class Feed:
         rows = [i for i, tags in enumerate(columns.tags) if tag in tags]
         return Window(columns, rows, columns.gaps)
 
-    def _judge(self, found: Sequence[Window], positions: int) -> None:
+    def _decide(self, found: Sequence[Window], positions: int) -> None:
         """Read the other way from here on if that would have cost less."""
         if positions < _POSITIONS_MIN:
             return

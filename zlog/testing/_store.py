@@ -87,7 +87,7 @@ class FaultyStore:
         self, object: str, method: str, payload: RequestPayload, timeout: float | None = None
     ) -> tuple[int, bytes]:
         """Run one method and wait for it."""
-        fate = self.judge(object, method)
+        fate = self.decide(object, method)
         code, reply = -errno.ETIMEDOUT, b""
         for moment in (fate.effect, fate.again):
             if moment is not None:
@@ -102,7 +102,7 @@ class FaultyStore:
     ) -> None:
         """Start methods; the queue gets the replies that the plan lets through."""
         for number, call in enumerate(calls, token):
-            fate = self.judge(call[0], call[1])
+            fate = self.decide(call[0], call[1])
             if fate == AT_ONCE:
                 self.inner.submit(queue, number, [call])
             else:
@@ -113,14 +113,14 @@ class FaultyStore:
     ) -> None:
         """Start a listing; to a plan, a method ``list_objects`` of the prefix."""
         start = functools.partial(self.inner.list_objects, prefix=prefix, after=after)
-        self.pass_on(queue, token, self.judge(prefix, "list_objects"), start)
+        self.pass_on(queue, token, self.decide(prefix, "list_objects"), start)
 
     def lock(
         self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
     ) -> None:
         """Start a method of Ceph's class ``lock``; to a plan, a method ``lock`` of the object."""
         start = functools.partial(self.inner.lock, object=object, method=method, request=request)
-        self.pass_on(queue, token, self.judge(object, "lock"), start)
+        self.pass_on(queue, token, self.decide(object, "lock"), start)
 
     def ask_replica(
         self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
@@ -129,16 +129,16 @@ class FaultyStore:
         start = functools.partial(
             self.inner.ask_replica, object=object, method=method, request=request
         )
-        self.pass_on(queue, token, self.judge(object, method), start)
+        self.pass_on(queue, token, self.decide(object, method), start)
 
     def ask_monitor(self, queue: CompletionQueue, token: int, command: str) -> None:
         """Ask the monitors; to a plan, a method ``ask_monitor`` of no object."""
         start = functools.partial(self.inner.ask_monitor, command=command)
-        self.pass_on(queue, token, self.judge("", "ask_monitor"), start)
+        self.pass_on(queue, token, self.decide("", "ask_monitor"), start)
 
     def notify(self, object: str) -> None:
         """Notify an object; to a plan, a method ``notify`` of it without an answer."""
-        fate = self.judge(object, "notify")
+        fate = self.decide(object, "notify")
         for moment in (fate.effect, fate.again):
             if moment is not None:
                 _later(moment, functools.partial(self.inner.notify, object))
@@ -147,7 +147,7 @@ class FaultyStore:
         self, queue: CompletionQueue, token: int, object: str, seen: int = 0
     ) -> UnderWay | None:
         """Wait for a notification; to a plan, a method ``watch``: it fails, is lost, or waits."""
-        fate = self.judge(object, "watch")
+        fate = self.decide(object, "watch")
         instead = fate.instead
         if fate.reply is None:
             return None
@@ -159,7 +159,7 @@ class FaultyStore:
     def remove_watched(self, queue: CompletionQueue, token: int, object: str) -> None:
         """Remove the object of a watch; in a plan this is the method ``remove_watched``."""
         start = functools.partial(self.inner.remove_watched, object=object)
-        self.pass_on(queue, token, self.judge(object, "remove_watched"), start)
+        self.pass_on(queue, token, self.decide(object, "remove_watched"), start)
 
     def pass_on(self, queue: CompletionQueue, token: int, fate: Fate, start: Start) -> None:
         """Start an operation that ``start`` passes on; it meets this fate."""
@@ -168,7 +168,7 @@ class FaultyStore:
         else:
             _Operation(queue, token, lambda: _outcome(start)).begin(fate)
 
-    def judge(self, object: str, method: str) -> Fate:
+    def decide(self, object: str, method: str) -> Fate:
         """Return what becomes of the next operation."""
         number, self.operations = self.operations, self.operations + 1
         return self.plan(StoreCall(number, object, method))

@@ -204,8 +204,8 @@ ClientSideHost::CallPtr ClientSideHost::take_along(const RunPtr& run, size_t byt
   Line& waiting = lines_[run->object];
   if (waiting.empty()) return nullptr;
   CallPtr next = waiting.front();
-  const bool alike = next->method->flags == run->calls.front()->method->flags;
-  if (!alike || next->payload->size() > bytes_max) return nullptr;
+  const bool same = next->method->flags == run->calls.front()->method->flags;
+  if (!same || next->payload->size() > bytes_max) return nullptr;
   waiting.pop_front();
   next->run = run;
   run->calls.push_back(next);
