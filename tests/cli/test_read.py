@@ -171,6 +171,19 @@ def test_a_hole_is_filled_when_its_time_is_up(inside: Inside, gaps: zlog.Log) ->
     )
 
 
+@pytest.mark.parametrize("words", [["read"], ["tail", "--since-start"]], ids=" ".join)
+def test_what_lies_before_a_hole_is_printed_while_it_is_waited_for(
+    cli: Cli, orders: zlog.Log, words: list[str]
+) -> None:
+    orders.append_many([b"a", b"b"])
+    (hole,) = orders.reserve()
+    orders.append(b"d")
+    with cli.start(*words, "orders", "--hole-timeout", "20") as process:
+        assert [process.stdout.readline() for _ in "ab"] == [b"a\n", b"b\n"]
+        orders.write(hole, b"c")
+        assert process.stdout.read() == b"c\nd\n"
+
+
 @pytest.mark.parametrize("command", ["read", "tail"])
 def test_lost_entries_are_shown_and_are_a_failure(
     inside: Inside, monkeypatch: pytest.MonkeyPatch, ten: zlog.Log, command: str
@@ -263,3 +276,11 @@ def test_a_cursor_passes_what_has_not_the_tag(inside: Inside, nine: zlog.Log) ->
     assert nine.cursor("two").position == 4  # --count leaves the rest for the next time
     assert inside(*tail).out.split() == [b"6", b"9"]
     assert nine.cursor("two").position == 11
+
+
+def test_a_follower_by_tags(cli: Cli, orders: zlog.Log) -> None:
+    follower = cli.start("tail", orders.name, "--tag", "eu", "-f", "-c", "2")
+    for i in range(4):
+        orders.append(b"%d" % i, tags=["us" if i % 2 else "eu"])
+    out, err = follower.communicate(timeout=60)
+    assert (out.split(), err) == ([b"0", b"2"], b"")

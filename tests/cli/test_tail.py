@@ -11,6 +11,7 @@ import pytest
 
 import zlog
 
+from ..support.logs import leave_hole
 from ..support.waiting import wait_until
 from .conftest import Cli, Inside, Running, end
 
@@ -59,6 +60,23 @@ def test_following_starts_before_there_is_anything(cli: Cli, orders: zlog.Log) -
     with cli.start("tail", "orders", "-F", "--json") as process:
         orders.append(b"first")
         assert json.loads(read_line(process))["data"] == "first"
+        assert end(process) == (130, b"")
+
+
+def test_following_passes_a_hole_after_its_time(cli: Cli, orders: zlog.Log) -> None:
+    leave_hole(orders)
+    orders.append(b"after")
+    with cli.start(
+        "tail", "orders", "--since-start", "-F", "--json", "--hole-timeout", "0.05"
+    ) as process:
+        gap = json.loads(read_line(process))
+        assert {
+            "gap": "filled",
+            "position": 0,
+            "end": 1,
+            "why": "reader_waited",
+        }.items() <= gap.items()
+        assert json.loads(read_line(process))["data"] == "after"
         assert end(process) == (130, b"")
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable, Iterator
+from itertools import groupby
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -125,6 +127,71 @@ def test_what_is_drawn_is_what_positions_hold(page: Page, orders: zlog.Log) -> N
         for at, cell in enumerate(cells):
             (state,) = [name for name in STATES if getattr(cell, name)]
             assert names[drawn(page, (at + 0.5) / 16, 0.3)] == state
+
+
+def runs(page: Page) -> list[tuple[str, int]]:
+    """The colours from left to right in the middle of the strip, each with its pixels."""
+    pixels = strip(page).evaluate(
+        """canvas => {
+          const row = [0, Math.floor(0.3 * canvas.height), canvas.width, 1];
+          return [...canvas.getContext("2d").getImageData(...row).data];
+        }"""
+    )
+    each = (bytes(pixels[at : at + 3]).hex() for at in range(0, len(pixels), 4))
+    return [(f"#{colour}", len([*same])) for colour, same in groupby(each)]
+
+
+def test_only_a_hole_looks_like_a_hole(page: Page) -> None:
+    """Columns of 4 to 5 pixels touch each other; lines between wider ones look like no state."""
+    names = colours(page)
+    page.get_by_role("textbox", name="Position").fill("5000")
+    page.get_by_role("button", name="Find").click()
+    start, end = shown(page)
+    assert end - start == 256
+    found = runs(page)
+    assert [names[colour] for colour, _ in found] == ["written", "unwritten", "written"]
+    assert abs(found[1][1] - 12 * sum(pixels for _, pixels in found) / 256) <= 1
+    strip(page).focus()
+    for _ in range(4):
+        page.keyboard.press("+")
+    start, end = shown(page)
+    assert end - start == 16
+    found = runs(page)
+    lines = [colour for colour, pixels in found if pixels == 1]
+    assert len(lines) == 16
+    assert not {*lines} & {*names}
+
+
+CROSSINGS = """async ([marks, width]) => {
+  const { placed } = await import("/static/strip.js");
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = "11px system-ui, sans-serif";
+  const labels = placed(pen, marks, width, 3, 2);
+  const shown = labels.filter((label) => label.row >= 0);
+  const end = (label) => label.left + label.long;
+  const crossed = shown.filter((one) => shown.some((other) =>
+    (other.row >= one.row && one.left <= other.at && other.at <= end(one))
+    || (one !== other && other.row === one.row && one.left < end(other) && other.left < end(one))));
+  return { shown: shown.map((label) => label.text), crossed: crossed.map((label) => label.text) };
+}"""
+"""Which labels are shown, and which of them a line or another label crosses."""
+
+
+def test_no_line_crosses_a_label(page: Page) -> None:
+    def place(*marks: tuple[str, float]) -> list[str]:
+        given = [{"text": text, "at": at} for text, at in marks]
+        found = page.evaluate(CROSSINGS, [given, 400])
+        assert not found["crossed"], marks
+        return sorted(found["shown"])
+
+    assert place(("trim point", 100), ("billing", 120)) == ["billing", "trim point"]
+    near_the_tail = [("fraud-model", 300.0), ("warehouse", 385.0), ("billing", 398.0)]
+    assert place(*near_the_tail) == ["billing", "fraud-model", "warehouse"]
+    near_the_trim_point = [("trim point", 100.0), ("a", 104.0), ("b", 112.0), ("c", 118.0)]
+    assert len(place(*near_the_trim_point, *near_the_tail)) == 7
+    draw = random.Random(7)
+    for count in range(1, 30):
+        place(*((f"cursor-{n}", draw.uniform(0, 400)) for n in range(count)))
 
 
 def test_a_click_opens_entries_there(page: Page, orders: zlog.Log) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,13 @@ from zlog.objects import (
     ResultLost,
     Space,
     SpaceNotFound,
-    Transaction,
     UnknownRecord,
 )
 from zlog.objects import _checkpoint as checkpoint_module
 from zlog.objects import _decided as decided_module
 from zlog.objects import _restore as restore_module
 from zlog.objects._machine import Frozen
-from zlog.objects._pieces import Sum
+from zlog.objects._pieces import Joined, Sum, cut
 from zlog.objects._records import Tags, encode, encode_write
 
 from ..support.logs import data_of
@@ -143,6 +143,15 @@ def test_large_values_make_no_large_chunks(space: Space) -> None:
     assert max(sizes) < 310_000
 
 
+def test_a_chunk_of_many_pieces_is_put_together_in_one_go() -> None:
+    chunk = bytes(16 << 20)
+    joined, began = Joined(), time.monotonic()
+    (found,) = [each for piece in cut([chunk], 4096) for each in joined.add(piece)]
+    assert found == chunk
+    assert not joined.rest
+    assert time.monotonic() - began < 2  # to copy all for each piece takes ten times as long
+
+
 def test_a_trim_overtakes_a_replica(space: Space, other: Space) -> None:
     behind = other.map("map")
     items = fill(space)
@@ -223,32 +232,6 @@ def test_a_transaction_that_was_trimmed(space: Space, overtaken: pytest.MonkeyPa
     assert space.counter("counter").get() == 3
 
 
-def test_a_trim_behind_an_earlier_attempt(
-    space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is known from the checkpoint is that attempt, and not the one that comes after it."""
-    port = space._replica.port
-    append = port.append
-    sent: list[bytes] = []
-
-    async def append_and_trim(data: bytes, tags: Any) -> int:
-        sent.append(data)
-        if len(sent) == 2:
-            other.checkpoint(trim=True)
-        return await append(data, tags)
-
-    def double(txn: Transaction) -> None:
-        value = txn.map("map").get("key", 1)
-        if not sent:
-            other.map("map").put("key", 5)
-        txn.map("map").put("key", 2 * value)
-
-    monkeypatch.setattr(port, "append", append_and_trim)
-    space.transact(double)
-    assert len(sent) == 2
-    assert space.map("map").get("key") == 10
-
-
 def test_an_outcome_that_was_trimmed_and_forgotten(
     space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,6 +280,17 @@ def test_opening_makes_a_space_once(log: zlog.Log) -> None:
     for name in ("", "a/b", ".a", "x" * 110):
         with pytest.raises(ValueError, match="can't name a space"):
             Space.open(log, name)
+
+
+def test_a_maker_that_died_is_no_loss(log: zlog.Log) -> None:
+    log.append_many([b"before"] * 3)
+    log.cursor("objects.space", create=1)
+    with Space.open(log, "space") as space:
+        assert space.objects() == {}
+    log.cursor("objects.gone", create=1)
+    log.trim_to(2, past_cursors=True)
+    with pytest.raises(PastLost):
+        Space.open(log, "gone")
 
 
 def test_a_store_that_can_only_be_read(tmp_path: Path) -> None:

@@ -310,7 +310,7 @@ def test_states_that_classes_of_two_versions_write_are_not_compared() -> None:
         (encode([4, 1, []]), NewerRecord),
     ],
 )
-def test_what_is_no_record(data: bytes, error: type[Exception]) -> None:
+def test_invalid_records_are_refused(data: bytes, error: type[Exception]) -> None:
     with pytest.raises(msgspec.DecodeError) as caught:
         decode_record(data)
     assert isinstance(refusal(data, 3, caught.value), error)

@@ -126,7 +126,7 @@ def test_values_that_json_can_not_say(space: Space, value: Any, error: type[Exce
     assert space.sync() == before
 
 
-def test_what_one_client_nests_all_can_read(log: zlog.Log, space: Space) -> None:
+def test_deeply_nested_values_can_be_read_by_all_clients(log: zlog.Log, space: Space) -> None:
     value = functools.reduce(lambda value, _: [value], range(100), 0)
     space.map("map").put("key", value)
     space.checkpoint()
@@ -303,6 +303,12 @@ def test_a_watch_is_told_of_a_trim_as_it_begins(
     with pytest.raises(PastLost) as caught:
         next(watch)
     assert caught.value.resume is not None
+
+
+def test_the_longest_name(log: zlog.Log) -> None:
+    with Space.open(log, "n" * 109) as space:
+        space.map("map").put("key", 1)
+        space.checkpoint()
 
 
 def test_a_trim_is_noticed_among_entries_of_others(

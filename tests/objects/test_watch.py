@@ -168,14 +168,6 @@ def test_a_watch_that_is_closed_while_it_waits_ends(
         assert [*watch] == []
 
 
-def test_values_of_events_belong_to_their_readers(space: Space) -> None:
-    watch = space.watch()
-    space.map("map").put("key", [1])
-    space.sync()
-    next(watch).changes[0].value.append(2)
-    assert space.map("map").get("key") == [1]
-
-
 def test_a_key_or_a_prefix(space: Space) -> None:
     with pytest.raises(ValueError, match="or a prefix"):
         space.watch("map", key="a", prefix="b")

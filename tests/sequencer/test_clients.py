@@ -178,20 +178,6 @@ def test_a_connection_lost_twice_is_the_callers_business(call):
     server.join()
 
 
-def test_a_log_that_is_closed_again_and_again(call):
-    def refuse(connected):
-        greet(connected)
-        for _ in range(4):
-            answer_open(connected)
-            ((_, _, _, number, _, _),) = read_frames(connected)
-            connected.sendall(FRAME.pack(Kind.NEXT, Code.NOT_OPEN, 0, number, 0, 0))
-
-    server = ScriptedServer(refuse)
-    with pytest.raises(SequencerUnavailable, match="keeps closing"):
-        call(call.connect(server.address).next, ORDERS, 1, 1)
-    server.join()
-
-
 def test_an_impatient_caller_does_not_cost_others_the_connection(call):
     def slow(connected):
         greet(connected)
@@ -209,7 +195,7 @@ def test_an_impatient_caller_does_not_cost_others_the_connection(call):
     server.join()
 
 
-def test_who_accepts_but_does_not_greet_is_given_up_early(call, monkeypatch):
+def test_a_server_that_does_not_greet_is_given_up_early(call, monkeypatch):
     monkeypatch.setattr("zlog._sequencer.dialing.CONNECT_SECONDS_MAX", 0.1)
     server = ScriptedServer(hold)
     began = time.monotonic()
@@ -265,12 +251,6 @@ def test_a_status_that_is_no_object_is_refused(call, payload):
     with pytest.raises(SequencerUnavailable, match="STATUS"):
         call(call.connect(server.address).status)
     server.join()
-
-
-@pytest.mark.parametrize("address", ["tcp://", "tcp://host:port", "store:"])
-def test_an_address_that_is_none(call, address):
-    with pytest.raises(SequencerUnavailable, match="connect"):
-        call(call.connect(address).status)
 
 
 def test_after_close_nothing_is_sent(call, client):

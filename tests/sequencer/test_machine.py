@@ -27,7 +27,7 @@ def test_another_version_is_told_ours_and_sent_away():
 
 
 @pytest.mark.parametrize("greeting", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", open_request()])
-def test_who_does_not_say_hello_gets_nothing(greeting):
+def test_a_client_without_a_greeting_gets_no_answer(greeting):
     desk = Desk()
     untrusted = desk.connect(greet=False)
     desk.send(untrusted, greeting, HELLO, open_request())

@@ -141,7 +141,7 @@ async def test_a_take_over_that_never_ends_is_given_up(serving, store):
         assert (await wire.reply()).code == Code.UNAVAILABLE
 
 
-async def test_who_says_nothing_is_cut_off_after_a_while(serving, store):
+async def test_a_silent_client_is_disconnected(serving, store):
     async with serving(store, Limits(hello_s_max=0.05)) as (_, connect):
         silent = await connect(greet=False)
         greeted = await connect()

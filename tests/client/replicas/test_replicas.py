@@ -126,6 +126,13 @@ def test_replicas_are_asked_again_if_the_primary_answered(
         assert log.read(2).data == LARGE[2]
 
 
+def test_entries_are_read_though_no_replica_has_all_of_them(store: Replicated, stripe: str) -> None:
+    for rank in range(3):
+        store.damage(rank, stripe, LARGE[rank], bytes(20_000))
+    with zlog.Log.open(store, "orders") as log:
+        assert entries(log) == LARGE + SMALL
+
+
 @pytest.mark.parametrize("stale", [1, 2])
 @pytest.mark.parametrize("what", ["header", "head"])
 def test_repair_restores_the_newest_replica(
