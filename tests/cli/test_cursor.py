@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
-from pathlib import Path
 
 import pytest
 
 import zlog
 
-from ..conformance.stored import damage_file
-from ..support.logs import leave_hole
 from ..support.waiting import wait_until
 from .conftest import Cli, Inside, end
 
@@ -81,17 +78,6 @@ def test_read_moves_a_cursor_only_when_told_to(inside: Inside, ten: zlog.Log) ->
     assert inside.ok("read", "orders", "--cursor", "new", "--commit").count(b"\n") == 10
     assert inside("read", "orders", "5", "--cursor", "nightly").code == 2
     assert inside("read", "orders", "--commit").code == 2
-
-
-def test_gaps_are_passed_and_committed(inside: Inside, ten: zlog.Log) -> None:
-    ten.cursor("billing", create=2)
-    leave_hole(ten)
-    ten.trim_to(5, past_cursors=True)
-    result = inside("tail", "orders", "--cursor", "billing", "--json", "--hole-timeout", "0.05")
-    items = [json.loads(line) for line in result.out.splitlines()]
-    assert items[0] == {"gap": "trimmed", "position": 2, "end": 5}
-    assert {"gap": "filled", "position": 10, "end": 11}.items() <= items[-1].items()
-    assert ten.cursor("billing").position == 11
 
 
 @pytest.mark.parametrize(
@@ -169,15 +155,3 @@ def test_a_source_that_is_gone_is_removed(inside: Inside, orders: zlog.Log) -> N
     assert "no producer 'a'" in refused.err
     assert "zlog producer ls" in refused.err
     assert inside("producer", "rm", "orders", "a b").code == 2
-
-
-def test_a_damaged_source_can_be_removed(tmp_path: Path) -> None:
-    folder = tmp_path / "store"
-    with zlog.connect(folder.as_uri()) as store, zlog.Log.create(store, "orders") as log:
-        log.append_once([b"a"], producer="crm", sequence=1)
-        log.append_once([b"b"], producer="audit", sequence=1)
-    assert damage_file(folder, b"s.crm", b"s.crn") >= 1  # the checksum covers the key
-    inside = Inside(folder.as_uri())
-    assert inside("producer", "ls", "orders").code == 1
-    inside.ok("producer", "rm", "orders", "crn")
-    assert inside.ok("producer", "ls", "orders").decode().split()[0] == "audit"

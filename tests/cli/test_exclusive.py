@@ -131,18 +131,6 @@ def test_a_mirror_is_neither_taken_nor_made_read_only(inside: Inside, orders: zl
     assert b"none: a mirror" in inside.ok("access", "show", "copy")
 
 
-def test_lines_of_a_slow_pipe_are_confirmed_as_they_come(cli: Cli) -> None:
-    with cli.start("append", "orders", "--exclusive", "--positions") as process:
-        for number in range(3):
-            process.stdin.write(b"line\n")
-            process.stdin.flush()
-            assert process.stdout.readline() == b"%d\n" % number  # before the next one is sent
-        refused(cli, f":{process.pid} (since ")
-        process.stdin.close()
-        assert process.wait(10) == 0
-    assert writer_of(cli) is None
-
-
 def test_a_writer_that_is_fenced_says_what_is_in_the_log(cli: Cli, orders: zlog.Log) -> None:
     with cli.start("append", "orders", "--exclusive", "--positions") as process:
         process.stdin.write(b"kept\n")
@@ -178,18 +166,6 @@ def failing(_writer: zlog.Writer, _batch: list[bytes], **_: object) -> Future[ra
     future: Future[range] = Future()
     future.set_exception(zlog.StoreTimeout("no answer"))
     return future
-
-
-def test_a_failure_tells_what_may_be_in_the_log(
-    inside: Inside, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(zlog.Writer, "submit_many", failing)
-    result = inside("append", "orders", "--exclusive", stdin=b"a\nb\n")
-    assert result.code == 6
-    account, reason = result.err.splitlines()[:2]
-    assert account == "zlog: no entry of the input is in the log; up to 2 more may be"
-    assert reason == "zlog: no answer"
-    assert writer_of(inside) is None
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -86,16 +86,6 @@ def test_the_original_and_its_copy_are_told_apart_on_one_connection(
     assert granted(original) == 2
 
 
-def test_a_client_that_does_not_know_its_store_is_served(
-    plain: WithoutSequencer, original: LocalSequencer
-) -> None:
-    """As one of an earlier version."""
-    plain.identity = ""
-    log = zlog.Log.create(plain, "orders", width=2)
-    assert log.append(b"first") == 0
-    assert log.view.sequencer == original.address
-
-
 def test_a_sequencer_that_knows_nothing_of_stores_serves_clients_that_do(
     plain: WithoutSequencer, original: LocalSequencer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

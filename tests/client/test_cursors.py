@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
-
 import pytest
 
 import zlog
@@ -101,15 +99,6 @@ def test_a_removed_cursor_says_so(ten: zlog.Log) -> None:
             call()
     other.reset(1)
     assert ten.cursor("billing").position == 1
-
-
-def test_its_times_are_told(ten: zlog.Log) -> None:
-    before = datetime.now(timezone.utc) - timedelta(seconds=1)
-    cursor = ten.cursor("billing", create=0)
-    made = cursor.state()
-    assert before < made.created == made.updated
-    cursor.commit(1)
-    assert cursor.state().created == made.created < cursor.state().updated
 
 
 def test_no_trim_passes_it_unless_told_to(ten: zlog.Log) -> None:

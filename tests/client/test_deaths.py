@@ -59,20 +59,6 @@ def test_removal_is_finished_by_the_next_creator() -> None:
         assert zlog.Log.list(store) == ["orders"]
 
 
-def test_a_change_of_the_layout_is_finished_by_the_next_writer() -> None:
-    logs: list[zlog.Log] = []
-
-    def prepare(store: zlog.Store) -> None:
-        logs.append(create(store))
-        logs[-1].append_many([b"a", b"b", b"c", b"d"])
-
-    for number, _ in each_death(prepare, lambda dying: new_epoch(zlog.Log.open(dying, "orders"))):
-        log = logs[-1]  # a handle that knows the view before
-        assert log.append(b"e") == 4, f"died at {number}"
-        assert [item.data for item in log.read_range()] == [b"a", b"b", b"c", b"d", b"e"]  # type: ignore[union-attr]
-    assert number >= WIDTH
-
-
 def test_an_appender_that_dies_leaves_at_most_holes() -> None:
     for number, store in each_death(create, append):
         log = zlog.Log.open(store, "orders")

@@ -144,19 +144,6 @@ def test_a_change_of_a_log_that_is_removed_meanwhile(
         assert new.append(b"new") == 0
 
 
-def test_a_handle_on_an_old_log_leaves_the_new_one_of_its_name_alone(memory: zlog.Store) -> None:
-    old = zlog.Log.create(memory, "orders", width=2)
-    zlog.Log.remove(memory, "orders")
-    new = zlog.Log.create(memory, "orders", width=2)
-    new.append(b"secret")
-    view = new.views()[-1]
-    with pytest.raises(zlog.LogNotFound):
-        new_epoch(old)
-    with pytest.raises(zlog.LogNotFound):
-        old.read(0)
-    assert new.views()[-1] == view
-
-
 def test_a_removal_takes_objects_that_somebody_sealed_meanwhile(memory: zlog.Store) -> None:
     """A change of the layout that comes too late must not leave objects behind."""
     log = zlog.Log.create(memory, "orders", width=3)

@@ -82,25 +82,6 @@ async def test_all_handles_of_an_event_loop_are_one_connection(
         assert {log.view.sequencer for log in handles} == {narrow.address}
 
 
-def test_a_closed_handle_leaves_those_who_wait_on_the_connection_alone(
-    plain: zlog.Store, sequencer: LocalSequencer
-) -> None:
-    log = zlog.Log.create(plain, "orders")
-    assert log.append(b"first") == 0
-    other = zlog.Log.create(plain, "others")
-    other.append(b"x")
-    before = sequencer_status(sequencer.address)["closed"]
-    found: list[zlog.Entry | zlog.Gap] = []
-    follower = threading.Thread(target=lambda: found.append(next(iter(log.follow(1)))))
-    follower.start()
-    other.close()
-    writer = zlog.Log.open(plain, "orders")
-    writer.append(b"second")
-    follower.join(10)
-    assert [item.position for item in found] == [1]
-    assert sequencer_status(sequencer.address)["closed"] == before
-
-
 def opened(sequencer: LocalSequencer) -> set[str]:
     """The logs that a connection has open at the sequencer."""
     logs = sequencer._server._machine._logs.values()
