@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -223,35 +221,6 @@ def test_two_at_once_do_the_same_work(store: zlog.Store, log: zlog.Log) -> None:
     assert seed > 2
     log.apply_retention()
     check(log, kept(written))
-
-
-@pytest.mark.parametrize("compression", ["none", "zstd"])
-def test_space_comes_back(tmp_path: Path, compression: str) -> None:
-    with (
-        zlog.connect(tmp_path.as_uri()) as store,
-        zlog.Log.create(store, "log", width=2, compression=compression) as log,
-    ):
-        for first in range(0, 20_000, 1_000):
-            keys = [[f"key-{(first + i) * 7 % 200}"] for i in range(1_000)]
-            log.append_many([os.urandom(100)] * 1_000, tags_each=keys)
-        refs = [log.view.object_of(position) for position in (0, log.view.live_stripe.stripe_unit)]
-        before = [store_stat(log, ref.name) for ref in refs]
-        log.set_retention(AT_ONCE)
-        log.apply_retention()
-        assert log.stat().entries == 200
-        after = [store_stat(log, ref.name) for ref in refs]
-        assert sum(stat.bytes for stat in after) == 200 * 100
-        if compression == "none":
-            assert sum(stat.records for stat in after) <= 4 < sum(stat.records for stat in before)
-        assert list(log.check()) == []
-
-
-def store_stat(log: zlog.Log, name: str) -> object:
-    from zlog._native import messages
-
-    code, reply = log.store.execute(name, "stat", messages.stat(log.view.epoch))
-    assert code == 0
-    return messages.stat_reply(reply)
 
 
 def test_an_exclusive_log_is_compacted_while_it_is_written(log: zlog.Log) -> None:

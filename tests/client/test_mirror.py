@@ -18,8 +18,8 @@ from zlog._native import messages
 
 from ..conformance.stored import MemoryDoor
 from ..support.logs import data_of, fill_at, leave_hole, write_at
-from .faulty import Died, FaultyStore, dies_in, each_death
-from .transfers import exported, mirrored, varied
+from .faulty import Died, FaultyStore, dies_in
+from .transfers import exported, mirrored
 
 ENTRIES = [b"%d" % number for number in range(100)]
 
@@ -30,18 +30,6 @@ def source(memory: zlog.Store) -> Iterator[zlog.Log]:
     with zlog.Log.create(memory, "orders", width=3, options={"team": "a"}) as log:
         log.append_many(ENTRIES)
         yield log
-
-
-def test_a_mirror_is_the_same_on_every_host(store: zlog.Store, tmp_path: Path) -> None:
-    with zlog.connect(tmp_path / "here") as here, varied(here) as log:
-        assert mirrored(log, store, "copy", cursors=True) == log.tail()
-        log.append_many(ENTRIES)
-        leave_hole(log)
-        log.append(b"last")
-        assert mirrored(log, store, "copy", cursors=True) == log.tail()
-        with zlog.Log.open(store, "copy") as copy:
-            assert exported(copy, cursors=True) == exported(log, cursors=True)
-            assert list(copy.check()) == []
 
 
 def test_it_takes_no_appends_and_is_read_as_any_log(source: zlog.Log, target: zlog.Store) -> None:
@@ -105,17 +93,6 @@ def test_readers_of_a_mirror_see_up_to_one_position(source: zlog.Log, target: zl
         zlog.Log.open(target, "copy").read(120)
     assert mirrored(source, target, "copy") == 130
     assert exported(copy) == exported(source)
-
-
-def test_a_mirror_that_dies_goes_on() -> None:
-    with zlog.connect("mem://") as memory:
-        log = varied(memory)
-        export = exported(log)
-        for number, store in each_death(
-            lambda _: None, lambda dying: mirrored(log, dying, "copy"), step=3
-        ):
-            mirrored(log, store, "copy")
-            assert exported(zlog.Log.open(store, "copy")) == export, f"died at {number}"
 
 
 def test_a_mirror_whose_layout_changes(source: zlog.Log, target: zlog.Store) -> None:
@@ -201,17 +178,6 @@ def test_a_source_that_went_back_is_noticed(tmp_path: Path, target: zlog.Store) 
         log.append_many(ENTRIES * 2)
         with pytest.raises(CopyDiffers, match="differ at position 199"):
             mirrored(log, target, "copy")
-
-
-def test_a_promoted_mirror_takes_appends(source: zlog.Log, target: zlog.Store) -> None:
-    mirrored(source, target, "copy")
-    copy = zlog.Log.open(target, "copy")
-    copy.promote()
-    copy.promote()
-    assert copy.append(b"own") == 100
-    assert MIRROR_OF not in copy.view.options
-    source.promote()
-    assert source.append(b"x") == 100
 
 
 def test_promotion_leaves_no_entry_behind_one_that_is_missing(

@@ -80,15 +80,6 @@ def test_without_a_sequencer_the_tail_lies_above_what_its_predecessor_told(
     assert slow.tail() == 14
 
 
-def test_positions_above_the_shown_tail_are_granted_again(
-    memory: zlog.Store, log: zlog.Log
-) -> None:
-    """Only the checked tail is a promise."""
-    leave_hole(log, 10)
-    assert log.tail(checked=False) == 13
-    assert change(memory).tail == 3
-
-
 def test_a_tail_of_a_dead_epoch_is_not_told(plain: zlog.Store, sequencer: LocalSequencer) -> None:
     """A sequencer that was replaced and lives on answers what is long outdated."""
     reader = zlog.Log.create(plain, "orders", width=WIDTH)
@@ -131,26 +122,6 @@ def test_what_lies_below_a_recorded_tail_is_read_without_asking_for_it(
         assert {*asked} == {"read"}
         assert [entry.position for entry in reader.read_range(end - 1, end + 9)] == [end - 1, end]
         assert "tail_raise" in asked
-
-
-def test_the_tail_of_a_removed_log_makes_no_holes_in_a_new_one(
-    memory: zlog.Store, log: zlog.Log
-) -> None:
-    """It was asked for just before; both logs are in the same epoch, only their ids differ."""
-    made: list[zlog.Log] = []
-
-    def replace_log() -> None:
-        zlog.Log.remove(memory, "orders")
-        made.append(zlog.Log.create(memory, "orders", width=WIDTH))
-
-    old = zlog.Log.open(FaultyStore(memory, at_method("tail_raise", replace_log)), "orders")
-    with pytest.raises(zlog.LogNotFound, match="log 'orders' was removed from"):
-        old.tail()
-    (new,) = made
-    assert new.view.epoch == old.view.epoch == log.view.epoch
-    new.reconfigure(width=2)
-    assert new.tail() == 0
-    assert new.append(b"first") == 0
 
 
 def test_a_look_at_objects_that_a_trim_removes_meanwhile() -> None:
