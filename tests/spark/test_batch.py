@@ -103,25 +103,6 @@ def test_a_table_of_the_catalog_shows_its_options(
         spark.sql("DROP TABLE again")
 
 
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ("store 'file:///logs', log 'orders', nonsense '1'", "no option 'nonsense'"),
-        (
-            "store 'file:///logs', log 'orders', startingPosition 'first'",
-            "startingPosition='first'",
-        ),
-        ("store 'file:///logs'", "needs the option log"),
-    ],
-)
-def test_a_table_with_invalid_options_is_not_made(
-    spark: SparkSession, options: str, complaint: str
-) -> None:
-    with pytest.raises(Exception, match=complaint):
-        spark.sql(f"CREATE TABLE invalid USING zlog OPTIONS ({options})")
-    assert not spark.catalog.tableExists("invalid")
-
-
 def test_columns_of_a_read_carry_no_options(spark: SparkSession, log: zlog.Log) -> None:
     """Whoever writes them into a file would write where the log is."""
     log.append(b"x")

@@ -69,17 +69,6 @@ def test_old_stripes_are_read_too(store: zlog.Store) -> None:
     assert span(reader.plan(reader.latest(reader.initial(), None))) == (0, 1200)
 
 
-def test_a_stripe_that_the_client_does_not_tell_of_is_an_error(
-    log: zlog.Log, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log.append_many([b"x"] * 10)
-    log.reconfigure(width=2)
-    log.append_many([b"x"] * 10)
-    monkeypatch.setattr(zlog.Log, "stripes", lambda self, *_: [self.view.live_stripe])
-    with pytest.raises(zlog.ZlogError, match="hold 10 of the 20 positions of \\[0, 20\\)"):
-        planner(log).plan_batch()
-
-
 def test_small_stripes_make_as_many_tasks_as_the_widest_has_objects(store: zlog.Store) -> None:
     assert len(planner(rolled(store, width=2)).plan_batch()) == 3
 

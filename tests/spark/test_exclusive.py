@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 import zlog
 
 from ..support.logs import data_of
-from .conftest import SECONDS, Pipeline, log_options, options_of
+from .conftest import Pipeline, log_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,33 +43,3 @@ def test_a_batch_write_to_an_exclusive_log_says_who_writes_it(
     log.writable()
     write.save()
     assert len(data_of(log.read_range())) == 100
-
-
-@pytest.mark.parametrize("exactly_once", ["true", "false"])
-def test_a_stream_into_an_exclusive_log_says_who_writes_it(
-    spark: SparkSession, log: zlog.Log, tmp_path: Path, exactly_once: str
-) -> None:
-    """The batch that failed is written once the log takes appends again."""
-    log.append_many([b"%d" % i for i in range(50)])
-    copy = zlog.Log.create(log.store, "copy", width=2)
-    writer = copy.writer("ann")
-
-    def run() -> None:
-        source = spark.readStream.format("zlog").options(**options_of(log)).load()
-        query = (
-            source.select("data")
-            .coalesce(1)
-            .writeStream.format("zlog")
-            .options(store=log.store.url, log="copy", exactlyOnce=exactly_once)
-            .option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
-        )
-        assert query.awaitTermination(SECONDS)
-
-    with pytest.raises(Exception, match=r"(?s)'copy' is exclusive: ann .*`zlog access fence copy`"):
-        run()
-    assert copy.tail() == 0
-    writer.release()
-    run()
-    assert sorted(data_of(copy.read_range())) == sorted(data_of(log.read_range()))

@@ -37,15 +37,6 @@ def test_each_stripe_object_is_a_task() -> None:
     ]
 
 
-def test_objects_without_a_position_in_the_range_get_no_task() -> None:
-    assert tasks_of(NARROW_THEN_WIDE, 9, 12) == [
-        (Share(9, 10, Striping(2), (1,)),),
-        (Share(10, 12, Striping(4), (2,)),),
-        (Share(10, 12, Striping(4), (3,)),),
-    ]
-    assert tasks_of(NARROW_THEN_WIDE, 12, 12) == []
-
-
 def test_small_neighbours_are_joined_object_by_object() -> None:
     assert tasks_of(NARROW_THEN_WIDE, 4, 16, Sizes()) == [
         (Share(4, 10, Striping(2), (0,)), Share(10, 16, Striping(4), (0,))),

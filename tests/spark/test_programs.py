@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from ..bench.test_bench import limits_of, reports
 from ..support.programs import run_module
 from .torture import Found, faults
@@ -19,10 +17,9 @@ def test_a_table_is_exact_or_not() -> None:
     assert len(faults(Found(10, 10, 9, 9), tail=10, acknowledged=10)) == 1
 
 
-@pytest.mark.parametrize("to", ["table", "log"])
-def test_a_kill(tmp_path: Path, to: str) -> None:
+def test_a_kill(tmp_path: Path) -> None:
     store = (tmp_path / "store").as_uri()
-    words = f"--to {to} --store {store} --kills 1 --spread 1 --rate 1000 --seed 7"
+    words = f"--store {store} --kills 1 --spread 1 --rate 1000 --seed 7"
     done = run_module("tests.spark.torture", *words.split(), seconds=400)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].startswith("1 kills, ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import zlog
@@ -13,17 +12,7 @@ from .conftest import Pipeline, options_of
 from .test_driver import span
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-def test_each_run_goes_on_where_the_last_one_ended(log: zlog.Log, pipeline: Pipeline) -> None:
-    log.append_many([b"x"] * 30)
-    pipeline.run(log)
-    pipeline.run(log)
-    assert pipeline.positions() == list(range(30))
-    log.append_many([b"y"] * 30)
-    pipeline.run(log)
-    assert pipeline.positions() == list(range(60))
+    pass
 
 
 def test_limits_cut_the_batches_and_progress_tells_the_lag(
@@ -36,20 +25,6 @@ def test_limits_cut_the_batches_and_progress_tells_the_lag(
     assert [p.numInputRows for p in progress] == [10, 10, 5]
     assert '"position": 25' in progress[0].sources[0].latestOffset
     assert log.cursor("table").position == 25
-
-
-def test_a_query_that_goes_on_by_itself_sees_what_is_appended(
-    spark: SparkSession, log: zlog.Log
-) -> None:
-    source = spark.readStream.format("zlog").options(**options_of(log)).load()
-    query = source.writeStream.format("memory").queryName("live").start()
-    try:
-        for count in (5, 10):
-            log.append_many([b"x"] * 5)
-            query.processAllAvailable()
-            assert spark.table("live").count() == count
-    finally:
-        query.stop()
 
 
 def test_a_batch_over_a_change_has_tasks_for_the_objects_of_both(
@@ -65,15 +40,3 @@ def test_a_batch_over_a_change_has_tasks_for_the_objects_of_both(
     assert span(plan) == (0, 20)
     objects = [(share.striping.width, share.indexes) for task in plan for share in task]
     assert sorted(objects) == [(width, (index,)) for width in (3, 4) for index in range(width)]
-
-
-def test_a_query_goes_on_over_changes(spark: SparkSession, log: zlog.Log, tmp_path: Path) -> None:
-    pipeline = Pipeline(spark, tmp_path)
-    log.append_many([b"x"] * 10)
-    pipeline.run(log)
-    for width in (7, 1):
-        log.append_many([b"x"] * 10)
-        log.reconfigure(width=width)
-        log.append_many([b"x"] * 10)
-    pipeline.run(log, maxEntriesPerTrigger=15, maxPartitions=3)
-    assert pipeline.positions() == list(range(50))

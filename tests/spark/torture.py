@@ -1,10 +1,9 @@
 """Kill a Spark query again and again while a log grows: ``python -m tests.spark.torture``.
 
-A log is appended to all the while, entries of all sizes, and its layout changes. The query copies
-it, to a table (`zlog spark tail`) or to another log, and is killed with SIGKILL at random moments:
-the driver's Python and JVM, the planner, the workers, all at once. Then it is started again. Often
-Spark's record of its last batch is removed before, so that the batch is repeated; the copy to a log
-also gets other options each time. In the end the copy is compared with the log.
+A log is appended to all the while, entries of all sizes, and its layout changes. `zlog spark tail`
+copies it to a table and is killed with SIGKILL at random moments: the driver's Python and JVM, the
+planner, the workers, all at once. Then it is started again. Often Spark's record of its last batch
+is removed before, so that the batch is repeated. In the end the table is compared with the log.
 """
 
 from __future__ import annotations
@@ -53,8 +52,6 @@ _PADDING = (0, 0, 0, 0, 100, 1000, 16_000)
 
 _WIDTH_CHANGED = 0.01
 """How often an append is followed by a change of the width."""
-
-_OPTIONS = ("minPartitions=7", "minPartitions=3", "maxPartitions=2", "maxPartitions=1000")
 
 
 class Load:
@@ -230,33 +227,6 @@ class Table:
             spark.stop()
 
 
-class Copy:
-    """Another log that the log is copied to, by the exactly-once appends of Spark's sink."""
-
-    def __init__(self, url: str, folder: Path, seed: int) -> None:
-        self._url = url
-        self._dice = random.Random(seed)
-        self.checkpoint = folder / "checkpoint"
-        with zlog.connect(url) as store:
-            zlog.Log.create(store, "copy").close()
-
-    def command(self, options: argparse.Namespace, *, once: bool) -> list[str]:
-        """Return the command of a run."""
-        command = [sys.executable, "-m", "tests.spark.copy_log", self._url, LOG, "copy"]
-        command += [str(self.checkpoint), *["--once"] * once]
-        command += ["--option", f"maxEntriesPerTrigger={options.rate * (60 if once else 1)}"]
-        command += ["--option", self._dice.choice(_OPTIONS)]
-        return command + [f"--conf={key}={value}" for key, value in _SETTINGS.items()]
-
-    def look(self) -> Found:
-        """Read the copy. An entry of it has no other position than its number."""
-        with zlog.connect(self._url) as store, zlog.Log.open(store, "copy") as log:
-            entries = (item.data for item in log.read_range() if isinstance(item, zlog.Entry))
-            numbers = [int(bytes(data).partition(b":")[0]) for data in entries]
-        different = len({*numbers})
-        return Found(len(numbers), different, different, max(numbers, default=-1))
-
-
 def faults(found: Found, tail: int, acknowledged: int) -> list[str]:
     """Return how the copy differs from the log, in words; empty: not at all.
 
@@ -281,7 +251,7 @@ def torture(url: str, folder: Path, options: argparse.Namespace) -> list[str]:
         zlog.connect(url) as store,
         zlog.Log.create(store, LOG, width=options.width) as log,
     ):
-        copy = Copy(url, folder, options.seed) if options.to == "log" else Table(url, folder)
+        copy = Table(url, folder)
         load = Load(log, options.rate, options.seed)
         with load.running():
             replayed = _kill(copy, load, options)
@@ -301,7 +271,7 @@ def torture(url: str, folder: Path, options: argparse.Namespace) -> list[str]:
     return found
 
 
-def _kill(copy: Table | Copy, load: Load, options: argparse.Namespace) -> int:
+def _kill(copy: Table, load: Load, options: argparse.Namespace) -> int:
     """Start and kill the query; returns how many batches it has to repeat that were done."""
     dice = random.Random(options.seed)
     replayed = 0
@@ -343,7 +313,6 @@ def main() -> None:
     """Parse the command line; exit with 1 if the copy is not exact."""
     parser = argparse.ArgumentParser(prog="python -m tests.spark.torture", description=__doc__)
     parser.add_argument("--store", help="URL of an empty store; else a cluster is started")
-    parser.add_argument("--to", choices=["table", "log"], default="table", help="(%(default)s)")
     parser.add_argument("--kills", type=int, default=10, help="how often (%(default)s)")
     parser.add_argument("--spread", type=float, default=4.0, help="seconds of work before a kill")
     parser.add_argument("--rate", type=int, default=2000, help="entries appended a second")
