@@ -26,7 +26,7 @@ def limits_of(report: dict[str, Any]) -> list[str]:
     return [limit["name"] for limit in report["limits"]]
 
 
-def test_one_run_of_the_table(tmp_path: Path) -> None:
+def test_table_run_writes_page_and_figures(tmp_path: Path) -> None:
     written, figures = tmp_path / "page.md", tmp_path / "figures.json"
     words = ["--folder", str(tmp_path / "stores"), "--page", str(written), "--json", str(figures)]
     only = ["--stores", "embedded", "--only", "append --size 1K --batch", "--seconds", "0.2"]
@@ -60,7 +60,7 @@ def test_goals_name_known_limits() -> None:
     ("ratio", "found", "met"),
     [("≥ 0.6", 0.6, True), ("≥ 0.6", 0.59, False), ("≤ 3", 3.1, False), ("≤ 3", 1, True)],
 )
-def test_a_goal_is_met_or_not(ratio: str, found: float, met: bool) -> None:
+def test_goal_compares_ratio(ratio: str, found: float, met: bool) -> None:
     assert Goal("", "", ratio).met_by(found) is met
     assert not Goal("", "", "").met_by(found)
 

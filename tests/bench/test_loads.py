@@ -69,7 +69,9 @@ def limits_of(report: dict[str, Any]) -> list[str]:
         (["--compression", "zstd", "--batch", "64"], True),
     ],
 )
-def test_append_on_the_embedded_store(tmp_path: Path, words: list[str], together: bool) -> None:
+def test_append_benchmark_runs_on_embedded_store(
+    tmp_path: Path, words: list[str], together: bool
+) -> None:
     (report,) = run((tmp_path / "store").as_uri(), "append", *words)
     expected = ["class writes", "class calls", "LMDB, entries", "plain file"]
     if together:
@@ -88,28 +90,28 @@ def test_append_on_the_embedded_store(tmp_path: Path, words: list[str], together
     "words",
     [["--order", "random", "--depth", "4"], ["--compression", "lz4"]],
 )
-def test_read_on_the_embedded_store(tmp_path: Path, words: list[str]) -> None:
+def test_read_benchmark_runs_on_embedded_store(tmp_path: Path, words: list[str]) -> None:
     (report,) = run((tmp_path / "store").as_uri(), "read", "--entries", "4096", *words)
     beside = ["uncompressed"] if "--compression" in words else []
     assert limits_of(report) == [*beside, "LMDB", "class reads"]
     assert [*tmp_path.iterdir()] == []
 
 
-def test_read_of_a_tag_next_to_the_whole_log(tmp_path: Path) -> None:
+def test_tagged_read_is_compared_with_whole_log(tmp_path: Path) -> None:
     (report,) = run((tmp_path / "store").as_uri(), "read", "--entries", "4096", "--tags", "64")
     assert limits_of(report) == ["whole log"]
     assert report["result"]["name"] == "tagged read"
     assert [*tmp_path.iterdir()] == []
 
 
-def test_tail_on_the_embedded_store(tmp_path: Path) -> None:
+def test_tail_benchmark_runs_on_embedded_store(tmp_path: Path) -> None:
     (report,) = run((tmp_path / "store").as_uri(), "tail")
     assert limits_of(report) == ["LMDB", "class reads"]
     assert {limit["compare"] for limit in report["limits"]} == {"latency"}
     assert [*tmp_path.iterdir()] == []
 
 
-def test_sequencer_next_to_echoes(tmp_path: Path) -> None:
+def test_sequencer_is_compared_with_echo_servers(tmp_path: Path) -> None:
     (report,) = run(
         (tmp_path / "store").as_uri(), "sequencer", "--connections", "2", "--depth", "4"
     )
@@ -117,7 +119,7 @@ def test_sequencer_next_to_echoes(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == []
 
 
-def test_the_table() -> None:
+def test_report_is_printed_as_table() -> None:
     lines = started("mem://", "append", "--seconds", "0.2").stdout.splitlines()
     assert lines[0].startswith("append of 100 B, batch 1, depth")
     head = "ENTRIES/S MB/S P50 MS P99 MS P99.9 MS CLIENT US MIB RATIO"
@@ -139,7 +141,7 @@ def test_the_table() -> None:
         ("ceph://nowhere", ["append", "--sequencer", "?"], "--sequencer"),
     ],
 )
-def test_options_that_contradict_are_refused(store: str, words: list[str], complaint: str) -> None:
+def test_contradictory_options_are_refused(store: str, words: list[str], complaint: str) -> None:
     done = started(store, *words, *QUICK)
     assert (done.returncode, done.stdout) == (2, "")
     assert complaint in done.stderr
@@ -159,7 +161,7 @@ def test_options_that_contradict_are_refused(store: str, words: list[str], compl
         (["tail", "--class", "never"], ["with the class", "plain librados", "class reads"]),
     ],
 )
-def test_on_a_cluster(store_url: str, words: list[str], expected: list[str]) -> None:
+def test_benchmarks_run_on_cluster(store_url: str, words: list[str], expected: list[str]) -> None:
     (report,) = run(store_url, *words)
     assert limits_of(report) == expected
     if words[0] != "sequencer" and "CONTAINER" not in os.environ.get("ZLOG_TEST_CEPH", "").upper():
@@ -167,7 +169,7 @@ def test_on_a_cluster(store_url: str, words: list[str], expected: list[str]) -> 
 
 
 @pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
-def test_failover_leaves_nothing_in_the_pool(store_url: str) -> None:
+def test_failover_benchmark_cleans_up_pool(store_url: str) -> None:
     rados = pytest.importorskip("rados")
     faults = ("--fault", "kill", "--fault", "stop")
     done = started(store_url, "failover", *faults, "--rounds", "2", "--writers", "2", "--json")
@@ -189,14 +191,14 @@ def test_failover_leaves_nothing_in_the_pool(store_url: str) -> None:
     assert left == []
 
 
-def test_no_process_is_left(tmp_path: Path) -> None:
+def test_benchmark_stops_its_processes(tmp_path: Path) -> None:
     url = (tmp_path / "store").as_uri()
     run(url, "sequencer", "--connections", "1", "--depth", "1")
     found = subprocess.run(["pgrep", "-f", url], capture_output=True, check=False)
     assert found.stdout == b""
 
 
-def test_all_sockets_of_a_process_are_seen() -> None:
+def test_all_sockets_of_process_are_listed() -> None:
     """Also if one has a higher descriptor than the listing of the descriptors."""
     with socket.socket() as first, Path(os.devnull).open() as between, socket.socket() as last:
         wanted = {str(os.fstat(each.fileno()).st_ino) for each in (first, last)}

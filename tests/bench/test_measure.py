@@ -23,7 +23,7 @@ def constant(calls: int, latency: float, entries_per_call: float = 1) -> Slice:
     return Slice(calls, calls * entries_per_call, 1.0, array("d", [latency] * calls))
 
 
-def test_quantiles_over_several_slices() -> None:
+def test_quantiles_combine_several_slices() -> None:
     starts = iter([0, 200, 400, 600, 800])
 
     def run(_: float) -> Slice:
@@ -81,7 +81,7 @@ def test_ratio_is_median_of_rounds() -> None:
     assert "ratio" not in load
 
 
-def test_latencies_are_compared_by_their_medians() -> None:
+def test_latencies_are_compared_by_median() -> None:
     _, limit = in_turns(
         Candidate("load", "", lambda _: constant(5, 0.3)),
         [Candidate("limit", "", lambda _: constant(1000, 0.1), Ratio.LATENCY)],
@@ -125,14 +125,14 @@ def test_cpu_per_entry() -> None:
         (256, 8, 256, 1024, 1024, 2),
     ],
 )
-def test_traffic_as_batches(
+def test_traffic_is_split_into_batches_and_lanes(
     per_operation: float, operations: int, unit: int, together: int, batch: int, lanes: int
 ) -> None:
     traffic = Traffic(per_operation, operations, 8, unit, together)
     assert (traffic.batch, traffic.lanes) == (batch, lanes)
 
 
-def test_a_turn_does_not_fill_objects() -> None:
+def test_one_turn_does_not_fill_objects() -> None:
     load = Workload(size=1 << 20, batch=16, writers=2, depth=1, width=8, stripe_unit=1)
     assert load.in_flight == 32
     assert 1 <= load.calls_max * load.writers * load.batch * load.size <= 8 * 64 << 20

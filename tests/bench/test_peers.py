@@ -14,7 +14,7 @@ from bench.peers.peer import STEP, Missing, program
 from ..support.programs import run_module
 
 
-def test_each_load_runs_beside_a_peer(tmp_path: Path) -> None:
+def test_each_load_is_compared_with_peers(tmp_path: Path) -> None:
     words = ["--folder", str(tmp_path / "stores"), "--seconds", "0.05"]
     done = run_module("bench.peers", *words, "--groups", "libraries")
     assert done.returncode == 0, done.stderr
@@ -26,7 +26,7 @@ def test_each_load_runs_beside_a_peer(tmp_path: Path) -> None:
     assert not [*(tmp_path / "stores").iterdir()]
 
 
-def test_a_reader_takes_every_entry_once(tmp_path: Path) -> None:
+def test_peer_reader_takes_every_entry_once(tmp_path: Path) -> None:
     with ExitStack() as stack:
         peer = Sqlite(tmp_path, tmp_path, stack)
         for _ in range(2):  # the second time in a new log

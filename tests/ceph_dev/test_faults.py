@@ -17,7 +17,7 @@ def states(folder: FolderOfCluster) -> dict[str, str]:
     return {daemon["name"]: daemon["state"] for daemon in folder.status()["daemons"]}
 
 
-def test_a_killed_osd_is_missed_and_comes_back(folder: FolderOfCluster) -> None:
+def test_killed_osd_is_detected_and_restarts(folder: FolderOfCluster) -> None:
     conf = folder.up("--osds", "3", "--store", "bluestore")["conf"]
     with open_pool(conf) as ioctx:
         ioctx.write_full("before", b"1")
@@ -31,7 +31,7 @@ def test_a_killed_osd_is_missed_and_comes_back(folder: FolderOfCluster) -> None:
         assert ioctx.read("before") == b"1"
 
 
-def test_a_frozen_osd_is_missed_within_seconds(folder: FolderOfCluster) -> None:
+def test_frozen_osd_is_detected_within_seconds(folder: FolderOfCluster) -> None:
     folder.up("--osds", "2")
     begin = time.monotonic()
     folder.run("osd", "freeze", "1", "--wait", str(NOTICED))
@@ -41,7 +41,7 @@ def test_a_frozen_osd_is_missed_within_seconds(folder: FolderOfCluster) -> None:
     assert folder.status()["healthy"]
 
 
-def test_an_only_osd_answers_again_after_it_was_frozen(folder: FolderOfCluster) -> None:
+def test_single_osd_answers_after_thaw(folder: FolderOfCluster) -> None:
     """Also what came while its placement groups had no valid read lease."""
     conf = folder.up()["conf"]
     with open_pool(conf) as ioctx:
@@ -58,7 +58,7 @@ def test_an_only_osd_answers_again_after_it_was_frozen(folder: FolderOfCluster) 
         assert sum(not write.is_complete() for write in writes) == 0
 
 
-def test_a_monitor_comes_back_at_its_address(folder: FolderOfCluster) -> None:
+def test_monitor_restarts_at_same_address(folder: FolderOfCluster) -> None:
     conf = folder.up()["conf"]
     with open_pool(conf) as ioctx:
         folder.run("mon", "kill")
@@ -70,7 +70,7 @@ def test_a_monitor_comes_back_at_its_address(folder: FolderOfCluster) -> None:
         assert ioctx.read("object") == b"data"
 
 
-def test_a_majority_of_the_monitors_serves(folder: FolderOfCluster) -> None:
+def test_monitor_majority_serves_clients(folder: FolderOfCluster) -> None:
     conf = folder.up("--mons", "3")["conf"]
     folder.run("mon", "kill", "a")
     with open_pool(conf) as ioctx:
@@ -86,14 +86,14 @@ def test_a_majority_of_the_monitors_serves(folder: FolderOfCluster) -> None:
         folder.run("mon", "kill", "d")
 
 
-def test_a_frozen_daemon_ends_too(folder: FolderOfCluster) -> None:
+def test_down_stops_frozen_daemon(folder: FolderOfCluster) -> None:
     folder.up()
     folder.run("osd", "freeze", "0")
     folder.run("down", "--keep")
     assert set(states(folder).values()) == {"stopped"}
 
 
-def test_what_does_not_run_cannot_fail(folder: FolderOfCluster) -> None:
+def test_stopped_daemon_cannot_be_killed(folder: FolderOfCluster) -> None:
     folder.up()
     folder.run("osd", "kill", "0")
     words = folder.run("status")

@@ -17,7 +17,7 @@ from .conftest import open_pool
 
 
 def run_pytest_without_ceph(**environment: str) -> subprocess.CompletedProcess[str]:
-    test = "tests/ceph_dev/test_faults.py::test_a_killed_osd_is_missed_and_comes_back"
+    test = "tests/ceph_dev/test_faults.py::test_killed_osd_is_detected_and_restarts"
     nowhere = {"ZLOG_TEST_CEPH": "container", "DOCKER_HOST": "unix:///nowhere/docker.sock"}
     ours = {key: value for key, value in os.environ.items() if key != "ZLOG_REQUIRE_CEPH"}
     return subprocess.run(
@@ -33,14 +33,14 @@ def run_pytest_without_ceph(**environment: str) -> subprocess.CompletedProcess[s
 @pytest.mark.parametrize(
     ("choice", "reason"), [("container", "no Docker"), ("never", "ZLOG_TEST_CEPH=never")]
 )
-def test_skipping_ceph_is_said_aloud(choice: str, reason: str) -> None:
+def test_skipping_ceph_is_reported(choice: str, reason: str) -> None:
     done = run_pytest_without_ceph(ZLOG_TEST_CEPH=choice)
     assert done.returncode == 0
     assert "CEPH WAS NOT TESTED" in done.stdout
     assert f"1 tests skipped: no Ceph cluster: {reason}" in done.stdout
 
 
-def test_skipping_ceph_fails_where_it_is_required() -> None:
+def test_skipping_required_ceph_fails() -> None:
     done = run_pytest_without_ceph(ZLOG_REQUIRE_CEPH="1")
     assert done.returncode == 1
     assert "ZLOG_REQUIRE_CEPH=1 forbids to skip" in done.stdout

@@ -33,7 +33,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def test_up_again_changes_nothing(folder: FolderOfCluster) -> None:
+def test_repeated_up_keeps_cluster_unchanged(folder: FolderOfCluster) -> None:
     assert folder.run("up", *NO_CLASS) == f"ceph://zlog?conf={folder.path}/ceph.conf\n"
     before = folder.status()
     assert folder.up() == before
@@ -63,7 +63,7 @@ def test_clusters_run_side_by_side(new_folder: Callable[[], FolderOfCluster]) ->
 
 
 @pytest.mark.parametrize("store", ["memstore", "bluestore"])
-def test_data_outlives_a_clean_stop(folder: FolderOfCluster, store: str) -> None:
+def test_data_survives_clean_stop(folder: FolderOfCluster, store: str) -> None:
     settings = ("--store", store, "--pool", "logs")
     status = folder.up(*settings)
     with open_pool(status["conf"], "logs") as ioctx:
@@ -76,7 +76,7 @@ def test_data_outlives_a_clean_stop(folder: FolderOfCluster, store: str) -> None
         assert ioctx.read("object") == b"data"
 
 
-def test_down_leaves_no_process_and_files_of_others_only(folder: FolderOfCluster) -> None:
+def test_down_removes_processes_and_own_files(folder: FolderOfCluster) -> None:
     pids = [daemon["pid"] for daemon in folder.up("--osds", "2")["daemons"]]
     assert all(map(is_alive, pids))
     (folder.path / "notes").write_text("mine")
@@ -85,12 +85,12 @@ def test_down_leaves_no_process_and_files_of_others_only(folder: FolderOfCluster
     assert [path.name for path in folder.path.iterdir()] == ["notes"]
 
 
-def test_down_where_nothing_is_does_nothing(folder: FolderOfCluster) -> None:
+def test_down_ignores_missing_cluster(folder: FolderOfCluster) -> None:
     folder.run("down")
     assert not folder.path.exists()
 
 
-def test_down_spares_a_process_that_has_got_the_pid(folder: FolderOfCluster) -> None:
+def test_down_spares_process_with_reused_pid(folder: FolderOfCluster) -> None:
     folder.up()
     folder.run("osd", "kill", "0")
     with subprocess.Popen(["sleep", "60"]) as untrusted:
@@ -101,7 +101,7 @@ def test_down_spares_a_process_that_has_got_the_pid(folder: FolderOfCluster) -> 
         untrusted.kill()
 
 
-def test_in_the_foreground_it_ends_with_sigterm(folder: FolderOfCluster) -> None:
+def test_foreground_cluster_ends_with_sigterm(folder: FolderOfCluster) -> None:
     words = ["up", "--foreground", "--dir", str(folder.path), *NO_CLASS]
     with subprocess.Popen(
         [sys.executable, str(CLUSTER_PROGRAM), *words], stdout=subprocess.PIPE
@@ -130,7 +130,7 @@ def test_class_that_cannot_be_loaded_is_reported(folder: FolderOfCluster) -> Non
         folder.run("up", "--class", str(library))
 
 
-def test_the_class_lists_append_to_the_defaults(with_class: CephCluster) -> None:
+def test_class_lists_extend_defaults(with_class: CephCluster) -> None:
     defaults = ceph_osd_default("osd_class_default_list")
     for name in ("osd_class_load_list", "osd_class_default_list"):
         assert option(with_class.conf, "osd.0", name) == f"{defaults} zlog"
@@ -142,7 +142,7 @@ def test_build_does_not_change_running_cluster(with_class: CephCluster) -> None:
     assert not copy.is_symlink()
 
 
-def test_a_program_that_is_missing_is_named(
+def test_missing_program_is_named(
     folder: FolderOfCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -12,7 +12,7 @@ from .conftest import FolderOfCluster, open_pool, option
 rados = pytest.importorskip("rados")
 
 
-def test_with_cephx_a_client_needs_the_key(folder: FolderOfCluster, tmp_path: Path) -> None:
+def test_cephx_requires_key(folder: FolderOfCluster, tmp_path: Path) -> None:
     conf = folder.up("--cephx", "on")["conf"]
     assert (folder.path / "keyring").stat().st_mode & 0o077 == 0
     nothing = tmp_path / "keyring"
@@ -23,13 +23,13 @@ def test_with_cephx_a_client_needs_the_key(folder: FolderOfCluster, tmp_path: Pa
         pass
 
 
-def test_without_cephx_a_client_needs_none(folder: FolderOfCluster, tmp_path: Path) -> None:
+def test_disabled_cephx_requires_only_config(folder: FolderOfCluster, tmp_path: Path) -> None:
     conf = folder.up("--cephx", "off")["conf"]
     with open_pool(conf, keyring=str(tmp_path / "missing")) as ioctx:
         ioctx.write_full("object", b"data")
 
 
-def test_options_reach_the_daemons_they_are_for(folder: FolderOfCluster) -> None:
+def test_options_reach_intended_daemons(folder: FolderOfCluster) -> None:
     options = ("osd_max_write_size=11", "osd:osd-op-threads = 3", "osd_heartbeat_grace=7")
     conf = folder.up(*(word for option in options for word in ("--set", option)))["conf"]
     assert option(conf, "mon.a", "osd_max_write_size") == "11"
@@ -64,7 +64,7 @@ def test_folder_in_use_is_refused(folder: FolderOfCluster) -> None:
     assert (folder.path / "thesis.tex").exists()
 
 
-def test_a_folder_too_deep_for_sockets_is_refused(folder: FolderOfCluster) -> None:
+def test_folder_path_too_long_is_refused(folder: FolderOfCluster) -> None:
     deep = FolderOfCluster(folder.path / ("d" * 90))
     with pytest.raises(ClusterFailed, match="too long for the daemons' sockets"):
         deep.up()

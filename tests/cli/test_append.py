@@ -22,7 +22,7 @@ from .conftest import Cli, Inside, end
 LINES = b"first\r\nwith \0 NUL\n\n\xff\xfe no UTF-8\n\tlast\n"
 
 
-def test_a_missing_last_newline_is_added_unless_newlines_are_kept(inside: Inside) -> None:
+def test_read_adds_missing_final_newline(inside: Inside) -> None:
     data = LINES + b"no newline at the end"
     inside.ok("append", "orders", stdin=data)
     assert inside.ok("read", "orders") == data + b"\n"
@@ -31,21 +31,21 @@ def test_a_missing_last_newline_is_added_unless_newlines_are_kept(inside: Inside
     assert inside.ok("read", "kept", "--raw") == data
 
 
-def test_nul_separates_entries_that_have_newlines_in_them(inside: Inside) -> None:
+def test_null_option_separates_multiline_entries(inside: Inside) -> None:
     data = b"two\nlines\0\0one\0"
     inside.ok("append", "orders", "--null", stdin=data)
     assert inside.ok("read", "orders", "--null") == data
     assert inside.ok("read", "orders", "0", "--raw") == b"two\nlines"
 
 
-def test_files_are_appended_one_after_the_other(inside: Inside, tmp_path: Path) -> None:
+def test_files_are_appended_in_order(inside: Inside, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"1\n2")
     (tmp_path / "b").write_bytes(b"4\n")
     inside.ok("append", "orders", str(tmp_path / "a"), "-", str(tmp_path / "b"), stdin=b"3\n")
     assert inside.ok("read", "orders") == b"1\n2\n3\n4\n"
 
 
-def test_texts_are_entries_in_their_order(inside: Inside) -> None:
+def test_messages_are_appended_in_order(inside: Inside) -> None:
     words = ["-m", "first", "--message", "two\nlines", "-m", "", "-m", "-m", "-m", "ü"]
     assert inside.ok("append", "orders", *words, "--positions", stdin=b"ignored\n") == (
         b"0\n1\n2\n3\n4\n"
@@ -53,13 +53,13 @@ def test_texts_are_entries_in_their_order(inside: Inside) -> None:
     assert inside.ok("read", "orders", "-z") == "first\0two\nlines\0\0-m\0ü\0".encode()
 
 
-def test_a_text_is_taken_byte_for_byte(cli: Cli) -> None:
+def test_message_keeps_arbitrary_bytes(cli: Cli) -> None:
     line = f"{ZLOG} append orders -m $'\\xff'"
     subprocess.run(["bash", "-c", line], env=cli.environment, check=True)
     assert cli.ok("read", "orders", "-r") == b"\xff"
 
 
-def test_a_text_that_is_too_long_is_refused(inside: Inside) -> None:
+def test_oversized_message_is_refused(inside: Inside) -> None:
     result = inside("append", "orders", "--max-bytes", "3", "-m", "abc", "-m", "abcd")
     assert result.code == 1
     assert "message 2: entry of 4 bytes exceeds --max-bytes (3)" in result.err
@@ -67,15 +67,13 @@ def test_a_text_that_is_too_long_is_refused(inside: Inside) -> None:
 
 
 @pytest.mark.parametrize("words", [["orders.txt"], ["--json"], ["--whole"], ["-z"], ["-k"]])
-def test_a_text_goes_with_no_file_and_with_no_option_of_files(
-    inside: Inside, words: list[str]
-) -> None:
+def test_message_excludes_files_and_file_options(inside: Inside, words: list[str]) -> None:
     result = inside("append", "orders", "-m", "text", *words)
     assert result.code == 2
     assert "--message" in result.err
 
 
-def test_a_text_in_the_place_of_a_file_is_answered_with_how_to_append_it(inside: Inside) -> None:
+def test_missing_file_hint_suggests_message(inside: Inside) -> None:
     result = inside("append", "orders", "paid in full")
     assert result.code == 1
     _, reason, hint = result.err.splitlines()
@@ -83,7 +81,7 @@ def test_a_text_in_the_place_of_a_file_is_answered_with_how_to_append_it(inside:
     assert hint.endswith(" To append a text: zlog append orders -m 'paid in full'")
 
 
-def test_a_whole_file_is_one_entry(inside: Inside, tmp_path: Path) -> None:
+def test_whole_file_is_one_entry(inside: Inside, tmp_path: Path) -> None:
     data = os.urandom(200_000)
     (tmp_path / "photo").write_bytes(data)
     (tmp_path / "empty").write_bytes(b"")
@@ -92,7 +90,7 @@ def test_a_whole_file_is_one_entry(inside: Inside, tmp_path: Path) -> None:
     assert inside.ok("read", "orders", "1", "--raw") == b""
 
 
-def test_many_lines_go_in_batches(inside: Inside, orders: zlog.Log) -> None:
+def test_many_lines_are_appended_in_batches(inside: Inside, orders: zlog.Log) -> None:
     data = b"".join(b"line %d\n" % i for i in range(30_000))
     inside.ok("append", "orders", "--batch", "1000", stdin=data)
     assert orders.tail() == 30_000
@@ -100,7 +98,7 @@ def test_many_lines_go_in_batches(inside: Inside, orders: zlog.Log) -> None:
     assert len({item.timestamp for item in orders.read_range(0, 30_000)}) >= 30  # type: ignore[union-attr]
 
 
-def test_lines_of_a_slow_pipe_are_appended_as_they_come(cli: Cli) -> None:
+def test_lines_of_slow_pipe_are_appended_immediately(cli: Cli) -> None:
     with cli.start("append", "orders", "--positions") as process:
         for number in range(3):
             process.stdin.write(b"line\n")
@@ -123,14 +121,14 @@ class Trickle(Input):
         return b"x\n"
 
 
-def test_a_trickle_without_a_pause_is_not_kept_waiting() -> None:
+def test_steady_trickle_is_not_delayed() -> None:
     trickle = Trickle(os.devnull)
     batches = Batches(trickle, Splitter(b"\n"), as_is, Limits(4096, 1 << 20, 9, 9))
     with closing(trickle):
         assert 1 < len(next(iter(batches))) < 1000
 
 
-def test_a_line_that_never_ends_does_not_fill_the_memory(tmp_path: Path) -> None:
+def test_endless_line_uses_bounded_memory(tmp_path: Path) -> None:
     path = tmp_path / "endless"
     path.write_bytes(b"good\n" + b"x" * 3_000_000)
     stream = Input(str(path))
@@ -178,16 +176,14 @@ def test_bad_input_ends_append_after_the_earlier_entries(
     assert inside.ok("read", "orders") == b"a\nb\n"
 
 
-def test_a_whole_file_that_is_too_large_is_refused(inside: Inside, tmp_path: Path) -> None:
+def test_oversized_file_is_refused(inside: Inside, tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"x" * 100)
     result = inside("append", "orders", "--whole", "--max-bytes", "99", str(tmp_path / "large"))
     assert result.code == 1
     assert "exceeds --max-bytes (99)" in result.err
 
 
-def test_a_failure_tells_what_is_in_the_log(
-    inside: Inside, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failure_reports_appended_entries(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
 
     def fail_later(_log: zlog.Log, batch: list[bytes], **_: object) -> list[int]:
@@ -210,9 +206,7 @@ def test_a_failure_tells_what_is_in_the_log(
     assert reason == "zlog: no answer"
 
 
-def test_entries_that_changed_places_are_reported(
-    inside: Inside, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_moved_entries_are_reported(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
     """In one line for each run of them."""
     moved = [5, 1, 2, 8, 9, 4]
     monkeypatch.setattr(zlog.Log, "append_many", lambda _log, _batch, **_: moved)
@@ -228,7 +222,7 @@ def test_entries_that_changed_places_are_reported(
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
-def test_a_signal_ends_it_with_the_account(
+def test_signal_reports_appended_entries(
     cli: Cli, orders: zlog.Log, number: int, code: int
 ) -> None:
     with cli.start("append", "orders", "--positions") as process:
@@ -240,7 +234,7 @@ def test_a_signal_ends_it_with_the_account(
     assert orders.read(0).data == b"kept"
 
 
-def test_a_signal_with_a_batch_on_its_way(
+def test_signal_reports_batch_in_flight(
     inside: Inside, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Also with --whole: what was sent and not answered is counted as open."""
@@ -262,7 +256,7 @@ def test_a_signal_with_a_batch_on_its_way(
 
 
 @pytest.mark.parametrize("missing", ["nothere", ""])
-def test_files_that_can_not_be_read_are_found_before_anything_is_sent(
+def test_unreadable_files_are_found_before_sending(
     inside: Inside, orders: zlog.Log, tmp_path: Path, missing: str
 ) -> None:
     (tmp_path / "a").write_bytes(b"1\n")
@@ -274,7 +268,7 @@ def test_files_that_can_not_be_read_are_found_before_anything_is_sent(
     assert orders.tail() == 0
 
 
-def test_positions_for_a_full_disk(cli: Cli, orders: zlog.Log) -> None:
+def test_full_disk_reports_appended_entries(cli: Cli, orders: zlog.Log) -> None:
     with (
         Path("/dev/full").open("wb") as full,
         cli.start("append", "orders", "--positions", stdout=full) as process,
@@ -300,7 +294,7 @@ def test_positions_for_a_full_disk(cli: Cli, orders: zlog.Log) -> None:
         ("rm orders <&-", 2, "needs --yes"),
     ],
 )
-def test_closed_streams(cli: Cli, line: str, code: int, said: str) -> None:
+def test_closed_standard_streams_are_handled(cli: Cli, line: str, code: int, said: str) -> None:
     done = subprocess.run(
         ["bash", "-c", f"{ZLOG} {line}"], capture_output=True, env=cli.environment, check=False
     )
@@ -310,14 +304,14 @@ def test_closed_streams(cli: Cli, line: str, code: int, said: str) -> None:
 
 
 @pytest.mark.parametrize("limit", ["0", "16777217", "1G"])
-def test_a_limit_that_the_class_does_not_take_is_refused(inside: Inside, limit: str) -> None:
+def test_max_bytes_beyond_class_limit_is_refused(inside: Inside, limit: str) -> None:
     result = inside("append", "orders", "--max-bytes", limit, stdin=b"x\n")
     assert result.code == 2
     assert "1 byte to 16M" in result.err
     inside.ok("append", "orders", "--max-bytes", "16M", stdin=b"x\n")
 
 
-def test_a_regular_file_on_stdin_needs_no_poll(cli: Cli, tmp_path: Path) -> None:
+def test_regular_file_on_stdin_works(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(LINES)
     with path.open("rb") as file, cli.start("append", "orders", stdin=file) as process:
@@ -325,7 +319,7 @@ def test_a_regular_file_on_stdin_needs_no_poll(cli: Cli, tmp_path: Path) -> None
     assert cli.ok("read", "orders") == LINES
 
 
-def test_tags_are_given_and_shown(inside: Inside) -> None:
+def test_tags_are_appended_and_shown(inside: Inside) -> None:
     line = b'{"data": "json", "tags": ["c", "\xc3\xa9"]}\n{"data": "none"}\n'
     inside.ok("append", "orders", "--tag", "b", "--tag", "a", "-m", "both")
     inside.ok("append", "orders", "--tag", "a", "--json", "--exclusive", stdin=line)
@@ -341,7 +335,7 @@ def test_tags_are_given_and_shown(inside: Inside) -> None:
     assert inside.ok("read", "copy", "--format", "%s:%T\\n").decode().splitlines() == shown
 
 
-def test_a_bad_tag_is_told(inside: Inside) -> None:
+def test_invalid_tag_is_reported(inside: Inside) -> None:
     result = inside("append", "orders", "--tag", "x" * 129, "-m", "both")
     assert (result.code, result.out) == (2, b"")
     assert "129 bytes in UTF-8; tags have 1 to 128" in result.err

@@ -27,7 +27,7 @@ QUICK = ("--seconds", "0.1", "--json")
         ["tail"],
     ],
 )
-def test_a_load_is_measured_and_leaves_nothing(store_url: str, words: list[str]) -> None:
+def test_bench_measures_load_and_removes_log(store_url: str, words: list[str]) -> None:
     cli = Cli(store_url)
     done = json.loads(cli("bench", *words, *QUICK).out)
     assert done["entries"] >= done["calls"] > 0
@@ -36,14 +36,14 @@ def test_a_load_is_measured_and_leaves_nothing(store_url: str, words: list[str])
     assert cli.ok("ls") == b""
 
 
-def test_the_rate_is_of_entries_and_not_of_calls(cli: Cli) -> None:
+def test_rate_counts_entries_instead_of_calls(cli: Cli) -> None:
     done = json.loads(cli.ok("bench", "append", "--batch", "64", *QUICK))
     assert done["entries"] == 64 * done["calls"]
     shown = cli.ok("bench", "append", "--seconds", "0.1").decode()
     assert [line.split("  ")[0] for line in shown.splitlines()][1] == "entries/s"
 
 
-def test_an_entry_that_is_too_large_leaves_nothing(cli: Cli) -> None:
+def test_oversized_entry_leaves_no_log(cli: Cli) -> None:
     result = cli("bench", "append", *QUICK, "--size", "2M")
     assert result.code == 1
     assert "2097152" in result.err
@@ -51,7 +51,7 @@ def test_an_entry_that_is_too_large_leaves_nothing(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_leaves_nothing(cli: Cli, number: signal.Signals, code: int) -> None:
+def test_signal_leaves_no_log(cli: Cli, number: signal.Signals, code: int) -> None:
     with cli.start("bench", "tail", "--seconds", "60") as process:
         with zlog.connect(cli.url) as store:
             wait_until(lambda: {*zlog.Log.list(store)} - {"orders"})

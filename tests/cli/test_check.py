@@ -27,12 +27,12 @@ def damaged(orders: zlog.Log) -> zlog.Log:
     return orders
 
 
-def test_a_sound_log_is_passed_over_in_silence(inside: Inside, orders: zlog.Log) -> None:
+def test_check_of_sound_log_is_silent(inside: Inside, orders: zlog.Log) -> None:
     orders.append_many([b"x"] * 100)
     assert inside.ok("check", "orders") == b""
 
 
-def test_holes_are_told_and_are_no_failure(inside: Inside, orders: zlog.Log) -> None:
+def test_holes_are_reported_without_failure(inside: Inside, orders: zlog.Log) -> None:
     position = leave_hole(orders)
     orders.append(b"x")
     name = next(orders.view.objects()).name
@@ -40,7 +40,7 @@ def test_holes_are_told_and_are_no_failure(inside: Inside, orders: zlog.Log) -> 
     assert inside.ok("check", "orders").decode() == expected
 
 
-def test_lost_data_is_a_failure(inside: Inside, damaged: zlog.Log) -> None:
+def test_lost_data_is_failure(inside: Inside, damaged: zlog.Log) -> None:
     result = inside("check", "orders")
     name = list(damaged.view.objects())[1].name
     assert (result.code, result.err) == (1, "")
@@ -50,7 +50,7 @@ def test_lost_data_is_a_failure(inside: Inside, damaged: zlog.Log) -> None:
     ]
 
 
-def test_an_object_as_a_whole_has_no_positions(inside: Inside, orders: zlog.Log) -> None:
+def test_missing_object_is_reported_without_positions(inside: Inside, orders: zlog.Log) -> None:
     ref = list(orders.view.objects())[1]
     planted.remove(orders, ref)
     result = inside("check", "orders")
@@ -60,7 +60,7 @@ def test_an_object_as_a_whole_has_no_positions(inside: Inside, orders: zlog.Log)
     )
 
 
-def test_json_has_a_line_per_finding_and_a_summary(inside: Inside, damaged: zlog.Log) -> None:
+def test_json_prints_findings_and_summary(inside: Inside, damaged: zlog.Log) -> None:
     result = inside("check", "orders", "--json")
     assert result.code == 1
     first, second, last = map(json.loads, result.out.splitlines())
@@ -90,7 +90,7 @@ def test_json_has_a_line_per_finding_and_a_summary(inside: Inside, damaged: zlog
     }
 
 
-def test_a_person_is_told_what_was_looked_at(cli: Cli, orders: zlog.Log) -> None:
+def test_summary_is_shown_on_terminal(cli: Cli, orders: zlog.Log) -> None:
     orders.append_many([b"x" * 10] * 1000)
     code, screen = on_terminal(cli, "check", "orders")
     assert code == 0

@@ -32,7 +32,7 @@ def test_cursors_are_set_listed_and_removed(inside: Inside, ten: zlog.Log) -> No
     assert inside("cursor", "rm", "orders", "audit").code == 1
 
 
-def test_where_a_cursor_cannot_be(inside: Inside, ten: zlog.Log) -> None:
+def test_invalid_cursor_positions_are_refused(inside: Inside, ten: zlog.Log) -> None:
     ten.trim_to(3)
     assert inside("cursor", "set", "orders", "billing", "2").code == 4
     assert inside("cursor", "set", "orders", "billing", "11").code == 1
@@ -41,7 +41,7 @@ def test_where_a_cursor_cannot_be(inside: Inside, ten: zlog.Log) -> None:
     assert inside.ok("cursor", "ls", "orders") == b""
 
 
-def test_tail_goes_on_where_it_stopped(inside: Inside, ten: zlog.Log) -> None:
+def test_tail_resumes_at_cursor(inside: Inside, ten: zlog.Log) -> None:
     assert inside.ok("tail", "orders", "--cursor", "billing").split() == [
         b"%d" % n for n in range(10)
     ]
@@ -51,7 +51,7 @@ def test_tail_goes_on_where_it_stopped(inside: Inside, ten: zlog.Log) -> None:
     assert ten.cursor("billing").position == 11
 
 
-def test_a_new_cursor_begins_where_it_is_told_to(inside: Inside, ten: zlog.Log) -> None:
+def test_new_cursor_starts_at_given_position(inside: Inside, ten: zlog.Log) -> None:
     assert inside.ok("tail", "orders", "--cursor", "a", "--from", "latest") == b""
     assert inside.ok("tail", "orders", "--cursor", "b", "--from", "-1") == b"9\n"
     assert inside.ok("tail", "orders", "--cursor", "b", "--from", "earliest") == b""
@@ -60,7 +60,7 @@ def test_a_new_cursor_begins_where_it_is_told_to(inside: Inside, ten: zlog.Log) 
     assert inside("tail", "orders", "--from", "3", "-n", "3").code == 2
 
 
-def test_tail_begins_at_a_place(inside: Inside, ten: zlog.Log) -> None:
+def test_tail_starts_at_given_position(inside: Inside, ten: zlog.Log) -> None:
     ten.trim_to(2)
     assert inside.ok("tail", "orders", "--from", "7").split() == [b"7", b"8", b"9"]
     assert len(inside.ok("tail", "orders", "--from", "earliest").split()) == 8
@@ -68,7 +68,7 @@ def test_tail_begins_at_a_place(inside: Inside, ten: zlog.Log) -> None:
     assert inside.ok("tail", "orders", "--from", "latest") == b""
 
 
-def test_read_moves_a_cursor_only_when_told_to(inside: Inside, ten: zlog.Log) -> None:
+def test_read_moves_cursor_only_with_commit(inside: Inside, ten: zlog.Log) -> None:
     assert inside("read", "orders", "--cursor", "nightly").code == 1
     ten.cursor("nightly", create=7)
     for _ in range(2):
@@ -83,7 +83,7 @@ def test_read_moves_a_cursor_only_when_told_to(inside: Inside, ten: zlog.Log) ->
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
-def test_a_follower_commits_while_it_prints_and_at_its_end(
+def test_follower_commits_regularly_and_at_end(
     cli: Cli, ten: zlog.Log, number: int, code: int
 ) -> None:
     with cli.start("tail", "orders", "--cursor", "billing", "--follow") as process:
@@ -107,7 +107,7 @@ def test_entries_that_were_not_read_are_not_committed(cli: Cli, orders: zlog.Log
         assert orders.cursor(name).position < 1000
 
 
-def test_no_trim_passes_a_cursor(inside: Inside, ten: zlog.Log) -> None:
+def test_trim_stops_at_cursor(inside: Inside, ten: zlog.Log) -> None:
     ten.cursor("billing", create=4)
     result = inside("trim", "orders", "--to", "6")
     assert result.code == 1
@@ -119,7 +119,7 @@ def test_no_trim_passes_a_cursor(inside: Inside, ten: zlog.Log) -> None:
     assert inside("trim", "orders", "7", "--past-cursors").code == 2
 
 
-def test_a_trim_ends_at_a_place(inside: Inside, ten: zlog.Log) -> None:
+def test_trim_ends_at_given_position(inside: Inside, ten: zlog.Log) -> None:
     inside.ok("trim", "orders", "--to", "@1h")
     assert ten.earliest() == 0
     inside.ok("trim", "orders", "--to", "-4")
@@ -128,7 +128,7 @@ def test_a_trim_ends_at_a_place(inside: Inside, ten: zlog.Log) -> None:
     assert ten.earliest() == 10
 
 
-def test_sources_are_listed(inside: Inside, orders: zlog.Log) -> None:
+def test_producers_are_listed(inside: Inside, orders: zlog.Log) -> None:
     assert inside.ok("producer", "ls", "orders") == b""
     orders.append_once([b"a"], producer="crm", sequence=7)
     orders.append_once([b"b"], producer="crm", sequence=7, part=1)
@@ -144,7 +144,7 @@ def test_sources_are_listed(inside: Inside, orders: zlog.Log) -> None:
     assert found[0]["created"] < found[0]["updated"]
 
 
-def test_a_source_that_is_gone_is_removed(inside: Inside, orders: zlog.Log) -> None:
+def test_unused_producer_is_removed(inside: Inside, orders: zlog.Log) -> None:
     for source in ("a", "b", "c"):
         orders.append_once([source.encode()], producer=source, sequence=1)
     inside.ok("producer", "rm", "orders", "a", "c")

@@ -42,7 +42,7 @@ def findings(out: bytes) -> dict[str, dict[str, Any]]:
     return {found["part"]: found for found in map(json.loads, out.splitlines())}
 
 
-def test_a_sound_embedded_store(inside: Inside) -> None:
+def test_doctor_passes_sound_embedded_store(inside: Inside) -> None:
     found = findings(inside.ok("doctor", "--json"))
     assert {each["level"] for part, each in found.items() if "rados" not in part} == {"ok"}
     assert found["logs"]["text"] == "1"
@@ -50,7 +50,7 @@ def test_a_sound_embedded_store(inside: Inside) -> None:
     assert b"ok       directory: " in inside.ok("doctor")
 
 
-def test_a_store_that_is_not_there_yet_is_not_made(inside: Inside, tmp_path: Path) -> None:
+def test_doctor_does_not_create_missing_store(inside: Inside, tmp_path: Path) -> None:
     path = tmp_path / "not" / "there"
     found = findings(inside.ok("--store", path.as_uri(), "doctor", "--json"))
     assert found["directory"]["level"] == "note"
@@ -64,7 +64,7 @@ def test_an_invalid_store_url_is_a_usage_error(inside: Inside) -> None:
     assert "'logs' is not a store URL" in result.err
 
 
-def test_a_file_where_the_directory_should_be(inside: Inside, tmp_path: Path) -> None:
+def test_file_instead_of_directory_is_reported(inside: Inside, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = inside("--store", (tmp_path / "file").as_uri(), "doctor")
     assert result.code == 6
@@ -73,7 +73,7 @@ def test_a_file_where_the_directory_should_be(inside: Inside, tmp_path: Path) ->
     assert b"zlog doctor" not in result.out
 
 
-def test_a_directory_that_is_not_writable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_unwritable_directory_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("os.access", lambda *_: False)
     found = by_part(directory.examine(tmp_path))["directory"]
     assert (found.level, found.code) == (Level.FAILURE, ExitCode.UNREACHABLE)
@@ -85,7 +85,7 @@ def test_a_directory_that_is_not_writable(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert absent.fix.startswith("sudo install -d -o")
 
 
-def test_a_read_only_file_system(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_read_only_file_system_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     class ReadOnly:
         f_flag = os.ST_RDONLY
 
@@ -97,7 +97,7 @@ def test_a_read_only_file_system(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert "chown" not in found.fix
 
 
-def test_a_directory_that_may_not_be_entered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inaccessible_directory_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(_: Path) -> bool:
         raise PermissionError
 
@@ -106,11 +106,11 @@ def test_a_directory_that_may_not_be_entered(monkeypatch: pytest.MonkeyPatch) ->
     assert (found.level, found.code) == (Level.FAILURE, ExitCode.UNREACHABLE)
 
 
-def test_the_doctor_does_not_send_to_the_doctor() -> None:
+def test_doctor_hints_do_not_suggest_doctor() -> None:
     assert failed("store", zlog.StoreUnavailable("broken")).fix == ""
 
 
-def test_a_store_that_another_user_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_store_of_other_user_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "data.mdb").touch()
     monkeypatch.setattr("os.access", lambda path, _: Path(path) == tmp_path)
     found = by_part(directory.examine(tmp_path))["directory"]
@@ -127,7 +127,7 @@ def test_a_store_that_another_user_made(monkeypatch: pytest.MonkeyPatch, tmp_pat
         (16 << 20, 15 << 20, Level.WARNING, "only 15.0 MiB of 16.0 MiB are free"),
     ],
 )
-def test_the_disk(
+def test_disk_space_is_examined(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, total: int, free: int, level: Level, text: str
 ) -> None:
     usage = type(shutil.disk_usage(tmp_path))(total, 0, free)
@@ -136,7 +136,7 @@ def test_the_disk(
     assert (found.level, found.text) == (level, text)
 
 
-def test_a_store_that_is_only_to_be_read(inside: Inside, tmp_path: Path) -> None:
+def test_doctor_examines_read_only_store(inside: Inside, tmp_path: Path) -> None:
     url = f"{(tmp_path / 'store').as_uri()}?mode=ro"
     found = findings(inside.ok("--store", url, "doctor", "--json"))
     assert {each["level"] for part, each in found.items() if "rados" not in part} == {"ok"}
@@ -149,9 +149,7 @@ def test_a_store_that_is_only_to_be_read(inside: Inside, tmp_path: Path) -> None
     assert (missing.level, missing.code) == (Level.FAILURE, ExitCode.UNREACHABLE)
 
 
-def test_a_store_that_can_be_read_and_not_written(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_doctor_suggests_read_only_mode(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "data.mdb").touch()
     monkeypatch.setattr("os.access", lambda _, mode: mode == os.R_OK)
     found = by_part(directory.examine(tmp_path))["directory"]
@@ -159,15 +157,13 @@ def test_a_store_that_can_be_read_and_not_written(
     assert f"to read it: --store '{tmp_path.as_uri()}?mode=ro'" in found.fix
 
 
-def test_a_file_system_that_several_machines_share(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_network_file_system_is_a_warning(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "file system" not in by_part(directory.examine(tmp_path))
     monkeypatch.setattr(directory, "_file_system", lambda _: "nfs4")
     assert by_part(directory.examine(tmp_path))["file system"].level is Level.WARNING
 
 
-def test_no_librados(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_librados_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent() -> str:
         raise StoreUnavailable("there is none", hint="Install it.")
 
@@ -178,7 +174,7 @@ def test_no_librados(monkeypatch: pytest.MonkeyPatch) -> None:
     assert by_part(installation.examine(ceph=False))["librados"].level is Level.NOTE
 
 
-def test_no_python_rados(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_python_rados_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "rados", None)
     found = by_part(installation.examine(ceph=True))["python-rados"]
     assert (found.level, "python3-rados" in found.fix) == (Level.NOTE, True)
@@ -203,7 +199,7 @@ def token(tmp_path: Path) -> Path:
         (0o620, Level.WARNING),
     ],
 )
-def test_a_token_file(token: Path, mode: int, level: Level) -> None:
+def test_token_file_permissions_are_checked(token: Path, mode: int, level: Level) -> None:
     token.chmod(mode)
     (found,) = installation.examine_token(Credentials(token_file=str(token)))
     assert found.level is level
@@ -213,12 +209,12 @@ def test_a_token_file(token: Path, mode: int, level: Level) -> None:
         assert found.fix.startswith(f"chmod 600 '{token}'")
 
 
-def test_no_token_file() -> None:
+def test_missing_token_file_setting_is_ignored() -> None:
     assert list(installation.examine_token(Credentials())) == []
 
 
 @pytest.mark.parametrize("content", ["", "too short", None])
-def test_a_token_file_that_can_not_be_used(token: Path, content: str | None) -> None:
+def test_unusable_token_file_is_reported(token: Path, content: str | None) -> None:
     if content is None:
         token.unlink()
     else:
@@ -229,7 +225,7 @@ def test_a_token_file_that_can_not_be_used(token: Path, content: str | None) -> 
     assert "ZLOG_SEQUENCER_TOKEN_FILE" in found.fix
 
 
-def test_the_doctor_warns_of_a_token_that_others_can_read(
+def test_doctor_warns_of_readable_token(
     inside: Inside, token: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token.chmod(0o644)
@@ -271,7 +267,7 @@ class Refusing:
         (-errno.ENOSPC, "the store is full", "rim", 6),
     ],
 )
-def test_a_class_that_does_not_run(code: int, text: str, fix: str, exit_code: int) -> None:
+def test_failing_object_class_is_reported(code: int, text: str, fix: str, exit_code: int) -> None:
     """What real OSDs answer without the class or the caps is in test_doctor_ceph.py."""
     store = cast("zlog.Store", Refusing(code))
     (found,) = service.examine_class(store, f"{URL}&class=require", 1)
@@ -280,7 +276,7 @@ def test_a_class_that_does_not_run(code: int, text: str, fix: str, exit_code: in
     assert fix in found.fix
 
 
-def test_a_class_that_the_monitors_allow_and_the_osds_do_not() -> None:
+def test_class_disallowed_by_osds_is_reported() -> None:
     store = Refusing(-errno.EPERM, -errno.EPERM)
     store.load_list = "zlog"
     (found,) = service.examine_class(cast("zlog.Store", store), f"{URL}&class=require", 1)
@@ -288,7 +284,7 @@ def test_a_class_that_the_monitors_allow_and_the_osds_do_not() -> None:
 
 
 @pytest.mark.parametrize("unknown", [-errno.EPERM, -errno.EOPNOTSUPP])
-def test_no_fix_takes_caps_away(unknown: int) -> None:
+def test_fixes_never_remove_caps(unknown: int) -> None:
     """`ceph auth caps` replaces all that a client may do; for the admin this locks everyone out."""
     store = cast("zlog.Store", Refusing(-errno.EPERM, unknown))
     (found,) = service.examine_class(store, "ceph://logs/a", 1)
@@ -298,7 +294,7 @@ def test_no_fix_takes_caps_away(unknown: int) -> None:
     )
 
 
-def test_a_class_that_runs_on_a_pool_without_logs() -> None:
+def test_class_works_on_pool_without_logs() -> None:
     (found,) = service.examine_class(cast("zlog.Store", Refusing(-errno.ENOENT)), URL, 1)
     assert found.level is Level.OK
 
@@ -321,13 +317,13 @@ POOL: dict[str, Any] = {
         ({"type": 3}, Level.FAILURE, "erasure coded"),
     ],
 )
-def test_copies(fields: dict[str, Any], level: Level, text: str) -> None:
+def test_replica_count_of_pool_is_checked(fields: dict[str, Any], level: Level, text: str) -> None:
     found = pool._copies({**POOL, **fields}, 3)
     assert (found.level, text in found.text) == (level, True)
 
 
 @pytest.mark.parametrize(("osds", "fix"), [(3, "ceph osd pool set logs size 3"), (1, "add OSDs")])
-def test_more_copies_than_osds_are_never_asked_for(osds: int, fix: str) -> None:
+def test_suggested_replicas_do_not_exceed_osds(osds: int, fix: str) -> None:
     found = pool._copies({**POOL, "size": 1}, osds)
     assert found.fix.startswith(fix)
     assert ("pool set" in found.fix) == (osds >= 3)
@@ -342,13 +338,13 @@ def test_more_copies_than_osds_are_never_asked_for(osds: int, fix: str) -> None:
         ("backfillfull", Level.WARNING, "nearly full"),
     ],
 )
-def test_space(flags: str, level: Level, text: str) -> None:
+def test_full_pool_is_reported(flags: str, level: Level, text: str) -> None:
     (found,) = pool._space({**POOL, "flags_names": flags})
     assert (found.level, text in found.text) == (level, True)
     assert not list(pool._space(POOL))
 
 
-def test_health_is_that_of_the_pool() -> None:
+def test_health_covers_only_the_pool() -> None:
     groups = [{"message": "pg 7.1a is stuck"}, {"message": "pg 77.0 is stuck"}]
     checks = {
         "PG_AVAILABILITY": {"detail": groups},
@@ -381,7 +377,7 @@ def nobody() -> str:
         return f"tcp://127.0.0.1:{port}"
 
 
-def test_a_sequencer_that_is_announced_and_down(
+def test_stopped_announced_sequencer_is_failure(
     inside: Inside, orders: zlog.Log, nobody: str
 ) -> None:
     drive(Directory(BlockingIo(orders.store)).announce(nobody, Deadline(10)))
@@ -393,7 +389,7 @@ def test_a_sequencer_that_is_announced_and_down(
     assert "zlog seqr" in found["fix"]
 
 
-def test_a_sequencer_that_a_view_names_and_is_down(
+def test_stopped_sequencer_of_view_is_warning(
     inside: Inside, orders: zlog.Log, nobody: str
 ) -> None:
     drive(take_over(BlockingIo(orders.store), "orders", nobody, Deadline(10)))
@@ -401,7 +397,7 @@ def test_a_sequencer_that_a_view_names_and_is_down(
     assert f"warning  sequencer: {nobody}, named by log orders, does not answer".encode() in out
 
 
-def test_a_former_sequencer_that_a_view_names_beside_a_leader(
+def test_former_sequencer_with_live_leader_is_note(
     inside: Inside, orders: zlog.Log, nobody: str
 ) -> None:
     """The log was not in use when it was lost, and its next writer asks the leader."""
@@ -415,7 +411,7 @@ def test_a_former_sequencer_that_a_view_names_beside_a_leader(
     assert f"note     sequencer: {nobody}, named by log orders, does not answer".encode() in out
 
 
-def test_a_damaged_store(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_store_is_reported(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
     def damaged(*_: object, **__: object) -> list[str]:
         raise zlog.CorruptEntry("the directory is damaged")
 
@@ -425,13 +421,13 @@ def test_a_damaged_store(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> Non
     assert findings(result.out)["logs"]["text"] == "the directory is damaged"
 
 
-def test_no_such_cluster(inside: Inside) -> None:
+def test_unreachable_cluster_is_reported(inside: Inside) -> None:
     result = inside("--store", "ceph://logs?conf=/nowhere", "doctor", "--json")
     assert result.code == 6
     assert "/nowhere" in findings(result.out)["store"]["text"]
 
 
-def test_a_sound_cluster(ceph_cluster: CephCluster) -> None:
+def test_doctor_passes_sound_cluster(ceph_cluster: CephCluster) -> None:
     cli = Cli(ceph_cluster.url("doctor"))
     result = cli("doctor", "--json")
     assert result.code == 0

@@ -62,13 +62,13 @@ def without_python_rados(tmp_path: Path) -> str:
     return str(folder)
 
 
-def test_no_such_pool(ceph_cluster: CephCluster) -> None:
+def test_missing_pool_is_reported(ceph_cluster: CephCluster) -> None:
     wrong = failure(Cli(f"ceph://nosuchpool?conf={ceph_cluster.conf}"))
     assert (wrong["code"], "ceph osd pool create nosuchpool" in wrong["fix"]) == (6, True)
 
 
 @pytest.mark.parametrize("ceph_cluster", [ClusterSpec(manager=True)], indirect=True)
-def test_the_pool_is_looked_at_and_no_other_one(
+def test_doctor_examines_only_its_pool(
     ceph_cluster: CephCluster, without_python_rados: str
 ) -> None:
     """A manager counts what is stored; so a pool of its own can be full, of the same OSD."""
@@ -101,7 +101,9 @@ def test_the_pool_is_looked_at_and_no_other_one(
         ceph(ceph_cluster, *words)
 
 
-def test_what_recovery_copies(new_ceph_cluster: Callable[[ClusterSpec], CephCluster]) -> None:
+def test_recovery_setting_is_checked(
+    new_ceph_cluster: Callable[[ClusterSpec], CephCluster],
+) -> None:
     """With Ceph's own setting there is a warning, whose fix mends it."""
     cluster = new_ceph_cluster(ClusterSpec(osds=2))
     option = "osd_object_clean_region_max_num_intervals"
@@ -135,7 +137,7 @@ def test_what_recovery_copies(new_ceph_cluster: Callable[[ClusterSpec], CephClus
         (["allow pool zlog class lock"], "read"),
     ],
 )
-def test_caps_for_too_little(
+def test_insufficient_caps_are_reported(
     user: Callable[..., str], use: str, text: str, caps: str, mine: list[str], what: str
 ) -> None:
     wrong = failure(Cli(f"{user(*mine)}&class={use}"))
@@ -148,9 +150,7 @@ def test_caps_for_too_little(
 
 @pytest.mark.parametrize("ceph_cluster", [ClusterSpec(with_class=False)], indirect=True)
 @pytest.mark.parametrize("use", ["auto", "never"])
-def test_caps_for_another_pool_where_no_osd_has_the_class(
-    user: Callable[..., str], use: str
-) -> None:
+def test_caps_of_other_pool_are_reported(user: Callable[..., str], use: str) -> None:
     url = f"{user('allow rw pool=another')}&class={use}"
     wrong = failure(Cli(url))
     assert (wrong["part"], wrong["code"]) == ("object class", 7)
@@ -159,7 +159,7 @@ def test_caps_for_another_pool_where_no_osd_has_the_class(
     assert "'allow rw pool=POOL'" in Cli(url)("ls").err
 
 
-def test_caps_that_need_no_class(user: Callable[..., str]) -> None:
+def test_caps_without_class_are_reported(user: Callable[..., str]) -> None:
     why = plain(Cli(user("allow rw pool=zlog")))
     assert why["text"].startswith(
         "this client's caps don't allow it to read with the class (EPERM), so methods run in"
@@ -167,7 +167,7 @@ def test_caps_that_need_no_class(user: Callable[..., str]) -> None:
     assert "and who may write to the pool can overwrite logs" in why["text"]
 
 
-def test_a_class_that_the_osds_lack(
+def test_missing_class_on_osds_is_reported(
     new_ceph_cluster: Callable[[ClusterSpec], CephCluster], tmp_path: Path
 ) -> None:
     """Not allowed, not a library, not there: each is told, and the fix mends it."""
@@ -204,7 +204,7 @@ def test_a_class_that_the_osds_lack(
     assert (about_it["level"], about_it["fix"]) == ("ok", "")
 
 
-def test_a_class_that_the_osds_may_not_load(
+def test_class_disallowed_on_osds_is_reported(
     new_ceph_cluster: Callable[[ClusterSpec], CephCluster],
 ) -> None:
     cluster = new_ceph_cluster(ClusterSpec(with_class=False))
@@ -225,9 +225,7 @@ def test_a_class_that_the_osds_may_not_load(
     assert "ceph -s" in json.loads(result.out.splitlines()[-1])["fix"]
 
 
-def test_a_damaged_directory_is_no_class_that_does_not_load(
-    ceph_cluster: CephCluster, tmp_path: Path
-) -> None:
+def test_damaged_directory_is_not_class_failure(ceph_cluster: CephCluster, tmp_path: Path) -> None:
     url = ceph_cluster.url(tmp_path.name)
     with zlog.connect(url) as store:
         drive(Directory(BlockingIo(store)).announce("tcp://a.invalid:1", Deadline(SECONDS)))
@@ -237,7 +235,7 @@ def test_a_damaged_directory_is_no_class_that_does_not_load(
     assert "zlog.directory is damaged" in wrong["text"]
 
 
-def test_a_missing_keyring(ceph_cluster: CephCluster, tmp_path: Path) -> None:
+def test_missing_keyring_is_reported(ceph_cluster: CephCluster, tmp_path: Path) -> None:
     paths = [tmp_path / "client.me.keyring", tmp_path / "keyring"]
     named = f"{tmp_path}/$name.keyring,{tmp_path}/keyring"
     conf = with_keyring(ceph_cluster, named, tmp_path / "ceph.conf")
@@ -249,13 +247,13 @@ def test_a_missing_keyring(ceph_cluster: CephCluster, tmp_path: Path) -> None:
     assert "`ceph auth get client.me -o PATH`" in wrong["fix"]
 
 
-def test_a_keyring_without_the_client(ceph_cluster: CephCluster) -> None:
+def test_keyring_without_client_is_reported(ceph_cluster: CephCluster) -> None:
     wrong = failure(Cli(f"{ceph_cluster.url()}&id=untrusted"))
     keyring = ceph_cluster.conf.parent / "keyring"
     assert f"does not let client.untrusted in with the key in {keyring}: " in wrong["text"]
 
 
-def test_no_librados(tmp_path: Path) -> None:
+def test_missing_librados_is_reported(tmp_path: Path) -> None:
     """The loader meets a librados that is none; as a rule there is no ceph.conf then either."""
     (tmp_path / "librados.so.2").touch()
     cli = Cli("ceph://logs")

@@ -12,7 +12,7 @@ from zlog.cli.commands.doctor import versions
 from zlog.cli.commands.doctor.diagnosis import Level
 
 
-def test_osds_whose_classes_differ() -> None:
+def test_differing_classes_of_osds_are_reported() -> None:
     own = own_version()
     older = own._replace(release="0.0.9", protocol=own.protocol - 1)
     refusals = {4: -errno.EOPNOTSUPP, 5: -errno.EPERM, 6: -errno.EACCES, 7: -errno.ETIMEDOUT}
@@ -33,7 +33,7 @@ def test_osds_whose_classes_differ() -> None:
     assert not [*versions.compare(Osds({}, {1: -errno.EOPNOTSUPP}, []))]  # was told
 
 
-def test_the_formats_of_logs(monkeypatch: pytest.MonkeyPatch, store: zlog.Store) -> None:
+def test_log_formats_are_reported(monkeypatch: pytest.MonkeyPatch, store: zlog.Store) -> None:
     with zlog.Log.create(store, "empty", width=1), zlog.Log.create(store, "used", width=2) as log:
         log.append_many([b"one", b"two"])
     names = ["empty", "gone", "used"]

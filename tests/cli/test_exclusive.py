@@ -35,7 +35,7 @@ def refused(cli: Cli | Inside, why: str) -> str:
     return hint
 
 
-def test_it_takes_the_log_appends_in_order_and_gives_it_back(cli: Cli, orders: zlog.Log) -> None:
+def test_exclusive_append_takes_and_releases_log(cli: Cli, orders: zlog.Log) -> None:
     lines = b"".join(b"line %d\n" % i for i in range(100_000))
     printed = cli.ok("append", "orders", "--exclusive", "--positions", stdin=lines)
     assert printed == b"".join(b"%d\n" % i for i in range(100_000))
@@ -46,7 +46,7 @@ def test_it_takes_the_log_appends_in_order_and_gives_it_back(cli: Cli, orders: z
     assert sum(name is not None for name in names) == 1
 
 
-def test_it_keeps_the_log_and_others_are_told_whose_it_is(inside: Inside, orders: zlog.Log) -> None:
+def test_keep_option_holds_log_and_names_writer(inside: Inside, orders: zlog.Log) -> None:
     orders.append(b"shared")
     inside.ok("append", "orders", "--exclusive", "--keep", "--name", "ann", stdin=b"a\nb\n")
     hint = refused(inside, "log 'orders' is exclusive: ann (since ")
@@ -60,7 +60,7 @@ def test_it_keeps_the_log_and_others_are_told_whose_it_is(inside: Inside, orders
     assert data_of(orders.read_range()) == [b"shared", b"a", b"b", b"c", b"d"]
 
 
-def test_the_writer_is_shown(inside: Inside, orders: zlog.Log) -> None:
+def test_access_show_reports_writer(inside: Inside, orders: zlog.Log) -> None:
     orders.append_many([b"x"] * 3)
     shown = inside.ok("access", "show", "orders").decode()
     assert "writer  none: any client appends\n" in shown
@@ -85,7 +85,7 @@ def test_the_writer_is_shown(inside: Inside, orders: zlog.Log) -> None:
         assert [line.split()[1] for line in lines[:3]] == ["orders", "ann", writer.id]
 
 
-def test_others_show_it_too(inside: Inside, orders: zlog.Log) -> None:
+def test_info_ls_and_doctor_report_writer(inside: Inside, orders: zlog.Log) -> None:
     with orders.writer("ann") as writer:
         writer.append(b"y")
         info = inside.ok("info", "orders").decode()
@@ -103,7 +103,7 @@ def test_others_show_it_too(inside: Inside, orders: zlog.Log) -> None:
             assert b"exclusive: 2 logs (orders, other); " in inside.ok("doctor")
 
 
-def test_a_log_is_made_read_only_and_writable(inside: Inside, orders: zlog.Log) -> None:
+def test_access_makes_log_read_only_and_writable(inside: Inside, orders: zlog.Log) -> None:
     former = orders.writer("ann")
     former.append(b"a")
     inside.ok("access", "read-only", "orders")
@@ -123,7 +123,7 @@ def test_a_log_is_made_read_only_and_writable(inside: Inside, orders: zlog.Log) 
     assert inside.ok("read", "orders") == b"a\nb\n"
 
 
-def test_a_mirror_is_neither_taken_nor_made_read_only(inside: Inside, orders: zlog.Log) -> None:
+def test_mirror_refuses_exclusive_and_read_only(inside: Inside, orders: zlog.Log) -> None:
     orders.append(b"x")
     inside.ok("mirror", "orders", "--to", inside.url, "--as", "copy")
     assert inside("append", "copy", "--exclusive", "-m", "x").code == 8
@@ -131,7 +131,7 @@ def test_a_mirror_is_neither_taken_nor_made_read_only(inside: Inside, orders: zl
     assert b"none: a mirror" in inside.ok("access", "show", "copy")
 
 
-def test_a_writer_that_is_fenced_says_what_is_in_the_log(cli: Cli, orders: zlog.Log) -> None:
+def test_fenced_writer_reports_appended_entries(cli: Cli, orders: zlog.Log) -> None:
     with cli.start("append", "orders", "--exclusive", "--positions") as process:
         process.stdin.write(b"kept\n")
         process.stdin.flush()
@@ -150,7 +150,7 @@ def test_a_writer_that_is_fenced_says_what_is_in_the_log(cli: Cli, orders: zlog.
 
 
 @pytest.mark.parametrize("keep", [False, True])
-def test_a_signal_ends_it_with_the_account(cli: Cli, keep: bool) -> None:
+def test_signal_reports_appended_entries(cli: Cli, keep: bool) -> None:
     words = ["--keep", "--name", "ann"] if keep else []
     with cli.start("append", "orders", "--exclusive", "--positions", *words) as process:
         process.stdin.write(b"kept\n")
@@ -169,7 +169,7 @@ def failing(_writer: zlog.Writer, _batch: list[bytes], **_: object) -> Future[ra
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_log_that_was_not_given_back(
+def test_failed_release_is_reported(
     inside: Inside, monkeypatch: pytest.MonkeyPatch, fails: bool
 ) -> None:
     def not_now(_writer: zlog.Writer) -> None:
@@ -242,7 +242,7 @@ class SlowWriter:
 
 
 @pytest.mark.parametrize(("size", "most"), [(10, 32_768), (1 << 14, 1024)])
-def test_some_batches_are_under_way_and_not_the_whole_input(size: int, most: int) -> None:
+def test_batches_in_flight_are_limited(size: int, most: int) -> None:
     writer, shown = SlowWriter(), list[range]()
     with writer.appends(shown.append) as appends:
         for _ in range(100):
@@ -253,7 +253,7 @@ def test_some_batches_are_under_way_and_not_the_whole_input(size: int, most: int
     assert writer.released
 
 
-def test_a_second_signal_does_not_wait(capsys: pytest.CaptureFixture[str]) -> None:
+def test_second_signal_does_not_wait(capsys: pytest.CaptureFixture[str]) -> None:
     writer = SlowWriter()
     writer.error = KeyboardInterrupt()
 
@@ -283,7 +283,7 @@ def test_invalid_combinations_of_options(inside: Inside, words: list[str], compl
     assert inside.ok("read", "orders") == b""
 
 
-def test_remarks_on_a_terminal(
+def test_remarks_are_shown_on_terminal(
     inside: Inside, orders: zlog.Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("zlog.cli.output.stderr_is_terminal", lambda: True)

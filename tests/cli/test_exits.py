@@ -39,11 +39,11 @@ from .conftest import Inside
         (KeyboardInterrupt(), 130),
     ],
 )
-def test_the_code_of_each_error(error: BaseException, code: int) -> None:
+def test_each_error_has_exit_code(error: BaseException, code: int) -> None:
     assert exit_code_of(error) == code
 
 
-def test_the_codes_that_users_see(inside: Inside, orders: zlog.Log) -> None:
+def test_commands_exit_with_documented_codes(inside: Inside, orders: zlog.Log) -> None:
     orders.append_many([b"a", b"b"])
     orders.trim(0)
     hole = leave_hole(orders)
@@ -56,7 +56,7 @@ def test_the_codes_that_users_see(inside: Inside, orders: zlog.Log) -> None:
     assert inside("--store", "ceph://pool?conf=/nowhere", "ls").code == ExitCode.UNREACHABLE
 
 
-def test_errors_give_a_message_and_a_hint_and_no_traceback(inside: Inside) -> None:
+def test_errors_print_message_and_hint_without_traceback(inside: Inside) -> None:
     result = inside("read", "nothere")
     message, hint = result.err.splitlines()
     assert message == f"zlog: there is no log 'nothere' in {inside.url}"
@@ -64,7 +64,7 @@ def test_errors_give_a_message_and_a_hint_and_no_traceback(inside: Inside) -> No
     assert result.out == b""
 
 
-def test_debug_gives_the_traceback_too(inside: Inside) -> None:
+def test_debug_option_prints_traceback(inside: Inside) -> None:
     result = inside("--debug", "read", "nothere")
     assert "Traceback" in result.err
     assert "zlog: hint: " in result.err
@@ -80,7 +80,7 @@ def test_warnings_of_the_library_have_the_usual_prefix() -> None:
     assert done.stderr.decode().splitlines()[0] == "zlog: slow"
 
 
-def test_a_machine_without_liblmdb_is_told_what_to_install(tmp_path: Path) -> None:
+def test_missing_liblmdb_error_has_install_hint(tmp_path: Path) -> None:
     module = tmp_path / "local.so"
     module.write_bytes(Path(local.__file__).read_bytes().replace(b"liblmdb.so.0", b"liblmdb.so.X"))
     program = (
@@ -102,7 +102,9 @@ def test_a_machine_without_liblmdb_is_told_what_to_install(tmp_path: Path) -> No
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_bug_is_named_as_such(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_exception_is_internal_error(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*_: object, **__: object) -> list[str]:
         raise KeyError("lost")
 
@@ -114,7 +116,7 @@ def test_a_bug_is_named_as_such(inside: Inside, monkeypatch: pytest.MonkeyPatch)
     assert "Traceback" in inside("ls", "--debug").err
 
 
-def test_control_c_during_the_imports_ends_it_without_a_traceback() -> None:
+def test_control_c_during_imports_prints_no_traceback() -> None:
     command = [sys.executable, "-X", "importtime", ZLOG, "--version"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None

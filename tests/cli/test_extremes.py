@@ -108,7 +108,7 @@ def check(inside: Inside, words: list[str], stdin: bytes = b"x\n") -> None:
 
 
 @pytest.mark.parametrize("path", LEAVES)
-def test_extreme_values_end_with_a_documented_code(
+def test_extreme_values_exit_with_documented_code(
     path: str, inside: Inside, ten: zlog.Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -121,7 +121,7 @@ def test_extreme_values_end_with_a_documented_code(
         check(inside, words_of(path, LEAVES[path], param, word))
 
 
-def test_extreme_values_of_the_global_options(inside: Inside) -> None:
+def test_extreme_global_options_exit_with_documented_code(inside: Inside) -> None:
     for param, word in accepted("zlog", command):
         name = param.opts[-1]
         check(inside, [f"{name}={word}", "append", "orders", "-m", "x"])
@@ -138,7 +138,7 @@ def test_extreme_values_of_the_global_options(inside: Inside) -> None:
         b'{"data": "\xff"}',
     ],
 )
-def test_extreme_input_ends_with_a_documented_code(inside: Inside, line: bytes) -> None:
+def test_extreme_input_exits_with_documented_code(inside: Inside, line: bytes) -> None:
     check(inside, ["append", "orders", "--json"], stdin=line + b"\n")
     check(inside, ["objects", "put", "orders", "m", "k", "-"], stdin=line)
     check(inside, ["import", "new"], stdin=line)

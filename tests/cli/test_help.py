@@ -22,7 +22,7 @@ COMMANDS = [
 GROUPS = ["access", "cursor", "producer", "objects", "spark", "seqr", "store", "bench"]
 
 
-def test_the_commands_are_those_of_the_design() -> None:
+def test_command_list_is_complete() -> None:
     assert command.list_commands(click.Context(command)) == COMMANDS
 
 
@@ -30,14 +30,14 @@ def test_the_commands_are_those_of_the_design() -> None:
     "words",
     [*([name] for name in COMMANDS), ["bench", "append"], ["seqr", "status"], ["objects", "lock"]],
 )
-def test_each_command_has_an_example_that_begins_with_it(words: list[str]) -> None:
+def test_each_command_has_matching_example(words: list[str]) -> None:
     result = CliRunner().invoke(command, [*words, "--help"])
     assert result.exit_code == 0
     _, _, examples = result.stdout.partition("\nExamples:\n")
     assert f"zlog {' '.join(words)}" in examples
 
 
-def test_the_short_help_of_each_command_fits_its_line() -> None:
+def test_short_help_fits_on_one_line() -> None:
     shown = CliRunner().invoke(command, ["--help"]).stdout
     lists = shown.partition("\nLogs:\n")[2].partition("\nExamples:\n")[0]
     lines = [line for line in lists.splitlines() if line.startswith("  ")]
@@ -61,7 +61,7 @@ def test_the_short_help_of_each_command_fits_its_line() -> None:
         (["--frob"], "No such option"),
     ],
 )
-def test_a_command_that_is_none(words: list[str], answer: str) -> None:
+def test_unknown_command_is_refused(words: list[str], answer: str) -> None:
     result = CliRunner().invoke(command, words)
     assert result.exit_code == 2
     assert f"Error: {answer}" in result.stderr
@@ -78,7 +78,7 @@ def test_a_command_that_is_none(words: list[str], answer: str) -> None:
         ("restore", "store restore"),
     ],
 )
-def test_a_renamed_command_does_nothing_and_names_the_new_one(
+def test_renamed_command_names_new_command(
     inside: Inside, orders: zlog.Log, old: str, new: str
 ) -> None:
     epoch = orders.view.epoch
@@ -90,13 +90,13 @@ def test_a_renamed_command_does_nothing_and_names_the_new_one(
 
 
 @pytest.mark.parametrize("name", GROUPS)
-def test_no_help_of_a_command_is_cut(name: str) -> None:
+def test_command_help_is_not_truncated(name: str) -> None:
     shown = CliRunner().invoke(command, [name, "--help"]).stdout
     assert "..." not in shown.partition("\nCommands:\n")[2]
 
 
 @pytest.mark.parametrize("words", [[], ["read"], ["cursor"], ["cursor", "set"], ["help"]])
-def test_help_is_a_command_too(words: list[str]) -> None:
+def test_help_command_prints_help(words: list[str]) -> None:
     shown = CliRunner().invoke(command, ["help", *words])
     assert shown.exit_code == 0
     assert shown.stdout == CliRunner().invoke(command, [*words, "--help"]).stdout
@@ -110,13 +110,13 @@ def test_help_is_a_command_too(words: list[str]) -> None:
         (["read", "orders"], "'zlog read' has no commands of its own."),
     ],
 )
-def test_help_of_no_command(words: list[str], answer: str) -> None:
+def test_help_of_unknown_command_is_refused(words: list[str], answer: str) -> None:
     result = CliRunner().invoke(command, ["help", *words])
     assert (result.exit_code, result.stdout) == (2, "")
     assert f"Error: {answer}" in result.stderr
 
 
-def test_global_options_stand_before_or_behind_the_command(cli: Cli, url: str) -> None:
+def test_global_options_precede_or_follow_command(cli: Cli, url: str) -> None:
     del cli.environment["ZLOG_STORE"]
     assert cli.ok("--store", url, "ls") == b"orders\n"
     assert cli.ok("ls", "--timeout", "5", "--store", url) == b"orders\n"
@@ -151,15 +151,13 @@ def test_global_options_stand_before_or_behind_the_command(cli: Cli, url: str) -
         ["seqr", "status", "nowhere"],
     ],
 )
-def test_usage_errors_exit_with_2_and_say_nothing_on_stdout(
-    inside: Inside, words: list[str]
-) -> None:
+def test_usage_errors_exit_with_2(inside: Inside, words: list[str]) -> None:
     result = inside(*words)
     assert (result.code, result.out) == (2, b"")
     assert "Error: " in result.err
 
 
-def test_a_store_in_the_words_of_cephs_tools() -> None:
+def test_ceph_options_select_store() -> None:
     words = ["-p", "logs", "-N", "billing", "-c", "/nowhere/ceph.conf", "-n", "client.me", "ls"]
     result = CliRunner().invoke(command, words)
     assert result.exit_code == 6
@@ -170,7 +168,7 @@ def test_version(cli: Cli) -> None:
     assert cli.ok("--version").startswith(b"zlog ")
 
 
-def test_completion_scripts(cli: Cli) -> None:
+def test_completion_scripts_are_printed(cli: Cli) -> None:
     for shell in ("bash", "zsh", "fish"):
         assert b"_ZLOG_COMPLETE" in cli.ok("completion", shell)
     assert cli("completion", "tcsh").code == 2
@@ -215,7 +213,7 @@ def test_cursors_are_completed(cli: Cli, orders: zlog.Log, line: str) -> None:
     assert complete(cli, line) == ["backup", "billing"]
 
 
-def test_sources_of_deliveries_are_completed(cli: Cli, orders: zlog.Log) -> None:
+def test_producers_are_completed(cli: Cli, orders: zlog.Log) -> None:
     for name in ("crm", "shop"):
         orders.append_once([b"x"], producer=name, sequence=0)
     assert complete(cli, "zlog producer rm orders s") == ["shop"]
@@ -224,10 +222,10 @@ def test_sources_of_deliveries_are_completed(cli: Cli, orders: zlog.Log) -> None
 @pytest.mark.parametrize(
     "line", ["zlog tail --cursor b", "zlog tail nolog --cursor b", "zlog producer rm nolog s"]
 )
-def test_without_a_log_its_names_are_not_completed(cli: Cli, line: str) -> None:
+def test_names_without_log_are_not_completed(cli: Cli, line: str) -> None:
     assert complete(cli, line) == []
 
 
-def test_completion_without_a_store_offers_nothing_and_says_nothing(cli: Cli) -> None:
+def test_completion_without_store_is_empty(cli: Cli) -> None:
     cli.environment["ZLOG_STORE"] = "ceph://pool?conf=/nowhere"
     assert complete(cli, "zlog read o") == []

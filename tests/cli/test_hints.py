@@ -15,7 +15,7 @@ from ..client.faulty import Refusing
 from .conftest import Inside
 
 
-def test_hints_name_options_and_commands_only(inside: Inside, orders: zlog.Log) -> None:
+def test_hints_name_only_options_and_commands(inside: Inside, orders: zlog.Log) -> None:
     orders.append(b"x")
     orders.trim(0)
     assert "zlog read orders P:" in inside("read", "orders", "0").err
@@ -28,7 +28,7 @@ def test_hints_name_options_and_commands_only(inside: Inside, orders: zlog.Log) 
     assert hint_of(zlog.Invalidated("x", hint="own"), None) == "own"
 
 
-def test_messages_name_the_log_and_the_method_is_for_debugging(
+def test_messages_name_log_and_debug_names_method(
     inside: Inside, orders: zlog.Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = Refusing(orders.store, "head_create")
@@ -40,7 +40,7 @@ def test_messages_name_the_log_and_the_method_is_for_debugging(
     assert "zlog: call: head_create on zlog.down.head\n" in told.err
 
 
-def test_nobody_is_told_to_start_a_sequencer_that_the_store_does_not_need(inside: Inside) -> None:
+def test_hint_suggests_sequencer_only_if_needed(inside: Inside) -> None:
     result = inside("--timeout", "1e-9", "append", "orders", stdin=b"x\n")
     assert result.code == 6
     assert "--timeout" in result.err
@@ -48,7 +48,7 @@ def test_nobody_is_told_to_start_a_sequencer_that_the_store_does_not_need(inside
     assert "zlog seqr" in hint_of(zlog.SequencerTimeout("x"), None)
 
 
-def test_what_ails_the_files_of_a_store_is_not_taken_for_slowness(tmp_path: Path) -> None:
+def test_store_file_errors_are_not_timeouts(tmp_path: Path) -> None:
     inside = Inside((tmp_path / "broken").as_uri())
     inside.ok("create", "first")
     (tmp_path / "broken" / "sequencer").unlink()
@@ -59,12 +59,12 @@ def test_what_ails_the_files_of_a_store_is_not_taken_for_slowness(tmp_path: Path
 
 
 @pytest.mark.parametrize("command", ["trim", "fill"])
-def test_a_negative_position_is_no_option(inside: Inside, command: str) -> None:
+def test_negative_position_is_not_parsed_as_option(inside: Inside, command: str) -> None:
     result = inside(command, "orders", "-5")
     assert (result.code, "-5 is not in the range" in result.err) == (2, True)
 
 
-def test_a_store_that_is_too_slow_says_so(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_store_hint_suggests_timeout(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(*_: object, **__: object) -> None:
         raise refused_call(-errno.ETIMEDOUT, "tail_raise", "zlog.orders.head")
 
@@ -76,16 +76,14 @@ def test_a_store_that_is_too_slow_says_so(inside: Inside, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("words", [["--timeout", "0", "tail", "orders"], ["ls", "--timeout=0.0"]])
-def test_no_time_at_all_is_refused(inside: Inside, words: list[str]) -> None:
+def test_zero_timeout_is_refused(inside: Inside, words: list[str]) -> None:
     result = inside(*words)
     assert result.code == 2
     assert "'--timeout': 0 leaves no time" in result.err
     assert "'never'" in result.err
 
 
-def test_a_full_store_is_not_fixed_by_trimming(
-    inside: Inside, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_store_hint_suggests_removal(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise zlog.StoreUnavailable("trim: the store is full", hint="Trim logs.")
 
@@ -95,22 +93,20 @@ def test_a_full_store_is_not_fixed_by_trimming(
     assert "zlog rm" in result.err
 
 
-def test_a_message_is_short_and_has_no_control_characters(inside: Inside) -> None:
+def test_messages_are_short_without_control_characters(inside: Inside) -> None:
     assert len(inside("append", "orders", "x" * 100_000).err) < 3000
     assert "'" in inside("objects", "put", "orders", "m", "k", "[" * 100_000).err
     found = inside("append", "orders", "/nowhere/\x1b[31m").err
     assert ("\x1b" in found, r"/nowhere/\x1b[31m" in found) == (False, True)
 
 
-def test_a_format_has_a_token(inside: Inside) -> None:
+def test_format_without_token_is_refused(inside: Inside) -> None:
     result = inside("read", "orders", "--format", "json")
     assert result.code == 2
     assert "use --json" in result.err
 
 
-def test_a_store_in_memory_is_said_to_be_gone_soon(
-    inside: Inside, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_store_warns_on_terminal(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("zlog.cli.output.stderr_is_terminal", lambda: True)
     assert "gone when it ends" in inside("--store", "mem://", "ls").err
     assert inside("ls").err == ""

@@ -23,7 +23,7 @@ def private_imports(path: Path) -> Iterator[str]:
                 yield module
 
 
-def test_nothing_private_of_the_library_is_imported() -> None:
+def test_cli_imports_only_public_api() -> None:
     found = {
         str(path.relative_to(CLI)): [*private_imports(path)] for path in sorted(CLI.rglob("*.py"))
     }

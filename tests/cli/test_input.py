@@ -15,7 +15,7 @@ from zlog.cli.signals import Terminated, terminable
 SECONDS_MAX = 30
 
 
-def test_a_signal_that_does_not_end_a_system_call_is_heeded(tmp_path: Path) -> None:
+def test_signal_in_other_thread_interrupts_read(tmp_path: Path) -> None:
     """The kernel gives a signal to any thread: the one that reads goes on reading."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
@@ -45,7 +45,7 @@ def asleep(thread: int) -> bool:
     return stat.rpartition(")")[2].split()[0] == "S"
 
 
-def test_the_end_of_a_terminal_is_noticed_once_and_not_under_nohup() -> None:
+def test_sighup_is_handled_once_and_respects_nohup() -> None:
     """The kernel and the shell both send SIGHUP: the second does not end what the first began."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

@@ -13,7 +13,7 @@ from ..support.logs import leave_hole
 from .conftest import Inside
 
 
-def test_create_makes_a_log(inside: Inside) -> None:
+def test_create_makes_log(inside: Inside) -> None:
     words = ("--stripe-records", "2", "--stripe-bytes", "1M", "--option", "team=billing")
     inside.ok("create", "invoices", "--width", "3", *words, "--option", "a=b=c")
     found = json.loads(inside.ok("info", "invoices", "--json"))
@@ -26,14 +26,14 @@ def test_create_makes_a_log(inside: Inside) -> None:
     }
 
 
-def test_create_again_is_an_error_unless_allowed(inside: Inside, orders: zlog.Log) -> None:
+def test_create_existing_log_needs_exist_ok(inside: Inside, orders: zlog.Log) -> None:
     orders.append(b"kept")
     assert inside("create", "orders").code == 5
     inside.ok("create", "orders", "--exist-ok")
     assert inside.ok("read", "orders") == b"kept\n"
 
 
-def test_ls_gives_names_in_order(inside: Inside, orders: zlog.Log) -> None:
+def test_ls_lists_names_in_order(inside: Inside, orders: zlog.Log) -> None:
     orders.append_many([b"12", b"345"])
     inside.ok("create", "billing")
     assert inside.ok("ls") == b"billing\norders\n"
@@ -53,7 +53,7 @@ def test_ls_gives_names_in_order(inside: Inside, orders: zlog.Log) -> None:
     ]
 
 
-def test_info_as_json_has_what_stat_has(inside: Inside, orders: zlog.Log) -> None:
+def test_info_json_matches_stat(inside: Inside, orders: zlog.Log) -> None:
     orders.append_many([b"12", b"345", b"6"])
     orders.trim_to(1)
     stat = orders.stat()
@@ -70,7 +70,7 @@ def test_info_as_json_has_what_stat_has(inside: Inside, orders: zlog.Log) -> Non
     assert (found["tail"], found["entries"], found["trim_point"]) == (3, 2, 1)
 
 
-def test_info_for_people(inside: Inside, orders: zlog.Log) -> None:
+def test_info_prints_readable_values(inside: Inside, orders: zlog.Log) -> None:
     orders.append_many([b"x"] * 1234)
     lines = inside.ok("info", "orders").decode().splitlines()
     found = {line[:11].strip(): line[11:].strip() for line in lines}
@@ -79,14 +79,14 @@ def test_info_for_people(inside: Inside, orders: zlog.Log) -> None:
     assert found["layout"] == "1 stripe, 2 objects, width 2, stripe unit 1"
 
 
-def test_views(inside: Inside) -> None:
+def test_views_are_listed(inside: Inside) -> None:
     (view,) = [json.loads(line) for line in inside.ok("views", "orders", "--json").splitlines()]
     assert view["epoch"] == 1
     assert view["stripes"] == [{"id": 1, "start": 0, "end": None, "width": 2, "stripe_unit": 1}]
     assert inside.ok("views", "orders").split()[:2] == [b"1", b"store:"]
 
 
-def test_rm_without_a_terminal_needs_yes(inside: Inside) -> None:
+def test_rm_without_terminal_needs_yes(inside: Inside) -> None:
     result = inside("rm", "orders")
     assert result.code == 2
     assert "--yes" in result.err
@@ -97,9 +97,7 @@ def test_rm_without_a_terminal_needs_yes(inside: Inside) -> None:
     assert inside("rm", "orders", "--yes").code == 3
 
 
-def test_a_removal_that_stopped_halfway_is_told_with_the_way_to_finish_it(
-    inside: Inside, orders: zlog.Log
-) -> None:
+def test_interrupted_removal_is_reported_with_fix(inside: Inside, orders: zlog.Log) -> None:
     with pytest.raises(zlog.ClassNotLoaded):
         zlog.Log.remove(Refusing(orders.store, "directory_remove", first=2), "orders")
     told = inside("ls", "--long")
@@ -114,7 +112,7 @@ def test_a_removal_that_stopped_halfway_is_told_with_the_way_to_finish_it(
     assert inside("ls", "--long") == (0, b"", "")
 
 
-def test_fill_and_trim(inside: Inside, orders: zlog.Log) -> None:
+def test_fill_and_trim_leave_gaps(inside: Inside, orders: zlog.Log) -> None:
     orders.append_many([b"0", b"1", b"2", b"3"])
     hole = leave_hole(orders)
     inside.ok("fill", "orders", str(hole))
@@ -135,7 +133,7 @@ def info(inside: Inside) -> dict[str, object]:
     return found
 
 
-def test_the_width_changes_from_a_position_on(inside: Inside, orders: zlog.Log) -> None:
+def test_reconfigure_changes_width(inside: Inside, orders: zlog.Log) -> None:
     orders.append_many([b"a", b"b", b"c"])
     inside.ok("reconfigure", "orders", "--width", "16")
     assert orders.append(b"d") == 3
@@ -146,7 +144,7 @@ def test_the_width_changes_from_a_position_on(inside: Inside, orders: zlog.Log) 
     assert info(inside)["epoch"] == epoch
 
 
-def test_a_new_stripe_of_the_same_width(
+def test_roll_starts_stripe_of_same_width(
     inside: Inside, orders: zlog.Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orders.append(b"a")
@@ -163,7 +161,7 @@ def test_a_new_stripe_of_the_same_width(
     assert (info(inside)["stripes"], info(inside)["width"]) == (2, 3)
 
 
-def test_settings_change_without_a_new_stripe(inside: Inside, orders: zlog.Log) -> None:
+def test_settings_change_without_new_stripe(inside: Inside, orders: zlog.Log) -> None:
     orders.append(b"a")
     inside.ok(
         "reconfigure",

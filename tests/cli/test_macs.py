@@ -24,7 +24,7 @@ def key(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_a_log_is_made_written_and_read_with_a_key(
+def test_log_with_key_is_created_and_read(
     inside: Inside, orders: zlog.Log, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inside.ok("create", "signed", "--mac-key-file", key)
@@ -61,7 +61,7 @@ def test_a_log_is_made_written_and_read_with_a_key(
     assert KEY.decode() not in result.err + inside.ok("views", "signed", "--json").decode()
 
 
-def test_what_is_forged_is_told(inside: Inside, orders: zlog.Log, key: str) -> None:
+def test_forged_entries_are_reported(inside: Inside, orders: zlog.Log, key: str) -> None:
     inside.ok("create", "signed", "--width", "1", "--mac-key-file", key)
     with zlog.Log.open(orders.store, "signed", mac_key=KEY) as log:
         log.append_many([b"a", b"b"])
@@ -80,9 +80,7 @@ def test_what_is_forged_is_told(inside: Inside, orders: zlog.Log, key: str) -> N
     assert result.out.startswith(b"forged: positions 0 to 1 in ")
 
 
-def test_a_mirror_has_a_key_of_its_own(
-    inside: Inside, orders: zlog.Log, key: str, tmp_path: Path
-) -> None:
+def test_mirror_has_its_own_key(inside: Inside, orders: zlog.Log, key: str, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_bytes(bytes(32))
     inside.ok("create", "signed", "--mac-key-file", key)
@@ -95,7 +93,7 @@ def test_a_mirror_has_a_key_of_its_own(
             assert data_of(log.read_range()) == [b"a"]
 
 
-def test_a_file_that_has_no_key_is_told(cli: Cli, tmp_path: Path) -> None:
+def test_invalid_key_file_is_reported(cli: Cli, tmp_path: Path) -> None:
     short = tmp_path / "short"
     short.write_bytes(b"too short")
     result = cli("create", "signed", "--mac-key-file", str(short))

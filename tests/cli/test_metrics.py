@@ -66,7 +66,7 @@ def said(running: Running) -> str:
     return running.stderr.readline().decode()
 
 
-def test_the_exporter_tells_what_the_store_holds(cli: Cli) -> None:
+def test_exporter_reports_store_contents(cli: Cli) -> None:
     with zlog.connect(cli.url) as store:
         with zlog.Log.create(store, "sales", width=2) as log:
             log.append_many([b"x" * 100] * 10)
@@ -92,7 +92,7 @@ def test_the_exporter_tells_what_the_store_holds(cli: Cli) -> None:
     lint(text)
 
 
-def test_a_new_log_is_in_the_next_look(cli: Cli) -> None:
+def test_exporter_notices_new_and_removed_logs(cli: Cli) -> None:
     cli.ok("create", "an-old-one")
     with exporting(cli, "--interval", "0.1") as where:
         cli.ok("create", "sales")
@@ -102,7 +102,7 @@ def test_a_new_log_is_in_the_next_look(cli: Cli) -> None:
         wait_until(lambda: tail not in scrape(where)[1])
 
 
-def test_other_paths_are_not_found(cli: Cli) -> None:
+def test_exporter_returns_404_for_other_paths(cli: Cli) -> None:
     with exporting(cli, "--listen", "0.0.0.0:0") as where:
         assert where.startswith(f"{socket.gethostname()}:")
         with urllib.request.urlopen(f"http://127.0.0.1:{where.rpartition(':')[2]}/metrics"):
@@ -112,7 +112,7 @@ def test_other_paths_are_not_found(cli: Cli) -> None:
                 urllib.request.urlopen(f"http://{where}{path}", timeout=10)
 
 
-def test_an_address_that_is_taken(cli: Cli) -> None:
+def test_address_in_use_is_reported(cli: Cli) -> None:
     cli.ok("create", "sales")
     with exporting(cli) as where:
         result = cli("exporter", "--listen", where)
@@ -290,7 +290,7 @@ def test_each_alert_fires_and_is_cleared(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_without_the_package_it_says_what_to_install(cli: Cli) -> None:
+def test_missing_package_error_has_install_hint(cli: Cli) -> None:
     code = (
         "import sys; sys.modules['prometheus_client'] = None; sys.argv = ['zlog', 'exporter'];"
         "from zlog.cli.main import main; main()"

@@ -28,7 +28,7 @@ def refused(result: Any, code: int, *words: str) -> None:
         assert word in result.err, result.err
 
 
-def test_a_map(inside: Inside) -> None:
+def test_map_entries_are_put_and_read(inside: Inside) -> None:
     for key, value in (("b", '{"x": [1, null]}'), ("a", '"red"'), ("c/1", "true"), ("c/2", "1.5")):
         inside.ok("objects", "put", "orders", "limits", key, value)
     inside.ok("objects", "put", "orders", "limits", "n", "--", "-5")
@@ -51,7 +51,7 @@ def test_a_map(inside: Inside) -> None:
     refused(inside("objects", "get", "orders", "other"), 4, "`zlog objects ls orders`")
 
 
-def test_a_key_is_set_if_it_is_as_it_was(inside: Inside, orders: zlog.Log) -> None:
+def test_put_with_version_is_conditional(inside: Inside, orders: zlog.Log) -> None:
     put = ("objects", "put", "orders", "limits", "a")
     inside.ok(*put, "1", "--if-version", "none")
     refused(inside(*put, "2", "--if-version", "none"), 11, "has version", "limits a --json`")
@@ -64,7 +64,7 @@ def test_a_key_is_set_if_it_is_as_it_was(inside: Inside, orders: zlog.Log) -> No
         assert space.local.map("limits").version("a") > found["version"]
 
 
-def test_objects_of_every_type(inside: Inside, orders: zlog.Log) -> None:
+def test_objects_of_every_type_are_shown(inside: Inside, orders: zlog.Log) -> None:
     with Space.open(orders, "shop") as space:
         space.map("map").put_many({"a": 1, "b": 2})
         space.set("set").add("x", "y")
@@ -99,13 +99,13 @@ def test_objects_of_every_type(inside: Inside, orders: zlog.Log) -> None:
         refused(put, 1, "queue", "`zlog objects ls orders`")
 
 
-def test_a_name_takes_one_line_and_does_not_control_the_terminal(inside: Inside) -> None:
+def test_names_are_escaped_on_one_line(inside: Inside) -> None:
     inside.ok("objects", "put", "orders", "a\nb\x1b[1m", "k\u2028", "1")
     assert inside.ok("objects", "ls", "orders") == b"a\\nb\\x1b[1m  map  1\n"
     assert inside.ok("objects", "get", "orders", "a\nb\x1b[1m") == b"k\\u2028  1\n"
 
 
-def test_a_space_that_is_not_there(inside: Inside, orders: zlog.Log) -> None:
+def test_missing_space_is_reported(inside: Inside, orders: zlog.Log) -> None:
     for words in (["ls"], ["get", "limits"], ["watch", "limits"], ["checkpoint"]):
         command, *others = words
         refused(inside("objects", command, "orders", *others), 3, "no space", "hint: ")
@@ -125,7 +125,7 @@ class Custom(Replicated):
         """Have no state."""
 
 
-def test_types_of_ones_own_are_left_to_python(inside: Inside, orders: zlog.Log) -> None:
+def test_custom_types_are_refused_with_hint(inside: Inside, orders: zlog.Log) -> None:
     with Space.open(orders, "default", types=[Custom]) as space:
         space.object(Custom, "own").call(1)
     refused(inside("objects", "ls", "orders"), 1, "hint: The command knows zlog's own types.")
@@ -152,11 +152,11 @@ def test_types_of_ones_own_are_left_to_python(inside: Inside, orders: zlog.Log) 
         ["lock", "orders", "l", "--lease", "never", "--", "true"],
     ],
 )
-def test_usage(inside: Inside, words: list[str]) -> None:
+def test_invalid_usage_exits_with_2(inside: Inside, words: list[str]) -> None:
     refused(inside("objects", *words), 2, "Error: ")
 
 
-def test_watching(inside: Inside, cli: Cli, orders: zlog.Log) -> None:
+def test_watch_prints_changes(inside: Inside, cli: Cli, orders: zlog.Log) -> None:
     with Space.open(orders, "default") as space:
         limits = space.map("limits")
         first = limits.put("a", 1)
@@ -182,7 +182,7 @@ def test_watching(inside: Inside, cli: Cli, orders: zlog.Log) -> None:
             assert end(process)[0] == 130
 
 
-def test_a_checkpoint(inside: Inside, orders: zlog.Log) -> None:
+def test_checkpoint_prints_position_and_trims(inside: Inside, orders: zlog.Log) -> None:
     inside.ok("objects", "put", "orders", "limits", "a", "1")
     position = int(inside.ok("objects", "checkpoint", "orders"))
     assert lines(inside.ok("objects", "checkpoint", "orders", "--trim", "--json"))[0][
@@ -217,7 +217,7 @@ def started(cli: Cli, *words: str) -> tuple[Running, int]:
     return process, int(process.stdout.readline())
 
 
-def test_a_command_runs_under_a_lock(cli: Cli, orders: zlog.Log) -> None:
+def test_command_runs_under_lock(cli: Cli, orders: zlog.Log) -> None:
     process, token = started(cli, "--owner", "ann", WAITS + "; sys.exit(7)")
     with process, Space.open(orders, "default") as space:
         held = space.lock("nightly").holder()
@@ -231,7 +231,9 @@ def test_a_command_runs_under_a_lock(cli: Cli, orders: zlog.Log) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signals_are_passed_on(cli: Cli, orders: zlog.Log, number: signal.Signals) -> None:
+def test_signals_are_forwarded_to_command(
+    cli: Cli, orders: zlog.Log, number: signal.Signals
+) -> None:
     handle = f"import signal, sys; signal.signal({int(number)}, lambda *_: sys.exit(9)); "
     process, _ = started(cli, handle + WAITS)
     with process, Space.open(orders, "default") as space:
@@ -239,11 +241,11 @@ def test_signals_are_passed_on(cli: Cli, orders: zlog.Log, number: signal.Signal
         assert space.lock("nightly").holder() is None
 
 
-def test_a_command_that_dies_of_a_signal(cli: Cli) -> None:
+def test_command_killed_by_signal_sets_exit_code(cli: Cli) -> None:
     assert cli(*lock("import os; os.kill(os.getpid(), 9)")).code == 137
 
 
-def test_one_that_waits_takes_its_request_back(cli: Cli, orders: zlog.Log) -> None:
+def test_interrupted_wait_withdraws_lock_request(cli: Cli, orders: zlog.Log) -> None:
     with Space.open(orders, "default") as space:
         held = space.lock("nightly").acquire("me", lease=60)
         for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
@@ -258,7 +260,7 @@ def test_one_that_waits_takes_its_request_back(cli: Cli, orders: zlog.Log) -> No
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, lambda *_: print('asked', flush=True)); "
 
 
-def test_a_command_whose_lock_is_lost_is_ended(cli: Cli, orders: zlog.Log, tmp_path: Path) -> None:
+def test_command_ends_when_lock_is_lost(cli: Cli, orders: zlog.Log, tmp_path: Path) -> None:
     """The holder is paused beyond its lease; what it has started is not, so its token is stale."""
     write = f"open({str(tmp_path / 'token')!r}, 'w').write(os.environ['ZLOG_LOCK_TOKEN'])"
     waits = STUBBORN + WAITS.replace("sys.stdin.read()", f"{write}\nwhile 1: signal.pause()")

@@ -35,7 +35,7 @@ def drain(fd: int) -> bytes:
 
 
 @pytest.mark.parametrize("buffering", [0, 8192])
-def test_a_pipe_that_does_not_block_loses_nothing(buffering: int) -> None:
+def test_nonblocking_pipe_receives_all_output(buffering: int) -> None:
     source, sink = os.pipe()
     os.set_blocking(sink, False)
     lines = [b"%d\n" % number for number in range(PIPE_BYTES)]
@@ -53,9 +53,7 @@ def test_a_pipe_that_does_not_block_loses_nothing(buffering: int) -> None:
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_stdout_that_is_stderr_too_carries_all_that_is_read_from_ceph(
-    ceph_cluster: CephCluster, unbuffered: str
-) -> None:
+def test_stdout_shared_with_stderr_is_complete(ceph_cluster: CephCluster, unbuffered: str) -> None:
     url = ceph_cluster.url(f"output-{unbuffered}")
     entries = [b"%06d" % number + b"x" * 93 for number in range(5000)]
     with zlog.connect(url) as store, zlog.Log.create(store, "orders") as log:

@@ -29,7 +29,7 @@ from .conftest import Cli, Inside
         (["1", "-1", "0:2"], "1901"),
     ],
 )
-def test_ranges(inside: Inside, ten: zlog.Log, words: list[str], lines: str) -> None:
+def test_read_prints_range(inside: Inside, ten: zlog.Log, words: list[str], lines: str) -> None:
     assert ten.tail() == 10
     result = inside("read", "orders", *words)
     assert (result.code, result.err) == (0, "")
@@ -48,7 +48,7 @@ def test_ranges(inside: Inside, ten: zlog.Log, words: list[str], lines: str) -> 
         ("11:12", "range 11:12 is empty: the tail is 10"),
     ],
 )
-def test_a_range_that_can_hold_nothing_is_told(
+def test_always_empty_range_is_reported(
     inside: Inside, ten: zlog.Log, word: str, said: str
 ) -> None:
     result = inside("read", ten.name, word)
@@ -61,7 +61,7 @@ def test_a_range_that_is_empty_so_far_is_silent(inside: Inside, ten: zlog.Log, w
     assert inside.ok("read", "orders", word) == b""
 
 
-def test_a_person_is_told_of_it(
+def test_empty_range_is_reported_on_terminal(
     inside: Inside, ten: zlog.Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("zlog.cli.output.stderr_is_terminal", lambda: True)
@@ -69,7 +69,7 @@ def test_a_person_is_told_of_it(
     assert inside("read", ten.name).err == ""
 
 
-def test_an_empty_log_has_nothing_and_no_last_entry(inside: Inside) -> None:
+def test_empty_log_has_no_last_entry(inside: Inside) -> None:
     assert inside.ok("read", "orders") == b""
     assert inside.ok("read", "orders", "-10:") == b""
     for position in ("-1", "0"):
@@ -78,7 +78,7 @@ def test_an_empty_log_has_nothing_and_no_last_entry(inside: Inside) -> None:
         assert "log 'orders' is empty" in result.err
 
 
-def test_positions_outside_the_log(inside: Inside, ten: zlog.Log) -> None:
+def test_positions_outside_log_exit_with_4(inside: Inside, ten: zlog.Log) -> None:
     assert ten.tail() == 10
     result = inside("read", "orders", "-11")
     assert (result.code, result.out) == (4, b"")
@@ -115,7 +115,7 @@ def gaps(orders: zlog.Log) -> zlog.Log:
     return orders
 
 
-def test_gaps_are_objects_in_json(inside: Inside, gaps: zlog.Log) -> None:
+def test_gaps_are_json_objects(inside: Inside, gaps: zlog.Log) -> None:
     printed = inside.ok("read", gaps.name, "--json", "--hole-timeout", "never")
     assert [
         (item.get("gap", item.get("data")), item["position"], item.get("end"))
@@ -138,18 +138,14 @@ def test_gaps_are_objects_in_json(inside: Inside, gaps: zlog.Log) -> None:
     assert filled["why"] == "asked"
 
 
-def test_a_gap_is_an_object_also_where_one_position_was_asked_for(
-    inside: Inside, gaps: zlog.Log
-) -> None:
+def test_gap_at_single_position_is_json_object(inside: Inside, gaps: zlog.Log) -> None:
     result = inside("read", gaps.name, "1", "--json")
     assert (result.code, "position 1 of log 'orders' was trimmed" in result.err) == (4, True)
     assert json.loads(result.out) == {"gap": "trimmed", "position": 1, "end": 2}
 
 
 @pytest.mark.parametrize("words", [[], ["--raw"], ["-z"], ["--format", "%s,"]])
-def test_gaps_are_told_on_stderr_beside_bytes(
-    inside: Inside, gaps: zlog.Log, words: list[str]
-) -> None:
+def test_gaps_are_reported_on_stderr(inside: Inside, gaps: zlog.Log, words: list[str]) -> None:
     result = inside("read", gaps.name, "--hole-timeout", "never", *words)
     assert result.code == 0
     trimmed, filled, unwritten = result.err.splitlines()
@@ -162,7 +158,7 @@ def test_gaps_are_told_on_stderr_beside_bytes(
     assert bytes(byte for byte in result.out if chr(byte).isdigit()) == b"246"
 
 
-def test_a_hole_is_filled_when_its_time_is_up(inside: Inside, gaps: zlog.Log) -> None:
+def test_hole_is_filled_after_timeout(inside: Inside, gaps: zlog.Log) -> None:
     result = inside("read", gaps.name, "5:", "--hole-timeout", "0.01")
     assert result.out == b"6\n"
     assert re.fullmatch(
@@ -172,7 +168,7 @@ def test_a_hole_is_filled_when_its_time_is_up(inside: Inside, gaps: zlog.Log) ->
 
 
 @pytest.mark.parametrize("words", [["read"], ["tail", "--since-start"]], ids=" ".join)
-def test_what_lies_before_a_hole_is_printed_while_it_is_waited_for(
+def test_entries_before_hole_are_printed_while_waiting(
     cli: Cli, orders: zlog.Log, words: list[str]
 ) -> None:
     orders.append_many([b"a", b"b"])
@@ -185,7 +181,7 @@ def test_what_lies_before_a_hole_is_printed_while_it_is_waited_for(
 
 
 @pytest.mark.parametrize("command", ["read", "tail"])
-def test_lost_entries_are_shown_and_are_a_failure(
+def test_lost_entries_are_reported_as_failure(
     inside: Inside, monkeypatch: pytest.MonkeyPatch, ten: zlog.Log, command: str
 ) -> None:
     entry = ten.read(0)
@@ -205,7 +201,7 @@ def test_lost_entries_are_shown_and_are_a_failure(
     ]
 
 
-def test_a_reader_that_leaves_ends_it_quietly(cli: Cli, orders: zlog.Log) -> None:
+def test_closed_pipe_ends_read_silently(cli: Cli, orders: zlog.Log) -> None:
     orders.append_many([b"x" * 1000] * 5000)
     with cli.start("read", "orders") as process:
         assert process.stdout.readline() == b"x" * 1000 + b"\n"
@@ -235,7 +231,7 @@ def nine(orders: zlog.Log) -> zlog.Log:
         (["--tag", "other"], ""),
     ],
 )
-def test_read_by_tags(inside: Inside, nine: zlog.Log, words: list[str], lines: str) -> None:
+def test_read_selects_by_tags(inside: Inside, nine: zlog.Log, words: list[str], lines: str) -> None:
     result = inside("read", nine.name, *words)
     assert (result.code, result.err) == (0, "")
     assert result.out.split() == [line.encode() for line in lines]
@@ -258,14 +254,14 @@ def test_invalid_combinations_of_options_are_refused(
     assert said in result.err
 
 
-def test_the_last_with_a_tag(inside: Inside, nine: zlog.Log) -> None:
+def test_tail_prints_last_entries_with_tag(inside: Inside, nine: zlog.Log) -> None:
     assert inside("tail", nine.name, "--tag", "t1", "-n", "2").out.split() == [b"4", b"7"]
     assert inside("tail", nine.name, "--tag", "t1").out.split() == [b"1", b"4", b"7"]
     assert inside("tail", nine.name, "--tag", "t1", "-n", "0").out == b""
     assert inside("tail", nine.name, "--tag", "other").out == b""
 
 
-def test_a_cursor_passes_what_has_not_the_tag(inside: Inside, nine: zlog.Log) -> None:
+def test_cursor_skips_entries_without_tag(inside: Inside, nine: zlog.Log) -> None:
     words = ["read", nine.name, "--tag", "t0", "--cursor", "one", "--commit"]
     assert inside(*words).out.split() == [b"0", b"3", b"6"]
     assert nine.cursor("one").position == 10
@@ -278,7 +274,7 @@ def test_a_cursor_passes_what_has_not_the_tag(inside: Inside, nine: zlog.Log) ->
     assert nine.cursor("two").position == 11
 
 
-def test_a_follower_by_tags(cli: Cli, orders: zlog.Log) -> None:
+def test_follower_selects_by_tags(cli: Cli, orders: zlog.Log) -> None:
     follower = cli.start("tail", orders.name, "--tag", "eu", "-f", "-c", "2")
     for i in range(4):
         orders.append(b"%d" % i, tags=["us" if i % 2 else "eu"])

@@ -25,7 +25,7 @@ def limit(inside: Inside, *words: str) -> None:
     assert "`zlog retention orders --apply` regularly" in result.err
 
 
-def test_limits_are_set_shown_and_taken_away(inside: Inside, orders: zlog.Log) -> None:
+def test_limits_are_set_shown_and_removed(inside: Inside, orders: zlog.Log) -> None:
     assert shown(inside) == "everything is kept"
     limit(inside, "--age", "7d", "--bytes", "1.5G")
     assert shown(inside) == "age 1w, bytes 1,610,612,736 (1.5 GiB)"
@@ -45,7 +45,7 @@ def test_limits_are_set_shown_and_taken_away(inside: Inside, orders: zlog.Log) -
         assert log.retention == Retention()
 
 
-def test_the_newest_of_each_tag_is_kept(inside: Inside, orders: zlog.Log) -> None:
+def test_compact_after_keeps_newest_of_each_tag(inside: Inside, orders: zlog.Log) -> None:
     orders.append_many([b"x"] * 20, tags_each=[[f"k{n % 3}"] for n in range(20)])
     limit(inside, "--compact-after", "1h")
     assert shown(inside) == "compact after 1h"
@@ -65,7 +65,7 @@ def test_the_newest_of_each_tag_is_kept(inside: Inside, orders: zlog.Log) -> Non
     assert shown(inside) == "everything is kept"
 
 
-def test_what_is_left_to_compact_is_gone_on_with(
+def test_apply_continues_unfinished_compaction(
     inside: Inside, orders: zlog.Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orders.append_many([b"x"] * 20, tags=["k"])
@@ -78,7 +78,7 @@ def test_what_is_left_to_compact_is_gone_on_with(
     assert reports == []
 
 
-def test_nothing_is_trimmed_until_it_is_applied(inside: Inside, orders: zlog.Log) -> None:
+def test_retention_trims_only_when_applied(inside: Inside, orders: zlog.Log) -> None:
     orders.append_many([b"x"] * 20)
     orders.cursor("slow", create=12)
     limit(inside, "--entries", "5")
@@ -91,7 +91,7 @@ def test_nothing_is_trimmed_until_it_is_applied(inside: Inside, orders: zlog.Log
     assert orders.earliest() == 17
 
 
-def test_who_may_enforce_retention_and_not_list_cursors_succeeds(
+def test_retention_succeeds_without_right_to_list_cursors(
     inside: Inside, orders: zlog.Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What only tells more is looked up after the work is done; refusing it is no failure."""
@@ -118,12 +118,12 @@ def test_who_may_enforce_retention_and_not_list_cursors_succeeds(
         ["--off", "--age", "7d"],
     ],
 )
-def test_what_is_no_limit(inside: Inside, words: list[str]) -> None:
+def test_invalid_limits_are_usage_errors(inside: Inside, words: list[str]) -> None:
     assert inside("retention", "orders", *words).code == 2
     assert shown(inside) == "everything is kept"
 
 
-def test_what_a_limit_of_age_waits_for_is_told(
+def test_wait_of_age_limit_is_reported(
     inside: Inside, orders: zlog.Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orders.append_many([b"x"] * 5)
@@ -138,7 +138,7 @@ def test_what_a_limit_of_age_waits_for_is_told(
     assert "by age" not in inside("retention", "orders", "--apply").err
 
 
-def test_clocks_that_disagree_are_told_of(inside: Inside, orders: zlog.Log) -> None:
+def test_disagreeing_clocks_are_reported(inside: Inside, orders: zlog.Log) -> None:
     """By the command, and by the doctor."""
     limit(inside, "--age", "1d")
     orders._client.io.wall_clock_us = lambda: 4_000_000_000_000_000  # type: ignore[method-assign]
@@ -155,7 +155,7 @@ def test_clocks_that_disagree_are_told_of(inside: Inside, orders: zlog.Log) -> N
     assert b"retention" not in inside.ok("doctor")
 
 
-def test_a_doctor_that_may_not_look_says_so(
+def test_doctor_notes_missing_retention_rights(
     inside: Inside, orders: zlog.Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orders.set_retention(Retention(age=60))

@@ -16,7 +16,7 @@ from .conftest import Cli
 
 
 @pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
-def test_status_of_a_sequencer(store_url: str) -> None:
+def test_status_reports_sequencer(store_url: str) -> None:
     cli = Cli(store_url)
     with SequencerProcess(cli.url) as sequencer:
         where = f"127.0.0.1:{sequencer.port}"
@@ -40,14 +40,14 @@ def test_status_of_a_sequencer(store_url: str) -> None:
 
 
 @pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
-def test_status_without_a_sequencer(store_url: str) -> None:
+def test_status_without_sequencer_fails(store_url: str) -> None:
     result = Cli(store_url)("seqr", "status")
     assert result.code == 6
     assert "no sequencer has announced itself" in result.err
 
 
 @pytest.mark.parametrize("scheme", ["", "tcp://", "tls://"])
-def test_status_of_a_sequencer_that_is_down(cli: Cli, scheme: str) -> None:
+def test_status_of_stopped_sequencer_fails(cli: Cli, scheme: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     result = cli("-N", "half", "seqr", "status", f"{scheme}127.0.0.1:{port}")
@@ -59,7 +59,7 @@ def test_status_of_a_sequencer_that_is_down(cli: Cli, scheme: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["192.0.2.1:0", "nowhere.invalid:0"])
-def test_an_address_of_somebody_else(where: str) -> None:
+def test_foreign_listen_address_is_refused(where: str) -> None:
     result = Cli("ceph://nothere")("seqr", "--listen", where)
     assert result.code == 1
     assert f"zlog: can't listen on {where}: " in result.err
@@ -67,7 +67,7 @@ def test_an_address_of_somebody_else(where: str) -> None:
     assert "--listen takes an address of this machine" in result.err
 
 
-def test_status_of_something_that_hangs_up(cli: Cli) -> None:
+def test_status_of_closing_server_fails(cli: Cli) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         where = f"127.0.0.1:{listening.getsockname()[1]}"
         with cli.start("seqr", "status", where) as asking:
@@ -78,14 +78,14 @@ def test_status_of_something_that_hangs_up(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("url", ["file:///nothere", "mem://"])
-def test_stores_that_need_no_sequencer(url: str) -> None:
+def test_seqr_refuses_store_without_sequencer(url: str) -> None:
     for words in (["seqr"], ["seqr", "status"]):
         result = Cli(url)(*words)
         assert result.code == 2
         assert f"{url} needs no sequencer" in result.err
 
 
-def test_a_port_that_is_taken() -> None:
+def test_port_in_use_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         result = Cli("ceph://nothere")("seqr", "--listen", f"127.0.0.1:{taken.getsockname()[1]}")
     assert result.code == 1
@@ -94,21 +94,21 @@ def test_a_port_that_is_taken() -> None:
     assert result.out == b""
 
 
-def test_an_address_that_clients_can_not_reach() -> None:
+def test_wildcard_listen_needs_advertise_option() -> None:
     result = Cli("ceph://nothere")("seqr", "--listen", "0.0.0.0:0")
     assert result.code == 2
     assert "--advertise" in result.err
 
 
 @pytest.mark.parametrize("lease", ["0.1", "3600", "soon"])
-def test_a_lease_of_no_use(lease: str) -> None:
+def test_invalid_lease_is_refused(lease: str) -> None:
     result = Cli("ceph://nothere")("seqr", "--lease", lease)
     assert result.code == 2
     assert "--lease" in result.err
 
 
 @pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
-def test_status_of_a_leader_and_of_a_standby(store_url: str) -> None:
+def test_status_reports_leader_and_standby(store_url: str) -> None:
     cli = Cli(store_url)
     with (
         SequencerProcess(cli.url) as leader,

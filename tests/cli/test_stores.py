@@ -19,7 +19,7 @@ LINES = b"".join(
 
 
 @pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
-def test_the_life_of_a_log(store_url: str) -> None:
+def test_log_is_created_used_and_removed(store_url: str) -> None:
     cli = Cli(store_url)
     cli.ok("create", "app", "--width", "8")
     assert cli.ok("ls") == b"app\n"
@@ -41,7 +41,7 @@ def test_the_life_of_a_log(store_url: str) -> None:
     assert cli("read", "app").code == 3
 
 
-def test_a_store_that_is_only_read(tmp_path: Path) -> None:
+def test_read_only_store_serves_reads(tmp_path: Path) -> None:
     url = (tmp_path / "store").as_uri()
     cli = Cli(url)
     cli.ok("create", "app")
@@ -63,7 +63,7 @@ def test_a_store_that_is_only_read(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "store").iterdir()] == ["data.mdb"]
 
 
-def test_a_store_gives_space_back(tmp_path: Path) -> None:
+def test_store_compact_shrinks_file(tmp_path: Path) -> None:
     cli = Cli((tmp_path / "store").as_uri())
     with zlog.connect(cli.url) as store, zlog.Log.create(store, "app") as log:
         log.append_many(LINES.splitlines() * 20)
@@ -81,7 +81,7 @@ def test_a_store_gives_space_back(tmp_path: Path) -> None:
         follower.kill()
 
 
-def test_a_store_is_restored(tmp_path: Path) -> None:
+def test_restored_store_can_be_used(tmp_path: Path) -> None:
     cli = Cli((tmp_path / "store").as_uri())
     cli.ok("create", "app")
     cli.ok("append", "app", stdin=b"kept\n")
@@ -110,7 +110,7 @@ def test_a_store_is_restored(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words", [["ls"], ["info", "app"], ["append", "app"], ["read", "app"], ["check", "app"]]
 )
-def test_a_store_that_is_not_there_is_not_made(tmp_path: Path, words: list[str]) -> None:
+def test_missing_store_is_not_created(tmp_path: Path, words: list[str]) -> None:
     result = Inside((tmp_path / "typo").as_uri())(*words)
     assert result.code == 6
     assert f"there is no store in {tmp_path}/typo" in result.err
@@ -118,13 +118,13 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path, words: list[str])
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_folder_that_can_not_be_made() -> None:
+def test_uncreatable_directory_is_reported() -> None:
     result = Inside("file:///proc/nowhere")("create", "app")
     assert result.code == 6
     assert "the store's directory /proc/nowhere: No such file or directory" in result.err
 
 
-def test_no_ceph_conf_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_ceph_conf_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("zlog._native.rados")
     monkeypatch.setenv("CEPH_CONF", str(tmp_path / "ceph.conf"))
     result = Inside("ceph://logs")("ls")
@@ -134,7 +134,7 @@ def test_no_ceph_conf_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert "-c PATH" in result.err
 
 
-def test_a_path_has_any_bytes_but_nul(tmp_path: Path) -> None:
+def test_path_allows_all_bytes_except_nul(tmp_path: Path) -> None:
     Inside(f"{tmp_path.as_uri()}/a%FF").ok("create", "app")
     assert [path.name for path in tmp_path.iterdir()] == ["a\udcff"]
     result = Inside(f"{tmp_path.as_uri()}/b/%00")("create", "app")
@@ -142,6 +142,6 @@ def test_a_path_has_any_bytes_but_nul(tmp_path: Path) -> None:
     assert len([*tmp_path.iterdir()]) == 1
 
 
-def test_a_bare_word_is_a_usage_error() -> None:
+def test_bare_word_is_usage_error() -> None:
     result = Inside("logs")("ls")
     assert (result.code, "./logs" in result.err) == (2, True)

@@ -32,13 +32,15 @@ def twelve(orders: zlog.Log) -> zlog.Log:
         (["--since-start"], 0),
     ],
 )
-def test_the_last_entries(inside: Inside, twelve: zlog.Log, words: list[str], first: int) -> None:
+def test_tail_prints_last_entries(
+    inside: Inside, twelve: zlog.Log, words: list[str], first: int
+) -> None:
     result = inside("tail", twelve.name, *words)
     assert (result.code, result.err) == (0, "")
     assert result.out.split() == [b"%d" % i for i in range(first, 12)]
 
 
-def test_the_start_and_a_number_exclude_each_other(inside: Inside) -> None:
+def test_since_start_excludes_number(inside: Inside) -> None:
     assert inside("tail", "orders", "-n", "3", "--since-start").code == 2
 
 
@@ -46,7 +48,7 @@ def read_line(process: Running) -> bytes:
     return process.stdout.readline()
 
 
-def test_following_prints_entries_as_they_come(cli: Cli, twelve: zlog.Log) -> None:
+def test_follow_prints_new_entries(cli: Cli, twelve: zlog.Log) -> None:
     with cli.start("tail", "orders", "-n", "2", "--follow") as process:
         assert [read_line(process), read_line(process)] == [b"10\n", b"11\n"]
         for _ in range(3):
@@ -56,14 +58,14 @@ def test_following_prints_entries_as_they_come(cli: Cli, twelve: zlog.Log) -> No
         assert end(process) == (130, b"")
 
 
-def test_following_starts_before_there_is_anything(cli: Cli, orders: zlog.Log) -> None:
+def test_follow_starts_on_empty_log(cli: Cli, orders: zlog.Log) -> None:
     with cli.start("tail", "orders", "-F", "--json") as process:
         orders.append(b"first")
         assert json.loads(read_line(process))["data"] == "first"
         assert end(process) == (130, b"")
 
 
-def test_following_passes_a_hole_after_its_time(cli: Cli, orders: zlog.Log) -> None:
+def test_follow_passes_hole_after_timeout(cli: Cli, orders: zlog.Log) -> None:
     leave_hole(orders)
     orders.append(b"after")
     with cli.start(
@@ -80,9 +82,7 @@ def test_following_passes_a_hole_after_its_time(cli: Cli, orders: zlog.Log) -> N
         assert end(process) == (130, b"")
 
 
-def test_a_follower_ends_with_its_reader_although_nothing_new_comes(
-    cli: Cli, twelve: zlog.Log
-) -> None:
+def test_follower_ends_when_pipe_closes(cli: Cli, twelve: zlog.Log) -> None:
     with cli.start("tail", twelve.name, "-n", "1", "-F") as process:
         assert read_line(process) == b"11\n"
         process.stdout.close()
@@ -90,7 +90,7 @@ def test_a_follower_ends_with_its_reader_although_nothing_new_comes(
         assert process.stderr.read() == b""
 
 
-def test_a_follower_ends_with_its_log(cli: Cli, orders: zlog.Log) -> None:
+def test_follower_ends_when_log_is_removed(cli: Cli, orders: zlog.Log) -> None:
     with cli.start("tail", "orders", "-F") as process:
         orders.append(b"last")
         assert read_line(process) == b"last\n"
@@ -98,7 +98,7 @@ def test_a_follower_ends_with_its_log(cli: Cli, orders: zlog.Log) -> None:
         assert process.wait(20) == 3
 
 
-def test_following_into_a_file(cli: Cli, orders: zlog.Log, tmp_path: Path) -> None:
+def test_follow_flushes_to_file(cli: Cli, orders: zlog.Log, tmp_path: Path) -> None:
     """Only the follower flushes the file, and it is written to at once all the same."""
     path = tmp_path / "out"
     with path.open("wb") as file, cli.start("tail", "orders", "-F", stdout=file) as process:
@@ -120,7 +120,7 @@ def test_following_into_a_file(cli: Cli, orders: zlog.Log, tmp_path: Path) -> No
         (["-n", "0", "-e"], []),
     ],
 )
-def test_it_ends_after_so_many_entries_or_at_the_tail(
+def test_tail_ends_at_count_or_tail(
     inside: Inside, twelve: zlog.Log, words: list[str], lines: list[bytes]
 ) -> None:
     result = inside("tail", twelve.name, *words)
@@ -128,7 +128,7 @@ def test_it_ends_after_so_many_entries_or_at_the_tail(
     assert result.out.split() == lines
 
 
-def test_a_follower_waits_for_so_many_entries(cli: Cli, twelve: zlog.Log) -> None:
+def test_follower_waits_for_count(cli: Cli, twelve: zlog.Log) -> None:
     with cli.start("tail", "orders", "-n", "1", "-f", "--count", "3") as process:
         assert read_line(process) == b"11\n"
         twelve.append_many([b"12", b"13", b"14"])
@@ -141,16 +141,14 @@ def test_a_follower_waits_for_so_many_entries(cli: Cli, twelve: zlog.Log) -> Non
 
 
 @pytest.mark.parametrize("words", [["--count", "2"], ["--count", "2", "-f"]])
-def test_gaps_are_shown_and_are_no_entries(
-    inside: Inside, twelve: zlog.Log, words: list[str]
-) -> None:
+def test_gaps_are_shown_but_not_counted(inside: Inside, twelve: zlog.Log, words: list[str]) -> None:
     twelve.trim(1)
     result = inside("tail", "orders", "--since-start", *words)
     assert result.out.split() == [b"0", b"2"]
     assert result.err == "zlog: gap: position 1: trimmed\n"
 
 
-def test_what_is_appended_meanwhile_is_before_the_tail_too(
+def test_exit_at_tail_includes_concurrent_appends(
     inside: Inside, twelve: zlog.Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without --exit-at-tail the tail of the beginning counts."""
@@ -167,7 +165,7 @@ def test_what_is_appended_meanwhile_is_before_the_tail_too(
 
 
 @pytest.mark.parametrize("words", [[], ["-f"]])
-def test_a_start_beyond_the_tail_is_told(cli: Cli, twelve: zlog.Log, words: list[str]) -> None:
+def test_start_beyond_tail_is_reported(cli: Cli, twelve: zlog.Log, words: list[str]) -> None:
     with cli.start("tail", "orders", "--from", "13", *words) as tailing:
         assert tailing.stderr is not None
         said = tailing.stderr.readline()
@@ -178,6 +176,6 @@ def test_a_start_beyond_the_tail_is_told(cli: Cli, twelve: zlog.Log, words: list
     assert twelve.tail() == 12
 
 
-def test_tail_of_no_log(cli: Cli) -> None:
+def test_tail_of_missing_log_fails(cli: Cli) -> None:
     assert cli("tail", "nothere").code == 3
     assert cli("tail", "nothere", "-F").code == 3

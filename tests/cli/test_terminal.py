@@ -37,7 +37,7 @@ def on_terminal(cli: Cli, *words: str, answer: bytes = b"") -> tuple[int, bytes]
     return process.wait(10), screen.replace(b"\r\n", b"\n")
 
 
-def test_entries_can_not_upset_the_terminal_and_gaps_are_dimmed(cli: Cli, orders: zlog.Log) -> None:
+def test_entries_are_escaped_and_gaps_dimmed(cli: Cli, orders: zlog.Log) -> None:
     orders.append_many([b"gone", b"gone", "ünï\x1b[31m\xff".encode()])
     orders.trim_to(2)
     code, screen = on_terminal(cli, "read", "orders")
@@ -48,17 +48,17 @@ def test_entries_can_not_upset_the_terminal_and_gaps_are_dimmed(cli: Cli, orders
     assert on_terminal(cli, "read", "orders", "2", "--raw")[1] == "ünï\x1b[31m\xff".encode()
 
 
-def test_info_is_bold_on_a_terminal_only(cli: Cli) -> None:
+def test_info_is_bold_only_on_terminal(cli: Cli) -> None:
     assert BOLD in on_terminal(cli, "info", "orders")[1]
     assert BOLD not in cli.ok("info", "orders")
 
 
-def test_tables_have_heads_on_a_terminal_only(cli: Cli) -> None:
+def test_tables_have_headings_only_on_terminal(cli: Cli) -> None:
     assert b"SEQUENCER" in on_terminal(cli, "ls", "-l")[1]
     assert b"SEQUENCER" not in cli.ok("ls", "-l")
 
 
-def test_rm_asks(cli: Cli) -> None:
+def test_rm_asks_for_confirmation(cli: Cli) -> None:
     code, screen = on_terminal(cli, "rm", "orders", answer=b"n\n")
     assert (code, b"Remove log 'orders'" in screen) == (1, True)
     assert cli.ok("ls") == b"orders\n"
@@ -67,7 +67,7 @@ def test_rm_asks(cli: Cli) -> None:
     assert cli.ok("ls") == b""
 
 
-def test_append_invites_to_type_and_sums_up(cli: Cli) -> None:
+def test_append_prompts_and_prints_summary(cli: Cli) -> None:
     code, screen = on_terminal(cli, "append", "orders", answer=b"one\ntwo\n\x04")
     assert code == 0
     assert b"type entries, one per line" in screen
@@ -75,7 +75,7 @@ def test_append_invites_to_type_and_sums_up(cli: Cli) -> None:
     assert cli.ok("read", "orders") == b"one\ntwo\n"
 
 
-def test_create_says_what_it_created_to_people_only(cli: Cli) -> None:
+def test_create_reports_log_only_on_terminal(cli: Cli) -> None:
     assert b"created log 'new'" in on_terminal(cli, "create", "new")[1]
     cli.ok("create", "newer")
 
@@ -86,7 +86,7 @@ def stderr_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("stderr_terminal")
-def test_a_progress_bar_is_shown_when_it_takes_a_while(
+def test_progress_bar_appears_after_delay(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = time.monotonic()
@@ -104,7 +104,7 @@ def test_a_progress_bar_is_shown_when_it_takes_a_while(
 
 
 @pytest.mark.parametrize(("total", "hidden"), [(None, False), (0, False), (100, True)])
-def test_no_progress_bar_without_a_total_or_beside_data(
+def test_progress_bar_hidden_without_total_or_with_data(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     total: int | None,

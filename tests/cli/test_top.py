@@ -29,7 +29,7 @@ from .conftest import Cli
 _SECONDS = 30
 
 
-def test_what_is_printed_is_what_the_api_says(cli: Cli, ten: zlog.Log) -> None:
+def test_output_matches_api(cli: Cli, ten: zlog.Log) -> None:
     ten.trim_to(2)
     ten.cursor("billing", create=4)
     zlog.Log.create(ten.store, "empty").close()
@@ -52,7 +52,7 @@ def test_what_is_printed_is_what_the_api_says(cli: Cli, ten: zlog.Log) -> None:
     assert len(table) == 4
 
 
-def test_rates_are_of_the_same_log(ten: zlog.Log) -> None:
+def test_rates_compare_same_log(ten: zlog.Log) -> None:
     (before,) = overview(ten.store, content=True).logs
     ten.append_many([b"x" * 50] * 20)
     (after,) = overview(ten.store, content=True).logs
@@ -67,7 +67,7 @@ def test_rates_are_of_the_same_log(ten: zlog.Log) -> None:
     assert rates(after, other) == (0, 0)
 
 
-def test_one_look_tells_no_rate(ten: zlog.Log) -> None:
+def test_first_poll_has_no_rate(ten: zlog.Log) -> None:
     seen = asyncio.run(look(ten.store, "*", None))
     (row,) = rows_of(None, seen)
     assert row.cells()[HEAD.index("RATE/s")] == ""
@@ -77,7 +77,7 @@ def test_one_look_tells_no_rate(ten: zlog.Log) -> None:
     assert "0 entries/s" in summary(seen, again)
 
 
-def test_a_log_that_can_not_be_read_hides_no_other() -> None:
+def test_unreadable_log_does_not_hide_others() -> None:
     with zlog.connect("mem://") as store:
         zlog.Log.create(store, "broken").close()
         with zlog.Log.create(store, "orders") as log:
@@ -152,7 +152,7 @@ class Screen:
         return bool(chunk)
 
 
-def test_the_view_shows_sorts_filters_and_opens_a_log(cli: Cli, ten: zlog.Log) -> None:
+def test_view_sorts_filters_and_opens_log(cli: Cli, ten: zlog.Log) -> None:
     ten.cursor("billing", create=4)
     zlog.Log.create(ten.store, "other").close()
     with view(cli, "--interval", "0.2") as screen:
@@ -170,14 +170,14 @@ def test_the_view_shows_sorts_filters_and_opens_a_log(cli: Cli, ten: zlog.Log) -
         screen.wait_for("RATE/s")
 
 
-def test_control_c_ends_the_view_also_from_its_filter(cli: Cli) -> None:
+def test_control_c_ends_view_and_filter(cli: Cli) -> None:
     with view(cli, end=b"\x03") as screen:
         screen.wait_for("orders")
         screen.press("/")
         screen.wait_for("part of a name")
 
 
-def test_json_goes_with_once(cli: Cli) -> None:
+def test_json_needs_once(cli: Cli) -> None:
     result = cli("top", "--json")
     assert result.code == 2
     assert "--json goes with --once" in result.err

@@ -26,7 +26,7 @@ def there(tmp_path: Path) -> Cli:
 
 
 @pytest.mark.parametrize("store_url", ["embedded", "ceph-memstore"], indirect=True)
-def test_a_log_goes_there_and_back(cli: Cli, store_url: str, tmp_path: Path) -> None:
+def test_log_survives_export_and_import(cli: Cli, store_url: str, tmp_path: Path) -> None:
     target, back = Cli(store_url), Cli((tmp_path / "back").as_uri())
     cli.ok("append", "orders", stdin=LINES)
     cli.ok("cursor", "set", "orders", "billing", "7")
@@ -40,7 +40,7 @@ def test_a_log_goes_there_and_back(cli: Cli, store_url: str, tmp_path: Path) -> 
     back.ok("append", "orders", stdin=b"more\n")
 
 
-def test_a_part_of_a_log(cli: Cli, there: Cli) -> None:
+def test_ranges_are_exported_and_imported(cli: Cli, there: Cli) -> None:
     cli.ok("append", "orders", stdin=LINES)
     there.ok("import", "copy", "--no-promote", stdin=cli.ok("export", "orders", "--to", "200"))
     assert there("append", "copy", stdin=b"x\n").code == 8
@@ -58,9 +58,7 @@ def test_a_part_of_a_log(cli: Cli, there: Cli) -> None:
         (("--from", "300", "--to", "200"), "it begins at 300 and ends at 200"),
     ],
 )
-def test_an_export_that_could_hold_nothing(
-    inside: Inside, bounds: tuple[str, ...], said: str
-) -> None:
+def test_empty_export_range_is_refused(inside: Inside, bounds: tuple[str, ...], said: str) -> None:
     inside.ok("append", "orders", stdin=LINES)
     result = inside("export", "orders", *bounds)
     assert (result.code, result.out) == (2, b"")
@@ -69,12 +67,12 @@ def test_an_export_that_could_hold_nothing(
 
 
 @pytest.mark.parametrize("data", [LINES, b"a\n", b""])
-def test_what_is_no_export(inside: Inside, data: bytes) -> None:
+def test_import_refuses_other_files(inside: Inside, data: bytes) -> None:
     result = inside("import", "copy", stdin=data)
     assert (result.code, "the file is not an export" in result.err) == (1, True)
 
 
-def test_a_mirror(cli: Cli, there: Cli) -> None:
+def test_mirror_copies_log_and_refuses_appends(cli: Cli, there: Cli) -> None:
     cli.ok("append", "orders", stdin=LINES)
     cli.ok("mirror", "orders", "--to", there.url, "--as", "copy", "--width", "5")
     info = json.loads(there.ok("info", "copy", "--json"))
@@ -89,7 +87,7 @@ def test_a_mirror(cli: Cli, there: Cli) -> None:
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_following_ends_by_a_signal(cli: Cli, there: Cli, sent: int, code: int) -> None:
+def test_signal_ends_following_mirror(cli: Cli, there: Cli, sent: int, code: int) -> None:
     with cli.start("mirror", "orders", "--to", there.url, "--follow") as copier:
         cli.ok("append", "orders", stdin=LINES)
         with zlog.connect(there.url) as store:
@@ -101,7 +99,7 @@ def test_following_ends_by_a_signal(cli: Cli, there: Cli, sent: int, code: int) 
         assert copier.wait(20) == code
 
 
-def test_following_outlasts_a_failure(cli: Cli, there: Cli, tmp_path: Path) -> None:
+def test_following_mirror_retries_after_failure(cli: Cli, there: Cli, tmp_path: Path) -> None:
     """The target is being compacted when it is opened."""
     there.ok("create", "other")
     with (tmp_path / "there" / "data.mdb").open("r+b") as data:
@@ -123,5 +121,5 @@ def test_following_outlasts_a_failure(cli: Cli, there: Cli, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "words", [["mirror", "orders"], ["mirror", "orders", "--to", "logs"], ["export"]]
 )
-def test_usage(inside: Inside, words: list[str]) -> None:
+def test_invalid_usage_exits_with_2(inside: Inside, words: list[str]) -> None:
     assert inside(*words).code == 2

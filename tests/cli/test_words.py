@@ -40,7 +40,7 @@ def test_ranges_are_slices(word: str, start: int, end: int | None) -> None:
 
 
 @pytest.mark.parametrize("word", ["5", "-1", "-100"])
-def test_a_single_number_is_one_position(word: str) -> None:
+def test_single_number_is_one_position(word: str) -> None:
     assert parse(word) == Range(int(word), None, single=True)
 
 
@@ -80,7 +80,7 @@ class FakeLog(zlog.Log):
         ("@00:30+00:29:", 60, 100),
     ],
 )
-def test_ranges_begin_and_end_at_times_and_ends(word: str, start: int, end: int) -> None:
+def test_ranges_accept_times_and_ends(word: str, start: int, end: int) -> None:
     assert parse(word).resolve(FakeLog(), 100) == (start, end)
     assert not parse(word).single
 
@@ -114,7 +114,7 @@ def today(monkeypatch: pytest.MonkeyPatch) -> None:
         ("@07:00", MIDNIGHT + timedelta(hours=7)),
     ],
 )
-def test_times_are_utc_unless_they_say_otherwise(word: str, moment: datetime) -> None:
+def test_times_default_to_utc(word: str, moment: datetime) -> None:
     assert position_spec(word) == moment
     assert parse(word) == Range(moment, None)
     assert parse(f":{word}") == Range(0, moment)
@@ -123,7 +123,7 @@ def test_times_are_utc_unless_they_say_otherwise(word: str, moment: datetime) ->
 @pytest.mark.parametrize(
     ("word", "seconds"), [("@90s", 90), ("@5m", 300), ("@1h30m", 5400), ("@1.5d", 129600)]
 )
-def test_a_span_is_that_long_ago(word: str, seconds: int) -> None:
+def test_span_counts_back_from_now(word: str, seconds: int) -> None:
     found = position_spec(word)
     assert isinstance(found, datetime)
     ago = (datetime.now(timezone.utc) - found).total_seconds()
@@ -151,12 +151,12 @@ def test_a_span_is_that_long_ago(word: str, seconds: int) -> None:
         str(2**63),
     ],
 )
-def test_other_words_stand_for_no_position(word: str) -> None:
+def test_invalid_positions_are_refused(word: str) -> None:
     with pytest.raises(click.UsageError):
         position_spec(word)
 
 
-def test_spans_and_counts() -> None:
+def test_spans_and_counts_are_parsed() -> None:
     assert [time_span(w) for w in ("90s", "1h30m", "7d", "2w")] == [90, 5400, 604800, 1209600]
     assert [count(w) for w in ("0", "5000", "10K", "1.5M", "2g")] == [
         0,
@@ -183,7 +183,7 @@ def test_spans_and_counts() -> None:
 @pytest.mark.parametrize(
     "word", ["", "a", "1-2", "1:2:3", "--json", "-x", "1.5", "٣", "@5x:", str(2**63)]
 )
-def test_other_words_are_no_ranges(word: str) -> None:
+def test_invalid_ranges_are_refused(word: str) -> None:
     with pytest.raises(click.UsageError):
         parse(word)
 
@@ -202,12 +202,12 @@ ENTRY = Entry(7, b"\xffdata\n", datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=timezone
         ("", b""),
     ],
 )
-def test_formats(text: str, expected: bytes) -> None:
+def test_formats_are_rendered(text: str, expected: bytes) -> None:
     assert Template(text).render(ENTRY) == expected
 
 
 @pytest.mark.parametrize("text", ["%x", "%", "\\", r"\x"])
-def test_formats_with_unknown_words_are_refused(text: str) -> None:
+def test_formats_with_unknown_tokens_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a token"):
         Template(text)
 
@@ -226,17 +226,17 @@ def test_formats_with_unknown_words_are_refused(text: str) -> None:
         ("7B", 7),
     ],
 )
-def test_sizes(word: str, expected: int) -> None:
+def test_sizes_are_parsed(word: str, expected: int) -> None:
     assert size(word) == expected
 
 
 @pytest.mark.parametrize("word", ["", "K", "-1", "1X", "1e3", "9" * 400, str(2**63)])
-def test_other_words_are_no_sizes(word: str) -> None:
+def test_invalid_sizes_are_refused(word: str) -> None:
     with pytest.raises(click.BadParameter):
         size(word)
 
 
-def test_time_spans() -> None:
+def test_time_spans_are_parsed() -> None:
     assert seconds("1.5") == 1.5
     assert or_none(seconds("never")) is None
     assert or_none(0.0) == 0.0
@@ -250,23 +250,23 @@ def test_time_spans() -> None:
 @pytest.mark.parametrize(
     ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 40, "5.0 TiB")]
 )
-def test_numbers_of_bytes_for_eyes(count: int, text: str) -> None:
+def test_byte_counts_are_formatted(count: int, text: str) -> None:
     assert human_bytes(count) == text
 
 
-def test_json_is_one_line_of_utf_8() -> None:
+def test_json_is_one_utf_8_line() -> None:
     text = to_json({"data": "é\u2028\u0085\ud800"})
     assert text == '{"data": "é\\u2028\\u0085\\ud800"}'
     assert json.loads(text) == {"data": "é\u2028\u0085\ud800"}
 
 
-def test_nothing_upsets_the_terminal() -> None:
+def test_control_characters_are_escaped() -> None:
     assert printable("ünï\tx".encode()) == "ünï\tx"
     assert printable(b"\x1b[31m\xff\0\r") == r"\x1b[31m\xff\x00\r"
 
 
 @given(st.binary(), st.lists(st.integers(1, 9)), st.sampled_from([b"\n", b"\0"]))
-def test_lines_are_the_same_however_the_input_is_cut(
+def test_lines_do_not_depend_on_read_boundaries(
     data: bytes, cuts: list[int], separator: bytes
 ) -> None:
     kept, plain = Splitter(separator, keep=True), Splitter(separator)
@@ -294,7 +294,7 @@ def test_lines_are_the_same_however_the_input_is_cut(
         (b"  \r", None),
     ],
 )
-def test_json_lines(line: bytes, entry: bytes | None) -> None:
+def test_json_lines_are_parsed(line: bytes, entry: bytes | None) -> None:
     assert from_json(line) == entry
 
 
@@ -311,6 +311,6 @@ def test_json_lines(line: bytes, entry: bytes | None) -> None:
         b"\xff",
     ],
 )
-def test_other_json_is_refused(line: bytes) -> None:
+def test_invalid_json_lines_are_refused(line: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  # the texts are Python's own
         from_json(line)

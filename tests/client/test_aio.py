@@ -27,7 +27,7 @@ async def items_of(iterator: AsyncIterator[Item]) -> list[Item]:
     return [item async for item in iterator]
 
 
-async def test_the_other_commands(memory: zlog.Store) -> None:
+async def test_other_methods_work(memory: zlog.Store) -> None:
     """The log for threads is generated from this one, and has the tests of what each does."""
     async with aio.Log.create(memory, "orders", width=2, hole_timeout=0.01) as log:
         await log.append_many([b"%d" % i for i in range(8)], tags_each=[["x"], []] * 4)
@@ -120,7 +120,7 @@ async def test_a_failed_async_with_leaves_nothing_open(tmp_path: Path) -> None:
         aio.Log.open(store, "orders").close()  # as of a coroutine that is not awaited any more
 
 
-def test_handles_take_no_descriptor_each() -> None:
+def test_handles_share_file_descriptors() -> None:
     """Two thousand of them, where a process may have sixty-four; and none is left behind."""
     code = """
         import asyncio, os, resource, zlog
@@ -150,7 +150,7 @@ def test_handles_take_no_descriptor_each() -> None:
     assert run(code).strip() == "done"
 
 
-async def test_closing_a_handle_leaves_the_others_calls_alone(memory: zlog.Store) -> None:
+async def test_closing_handle_keeps_calls_of_others(memory: zlog.Store) -> None:
     async with aio.Log.create(memory, "orders") as first, aio.Log.open(memory, "orders") as other:
         under_way = [asyncio.ensure_future(log.append_many([b"x"] * 100)) for log in (other, first)]
         await asyncio.sleep(0)

@@ -27,7 +27,7 @@ async def log(store: FaultyStore) -> AsyncIterator[aio.Log]:
         yield opened
 
 
-async def test_it_is_awaited_as_any_coroutine(log: aio.Log) -> None:
+async def test_append_is_a_coroutine(log: aio.Log) -> None:
     one = log.append(b"0")
     assert asyncio.iscoroutine(one)
     assert isinstance(one, collections.abc.Coroutine)
@@ -49,7 +49,7 @@ async def test_it_is_awaited_as_any_coroutine(log: aio.Log) -> None:
     assert await asyncio.to_thread(elsewhere) == 8
 
 
-async def test_nothing_happens_before_it_is_awaited(store: FaultyStore, log: aio.Log) -> None:
+async def test_append_starts_when_awaited(store: FaultyStore, log: aio.Log) -> None:
     before = store.operations
     later = log.append(b"later")
     await asyncio.sleep(0.01)
@@ -66,7 +66,7 @@ async def test_an_append_that_is_never_awaited_warns(log: aio.Log) -> None:
         log.append(b"closed").close()
 
 
-async def test_it_is_awaited_once(log: aio.Log) -> None:
+async def test_append_is_awaited_only_once(log: aio.Log) -> None:
     append = log.append(b"0")
     assert await append == 0
     with pytest.raises(RuntimeError, match="awaited once"):
@@ -95,7 +95,7 @@ async def test_a_cancelled_append_does_not_block_others(store: FaultyStore, log:
     assert await log.append(b"3") == 3
 
 
-async def test_a_task_keeps_its_own_context(log: aio.Log) -> None:
+async def test_task_keeps_its_context(log: aio.Log) -> None:
     name: contextvars.ContextVar[int] = contextvars.ContextVar("name")
 
     async def append(number: int) -> int:
@@ -108,7 +108,7 @@ async def test_a_task_keeps_its_own_context(log: aio.Log) -> None:
 
 
 @pytest.mark.usefixtures("thousands_of_tasks")
-async def test_tasks_go_on_in_the_order_of_their_calls(log: aio.Log) -> None:
+async def test_tasks_resume_in_call_order(log: aio.Log) -> None:
     order: list[int] = []
 
     async def append(number: int) -> None:

@@ -49,7 +49,7 @@ def limit(number: int) -> tuple[int, bytes]:
     return Code.LIMIT_REACHED, wire.frame(wire.u64(number))
 
 
-def test_a_delivery_is_appended_once_in_order(log: zlog.Log) -> None:
+def test_repeated_sequence_is_appended_once_in_order(log: zlog.Log) -> None:
     assert log.append_once(iter(ROWS), producer="query", sequence=1) == len(ROWS)
     assert [item.data for item in log.read_range()] == ROWS  # type: ignore[union-attr]
     assert log.append_once(ROWS[::-1], producer="query", sequence=1) == 0
@@ -60,7 +60,7 @@ def test_a_delivery_is_appended_once_in_order(log: zlog.Log) -> None:
     assert list(log.check()) == []
 
 
-def test_columns_are_delivered_in_rounds(log: zlog.Log) -> None:
+def test_columns_are_appended_once_in_rounds(log: zlog.Log) -> None:
     column = EntryColumn(array("i", range(21)), bytes(range(20)))
     entries = [b"first", *column, b"last"]
     given = cast("list[bytes]", [b"first", column, b"last"])
@@ -69,7 +69,7 @@ def test_columns_are_delivered_in_rounds(log: zlog.Log) -> None:
     assert sorted(data_of(log.read_range())) == sorted(entries)
 
 
-def test_equal_entries_count(memory: zlog.Store) -> None:
+def test_equal_entries_are_all_appended(memory: zlog.Store) -> None:
     zlog.Log.create(memory, "orders", width=2)
     rows = [b"a", b"b", b"a", b"", b"a", b""]
     assert deliver(memory, rows) == 6
@@ -85,7 +85,7 @@ def test_a_repetition_with_other_entries_is_refused(memory: zlog.Store) -> None:
     assert Counter(entries_in(memory)) == Counter([*ROWS, b"0'"])
 
 
-def test_what_was_trimmed_comes_again(memory: zlog.Store) -> None:
+def test_trimmed_entries_are_appended_again(memory: zlog.Store) -> None:
     """What is gone can't be told from what never came."""
     log = zlog.Log.create(memory, "orders", width=3)
     deliver(memory)
@@ -95,7 +95,7 @@ def test_what_was_trimmed_comes_again(memory: zlog.Store) -> None:
     assert Counter(entries_in(memory)) == Counter(ROWS)
 
 
-def test_a_lost_entry_is_an_error(memory: zlog.Store) -> None:
+def test_lost_entry_is_an_error(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=3)
     deliver(memory)
     remove(log, next(iter(log.view.objects())))
@@ -103,7 +103,7 @@ def test_a_lost_entry_is_an_error(memory: zlog.Store) -> None:
         deliver(memory)
 
 
-def test_a_log_that_was_made_anew_knows_nothing_of_it(memory: zlog.Store) -> None:
+def test_recreated_log_has_no_producers(memory: zlog.Store) -> None:
     old = zlog.Log.create(memory, "orders", width=2)
     deliver(memory)
     zlog.Log.remove(memory, "orders")
@@ -128,7 +128,7 @@ def test_a_source_can_be_forgotten(memory: zlog.Store) -> None:
     assert log.append_once([b"x"], producer="query", sequence=6) == 1
 
 
-def test_a_source_that_comes_again_has_ids_of_its_own(log: zlog.Log) -> None:
+def test_recreated_producer_gets_new_append_ids(log: zlog.Log) -> None:
     """Else its appends would look like those of the one before, at other positions."""
     for _ in range(3):
         assert log.append_once(ROWS, producer="query", sequence=1) == len(ROWS)
@@ -165,7 +165,7 @@ def test_the_parts_of_a_source_are_limited(memory: zlog.Store) -> None:
         ("delivery_done", limit(1024), "has 1,024 producers", "zlog producer rm"),
     ],
 )
-def test_each_limit_says_what_to_do(
+def test_each_limit_error_has_hint(
     memory: zlog.Store, method: str, answer: tuple[int, bytes], what: str, hint: str
 ) -> None:
     zlog.Log.create(memory, "orders", width=2)
@@ -189,7 +189,7 @@ def test_positions_refused_by_a_limit_are_filled_at_once(memory: zlog.Store) -> 
     assert kinds == [*[None] * 7, zlog.GapKind.FILLED]
 
 
-def test_a_source_that_is_forgotten_in_part_says_what_to_do(memory: zlog.Store) -> None:
+def test_partly_forgotten_producer_error_has_hint(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=2)
     for part in range(300):
         log.append_once([b"x"], producer="query", sequence=0, part=part)
@@ -206,7 +206,7 @@ def test_a_source_that_is_forgotten_in_part_says_what_to_do(memory: zlog.Store) 
     assert log.append_once([b"x"], producer="query", sequence=9) == 1
 
 
-def test_sources_are_listed(log: zlog.Log) -> None:
+def test_producers_are_listed(log: zlog.Log) -> None:
     """More than one page of them, with what the log keeps of each."""
     assert log.producers() == []
     before = datetime.now(timezone.utc)
@@ -245,7 +245,7 @@ def test_invalid_deliveries_are_refused(memory: zlog.Store) -> None:
     assert log.append_once([], producer="a", sequence=0) == 0
 
 
-def test_attempts_of_a_delivery_have_one_writer_and_numbers_of_their_own() -> None:
+def test_each_attempt_has_its_writer_id() -> None:
     key = SequenceKey("query", 1, 2)
     assert len(_writer_id(7, key, 1)) == 16
     others = [key._replace(producer="q"), key._replace(sequence=2), key._replace(part=1)]
@@ -253,7 +253,7 @@ def test_attempts_of_a_delivery_have_one_writer_and_numbers_of_their_own() -> No
     assert len(ids | {_writer_id(8, key, 1), _writer_id(7, key, 2)}) == 6
 
 
-def test_entries_may_come_in_one_buffer(memory: zlog.Store) -> None:
+def test_entries_may_share_one_buffer(memory: zlog.Store) -> None:
     def in_one_buffer() -> Iterator[memoryview]:
         buffer = bytearray(2)
         for row in ROWS:
@@ -268,7 +268,7 @@ def test_entries_may_come_in_one_buffer(memory: zlog.Store) -> None:
         deliver(memory, ["text"], sequence=2)  # type: ignore[list-item]
 
 
-def test_equal_numbers_are_the_same_batch_and_part(memory: zlog.Store) -> None:
+def test_equal_integers_name_same_sequence_and_part(memory: zlog.Store) -> None:
     class Number(int):
         def __str__(self) -> str:
             return "a number"

@@ -35,7 +35,7 @@ def append_ids(log: zlog.Log) -> dict[int, tuple[bytes, int]]:
     return found
 
 
-def test_an_entry_keeps_its_append_id_wherever_it_goes(memory: zlog.Store) -> None:
+def test_moved_entry_keeps_append_id(memory: zlog.Store) -> None:
     """The id belongs to the entry, so that an audit can tell an entry that stands twice."""
     log = zlog.Log.create(memory, "orders", width=2)
     other = zlog.Log.open(memory, "orders")
@@ -58,14 +58,14 @@ def test_an_entry_keeps_its_append_id_wherever_it_goes(memory: zlog.Store) -> No
     }
 
 
-def test_handles_have_ids_of_their_own(memory: zlog.Store) -> None:
+def test_handles_have_different_writer_ids(memory: zlog.Store) -> None:
     first = zlog.Log.create(memory, "orders", width=1)
     second = zlog.Log.open(memory, "orders")
     assert [first.append(b"same"), second.append(b"same")] == [0, 1]
     assert len(set(append_ids(first).values())) == 2
 
 
-def test_a_grant_counts_in_its_own_epoch_only(
+def test_grant_is_valid_only_in_its_epoch(
     plain: zlog.Store, sequencer: LocalSequencer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A sequencer ahead of the client's view may be behind the view that is then read."""
@@ -125,7 +125,7 @@ class LayoutChanges(FaultyStore):
 
 
 @pytest.mark.parametrize("change", [new_epoch, lambda other: other.reconfigure(width=3)])
-def test_a_change_of_the_layout_does_not_reorder_a_batch(
+def test_layout_change_does_not_reorder_batch(
     memory: zlog.Store, change: Callable[[zlog.Log], object]
 ) -> None:
     """Refused entries below a written one keep their positions, also in an ended stripe."""
@@ -137,7 +137,7 @@ def test_a_change_of_the_layout_does_not_reorder_a_batch(
     assert other.append(b"next") == 9
 
 
-def test_an_entry_moves_if_its_position_was_filled_or_trimmed_after_a_change_of_the_layout(
+def test_entry_moves_when_position_filled_or_trimmed(
     memory: zlog.Store,
 ) -> None:
     other = zlog.Log.create(memory, "orders", width=2, stripe_unit=1)
@@ -160,9 +160,7 @@ def test_an_entry_moves_if_its_position_was_filled_or_trimmed_after_a_change_of_
 
 
 @pytest.mark.parametrize("batch", [4, 5])
-def test_no_refused_entry_is_written_in_a_log_that_takes_no_appends_since(
-    memory: zlog.Store, batch: int
-) -> None:
+def test_refused_entry_is_not_written_after_read_only(memory: zlog.Store, batch: int) -> None:
     """Neither at the position that it keeps nor at another one."""
     other = zlog.Log.create(memory, "orders", width=2, stripe_unit=1)
     log = zlog.Log.open(LayoutChanges(memory, other.read_only), "orders")

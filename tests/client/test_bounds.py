@@ -63,7 +63,7 @@ def filled(request: pytest.FixtureRequest, store: zlog.Store) -> zlog.Log:
     return log
 
 
-def test_a_tail_goes_no_further_than_the_stripe(filled: zlog.Log) -> None:
+def test_tail_is_bounded_by_stripe(filled: zlog.Log) -> None:
     assert raise_tail(filled, POSITION_MAX) == Code.BEYOND_STRIPE
     assert raise_tail(filled, TAIL_MAX + 1) == Code.BEYOND_STRIPE
     assert raise_tail(filled, TAIL_MAX) == Code.OK
@@ -75,7 +75,7 @@ def test_a_tail_goes_no_further_than_the_stripe(filled: zlog.Log) -> None:
 @pytest.mark.parametrize(
     "touch", [write_at, lambda log, position: fill_at(log, [position])], ids=["write", "fill"]
 )
-def test_a_write_or_fill_goes_no_further_than_the_stripe(
+def test_write_and_fill_are_bounded_by_stripe(
     filled: zlog.Log, touch: Callable[[zlog.Log, int], int]
 ) -> None:
     for position in (POSITION_MAX - WIDTH + 1, END):
@@ -88,7 +88,7 @@ def test_a_write_or_fill_goes_no_further_than_the_stripe(
 
 
 @pytest.mark.parametrize("far", [POSITION_MAX, 2**62, END, len(ENTRIES) + 1])
-def test_a_trim_goes_no_further_than_the_tail(filled: zlog.Log, far: int) -> None:
+def test_trim_is_bounded_by_tail(filled: zlog.Log, far: int) -> None:
     """Else what is appended later would be hidden."""
     filled.tail()
     head = head_object(filled.name)
@@ -101,7 +101,7 @@ def test_a_trim_goes_no_further_than_the_tail(filled: zlog.Log, far: int) -> Non
     check_in_use(filled)
 
 
-def test_epochs_that_no_client_was_given_are_passed(filled: zlog.Log) -> None:
+def test_layout_change_passes_unassigned_epochs(filled: zlog.Log) -> None:
     refs = list(filled.view.objects(filled.view.live_stripe))
     epoch = filled.view.epoch
     for step in range(1, 4):
@@ -117,7 +117,7 @@ def test_epochs_that_no_client_was_given_are_passed(filled: zlog.Log) -> None:
     assert filled.view.epoch <= newest + 2
 
 
-def test_entries_of_an_ended_stripe_are_read_past_an_epoch_that_no_client_was_given(
+def test_ended_stripe_sealed_with_unassigned_epoch_is_readable(
     filled: zlog.Log,
 ) -> None:
     """No change of the layout asks its objects, so those who read there tell of the epoch."""
@@ -160,7 +160,7 @@ def test_a_stripe_uses_only_objects_that_its_creator_made(
     assert live.id >= view.epoch + 20
 
 
-def test_a_counter_that_was_moved_ahead_is_caught_up_with(filled: zlog.Log) -> None:
+def test_advanced_epoch_counter_is_tolerated(filled: zlog.Log) -> None:
     for _ in range(5):
         request = messages.epoch_next(0, 2**62)
         code, _ = filled.store.execute(head_object(filled.name), "epoch_next", request)
@@ -170,7 +170,7 @@ def test_a_counter_that_was_moved_ahead_is_caught_up_with(filled: zlog.Log) -> N
     assert filled.views()[-1].epoch > 5 * EPOCHS_AHEAD_MAX
 
 
-def test_a_writer_passes_positions_that_are_filled_ahead_of_it(sequenced: zlog.Log) -> None:
+def test_writer_passes_prefilled_positions(sequenced: zlog.Log) -> None:
     """One call fills 65,536 positions of an object before their writer comes to them."""
     sequenced.append_many(ENTRIES)
     with zlog.Log.open(sequenced.store, "orders") as attacker:
@@ -259,7 +259,7 @@ def test_an_exhausted_log_is_reported_and_rescued(
     assert [entry.data for entry in unbounded.read_range(0, 11)] == [*ENTRIES, b"on"]
 
 
-def test_a_rescue_keeps_what_stands_behind_a_hole(unbounded: zlog.Log) -> None:
+def test_rescue_keeps_entries_above_hole(unbounded: zlog.Log) -> None:
     """As writers leave it that died, and not as a hostile one makes it."""
     assert write_at(unbounded, 1_000_001) == Code.OK
     assert fill_at(unbounded, [3_000_000]) == Code.OK
@@ -277,7 +277,7 @@ def test_rescuing_a_sound_log_keeps_its_entries(filled: zlog.Log) -> None:
     assert [entry.data for entry in filled.read_range(3)] == ENTRIES[3:]
 
 
-def test_a_tail_floor_that_is_stored_too_high_is_rescued(memory: zlog.Store) -> None:
+def test_rescue_fixes_excessive_tail_floor(memory: zlog.Store) -> None:
     log = zlog.Log.create(WithoutSequencer(memory), "orders", width=WIDTH)
     log.append_many(ENTRIES)
     _overwrite(MemoryDoor(memory), head_object("orders"), b"zlog.head", 24, POSITION_MAX + 1)
@@ -287,7 +287,7 @@ def test_a_tail_floor_that_is_stored_too_high_is_rescued(memory: zlog.Store) -> 
     check_in_use(log)
 
 
-def test_an_epoch_that_is_stored_too_high_is_replaced(memory: zlog.Store) -> None:
+def test_object_with_excessive_epoch_is_replaced(memory: zlog.Store) -> None:
     log = zlog.Log.create(WithoutSequencer(memory), "orders", width=WIDTH)
     log.append_many(ENTRIES)
     name = log.view.object_of(2).name
@@ -304,7 +304,7 @@ def _overwrite(door: Door, name: str, attribute: bytes, at: int, number: int) ->
     door.save(name, content.with_attr(attribute, envelope(attribute, changed, b"", value[0])))
 
 
-def test_a_stripe_of_which_all_is_trimmed_ends_by_its_positions(
+def test_trimmed_stripe_ends_by_position_limit(
     store: zlog.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("zlog._base.options.STRIPE_OBJECT_POSITIONS", 50)

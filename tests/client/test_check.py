@@ -58,7 +58,7 @@ def refs(log: zlog.Log) -> list[ObjectRef]:
     return list(log.view.objects())
 
 
-def test_a_sound_log(filled: zlog.Log) -> None:
+def test_check_passes_sound_log(filled: zlog.Log) -> None:
     filled.trim_to(6)
     filled.trim(9)
     filled.append(b"")
@@ -78,7 +78,7 @@ def test_a_flipped_byte(filled: zlog.Log, store: zlog.Store, position: int, data
     assert only(filled, FindingKind.LOST, name).positions == range(position, position + 1)
 
 
-def test_a_damaged_index_is_one_finding(
+def test_damaged_index_is_one_finding(
     filled: zlog.Log, store: zlog.Store, stripe_unit: int
 ) -> None:
     """All entries of its record are lost: a finding for each fourth position, or stripe unit."""
@@ -96,7 +96,7 @@ def test_a_damaged_index_is_one_finding(
         assert [finding.positions for finding in found] == [range(8, 12), range(24, 28)]
 
 
-def test_holes_of_one_object_are_one_finding(memory: zlog.Store) -> None:
+def test_holes_of_object_are_one_finding(memory: zlog.Store) -> None:
     """As a batch leaves them that one object had no space for; others are told as they lie."""
     with zlog.Log.create(memory, "holes", width=4, stripe_unit=1) as log:
         reserved = log.reserve(40)
@@ -108,13 +108,13 @@ def test_holes_of_one_object_are_one_finding(memory: zlog.Store) -> None:
     assert found == [range(1, 38, 4), range(23, 24), range(39, 40)]
 
 
-def test_a_removed_object(filled: zlog.Log) -> None:
+def test_check_finds_missing_object(filled: zlog.Log) -> None:
     planted.remove(filled, refs(filled)[1])
     finding = only(filled, FindingKind.MISSING_OBJECT, refs(filled)[1].name)
     assert finding[2:4] == (None, None)
 
 
-def test_an_append_that_stands_twice(filled: zlog.Log) -> None:
+def test_check_finds_duplicate_append(filled: zlog.Log) -> None:
     hole = leave_hole(filled, 2)
     for position in (17, 18):
         planted.write(filled, hole + position - 17, *planted.append_at(filled, position))
@@ -123,19 +123,19 @@ def test_an_append_that_stands_twice(filled: zlog.Log) -> None:
     assert finding.detail == "the same appends are at positions 17 to 18"
 
 
-def test_an_object_that_holds_other_positions(filled: zlog.Log) -> None:
+def test_check_finds_wrong_object(filled: zlog.Log) -> None:
     ref = refs(filled)[1]
     planted.remake(filled, ref._replace(number=2), epoch=filled.view.epoch)
     only(filled, FindingKind.WRONG_OBJECT, ref.name)
 
 
-def test_an_object_that_was_never_sealed_for_its_view(log: zlog.Log) -> None:
+def test_check_finds_unsealed_object(log: zlog.Log) -> None:
     newer = new_epoch(log).epoch
     planted.remake(log, refs(log)[3], epoch=newer - 1)
     assert str(newer) in only(log, FindingKind.EPOCH_BEHIND).detail
 
 
-def test_a_layout_change_left_half_done(filled: zlog.Log, store: zlog.Store) -> None:
+def test_check_finds_unfinished_layout_change(filled: zlog.Log, store: zlog.Store) -> None:
     """It is reported, and finished by the client that needs the tail: here the audit itself."""
     ref = refs(filled)[2]
     epoch, _ = drive(filled._client.layout.head.epoch_next(filled._client.deadline()))
@@ -144,19 +144,19 @@ def test_a_layout_change_left_half_done(filled: zlog.Log, store: zlog.Store) -> 
     assert filled.append(b"on") == ENTRIES + 4 * WIDTH
 
 
-def test_a_tail_below_what_is_written(filled: zlog.Log) -> None:
+def test_check_finds_tail_below_written_positions(filled: zlog.Log) -> None:
     planted.write(filled, filled.tail() + 2, b"w" * 16, 1)
     only(filled, FindingKind.TAIL_BEHIND, head_object(filled.name))
 
 
-def test_an_object_trimmed_further_than_the_log(filled: zlog.Log, store: zlog.Store) -> None:
+def test_check_finds_object_trimmed_ahead(filled: zlog.Log, store: zlog.Store) -> None:
     filled.trim_to(4)
     request = messages.trim_to(filled.view.epoch, 9, 1024)
     planted.call(store, refs(filled)[0].name, "trim_to", request)
     only(filled, FindingKind.TRIM_AHEAD, refs(filled)[0].name)
 
 
-def test_a_trim_that_died_is_no_failure(filled: zlog.Log) -> None:
+def test_interrupted_trim_is_not_serious(filled: zlog.Log) -> None:
     client = filled._client
     head, log_id = client.layout.head, filled.view.log_id
     raise_tail(filled, 6)
@@ -169,7 +169,7 @@ def test_a_trim_that_died_is_no_failure(filled: zlog.Log) -> None:
     assert findings(filled) == []
 
 
-def test_a_log_that_is_not_listed(filled: zlog.Log, store: zlog.Store) -> None:
+def test_check_finds_unlisted_log(filled: zlog.Log, store: zlog.Store) -> None:
     request = messages.directory_add(filled.name, filled.view.log_id)
     planted.call(store, directory_shard("logs", filled.name), "directory_remove", request)
     for name in ("order", "orders-", "orders2"):
@@ -177,7 +177,7 @@ def test_a_log_that_is_not_listed(filled: zlog.Log, store: zlog.Store) -> None:
     only(filled, FindingKind.UNLISTED)
 
 
-def test_an_orphan(filled: zlog.Log, store: zlog.Store) -> None:
+def test_check_finds_orphaned_objects(filled: zlog.Log, store: zlog.Store) -> None:
     """Of this log, and of an earlier one that had its name; not those of other logs."""
     names = [planted.make_orphan(filled, 3), planted.make_orphan(filled, 1, filled.view.log_id ^ 1)]
     others = [f"orders.{filled.view.log_id:016x}", "orders.eu", "orders2"]
@@ -209,7 +209,7 @@ def test_leftover_objects_of_an_abandoned_stripe(filled: zlog.Log, store: zlog.S
     assert findings(filled) == []
 
 
-def test_closed_stripes(filled: zlog.Log, store: zlog.Store) -> None:
+def test_check_covers_closed_stripes(filled: zlog.Log, store: zlog.Store) -> None:
     """They are looked at as the live one; what is written behind their end is told."""
     tail = filled.tail()
     filled.reconfigure(width=2)
@@ -226,7 +226,7 @@ def test_closed_stripes(filled: zlog.Log, store: zlog.Store) -> None:
     assert only(filled, FindingKind.BEYOND_END, ref.name).position is None
 
 
-def test_an_archived_stripe_that_the_head_has_lost(memory: zlog.Store) -> None:
+def test_check_finds_missing_archived_stripe(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=1)
     for number in range(STRIPES_MAX + 4):
         log.append(b"%d" % number)
@@ -248,7 +248,7 @@ def test_an_archived_stripe_that_the_head_has_lost(memory: zlog.Store) -> None:
     assert audit.summary.entries == STRIPES_MAX + 3
 
 
-def test_a_damaged_header(log: zlog.Log, store: zlog.Store) -> None:
+def test_check_finds_damaged_header(log: zlog.Log, store: zlog.Store) -> None:
     """Found in the file by the bytes that a header of this epoch and geometry has."""
     log.append_many([b"%d" % i for i in range(32)])
     fields = wire.u64(log.view.epoch) + wire.u32(WIDTH) + wire.u32(2)
@@ -261,7 +261,7 @@ def test_a_damaged_header(log: zlog.Log, store: zlog.Store) -> None:
     assert (audit.summary.entries, audit.summary.lost) == (24, 8)
 
 
-def test_progress_is_told(filled: zlog.Log) -> None:
+def test_check_reports_progress(filled: zlog.Log) -> None:
     told: list[tuple[int, int]] = []
     list(filled.check(progress=lambda done, total: told.append((done, total))))
     assert told[-1] == (filled.tail(), filled.tail())

@@ -31,7 +31,7 @@ async def entries(log: aio.Log) -> list[bytes]:
 
 
 @pytest.mark.usefixtures("thousands_of_tasks")
-async def test_many_appends_make_few_operations(store: FaultyStore, log: aio.Log) -> None:
+async def test_concurrent_appends_share_operations(store: FaultyStore, log: aio.Log) -> None:
     before = store.operations
     positions = await asyncio.gather(*(log.append(b"%d" % i) for i in range(5000)))
     assert positions == list(range(5000))
@@ -40,7 +40,7 @@ async def test_many_appends_make_few_operations(store: FaultyStore, log: aio.Log
 
 
 @pytest.mark.usefixtures("thousands_of_tasks")
-async def test_many_callers_keep_two_rounds_of_equal_size(store: FaultyStore, log: aio.Log) -> None:
+async def test_concurrent_callers_fill_two_equal_rounds(store: FaultyStore, log: aio.Log) -> None:
     """So that the store is busy with one while the callers of the other append again."""
     calls = 5
     writes = []
@@ -58,21 +58,19 @@ async def test_many_callers_keep_two_rounds_of_equal_size(store: FaultyStore, lo
     assert writes.count("write") == calls * 2 * 4  # 1000 in a round, on four objects each
 
 
-async def test_a_lone_append_is_one_operation(store: FaultyStore, log: aio.Log) -> None:
+async def test_lone_append_is_one_operation(store: FaultyStore, log: aio.Log) -> None:
     before = store.operations
     await log.append(b"alone")
     assert store.operations - before == 1
 
 
-async def test_an_append_with_a_budget_of_its_own_travels_alone(
-    store: FaultyStore, log: aio.Log
-) -> None:
+async def test_append_with_own_timeout_is_sent_alone(store: FaultyStore, log: aio.Log) -> None:
     before = store.operations
     await asyncio.gather(*(log.append(b"x", timeout=5) for _ in range(3)))
     assert store.operations - before == 3
 
 
-async def test_a_lost_reply_fails_only_those_it_concerns(store: FaultyStore, log: aio.Log) -> None:
+async def test_lost_reply_fails_only_affected_appends(store: FaultyStore, log: aio.Log) -> None:
     store.fault = loses_first("write")
     results = await asyncio.gather(
         *(log.append(b"%d" % i) for i in range(40)), return_exceptions=True
@@ -83,7 +81,7 @@ async def test_a_lost_reply_fails_only_those_it_concerns(store: FaultyStore, log
     assert await entries(log) == [b"%d" % i for i in range(40)]  # indeterminate: here it landed
 
 
-async def test_a_buffer_may_be_used_again_at_once(log: aio.Log) -> None:
+async def test_buffer_may_be_reused_immediately(log: aio.Log) -> None:
     buffer = bytearray(b"first")
     task = asyncio.create_task(log.append(buffer))  # type: ignore[arg-type]
     await asyncio.sleep(0)
@@ -92,7 +90,7 @@ async def test_a_buffer_may_be_used_again_at_once(log: aio.Log) -> None:
     assert await entries(log) == [b"first"]
 
 
-async def test_what_is_cancelled_before_it_leaves_is_not_sent(log: aio.Log) -> None:
+async def test_append_cancelled_before_sending_is_not_sent(log: aio.Log) -> None:
     tasks = [asyncio.create_task(log.append(b"%d" % i)) for i in range(10)]
     await asyncio.sleep(0)
     for task in tasks[::2]:
@@ -123,7 +121,7 @@ async def test_appends_beyond_the_waiting_limit_wait(
         assert await asyncio.gather(*tasks) == list(range(100))
 
 
-async def test_closing_waits_for_what_is_under_way(store: FaultyStore) -> None:
+async def test_close_waits_for_appends_in_flight(store: FaultyStore) -> None:
     log = await aio.Log.create(store, "closing", width=2)
     tasks = [asyncio.create_task(log.append(b"%d" % i)) for i in range(20)]
     await asyncio.sleep(0)

@@ -101,7 +101,7 @@ def mixed(store: zlog.Store, width: int, seed: int = 1) -> zlog.Log:
 @pytest.mark.parametrize("width", [1, 3, 8])
 @pytest.mark.parametrize("indexes", [None, [0], [1, 2], []])
 @pytest.mark.parametrize("window_bytes", [None, 1, 20_000])
-def test_columns_are_what_a_range_read_gives(
+def test_columns_match_range_read(
     store: zlog.Store, width: int, indexes: list[int] | None, window_bytes: int | None
 ) -> None:
     log = mixed(store, width)
@@ -114,7 +114,7 @@ def test_columns_are_what_a_range_read_gives(
         assert found(log, windows, indexes) == expected(log, start, end, indexes)
 
 
-def test_neighbouring_gaps_of_the_objects_that_are_read_are_one(store: zlog.Store) -> None:
+def test_neighbouring_gaps_of_selected_objects_are_merged(store: zlog.Store) -> None:
     log = zlog.Log.create(store, "orders", width=4, stripe_unit=1)
     log.append_many([b"x"] * 16)
     for position in range(2, 14):
@@ -135,7 +135,7 @@ def test_neighbouring_gaps_of_the_objects_that_are_read_are_one(store: zlog.Stor
 
 
 @pytest.mark.parametrize("tags", [None, ["t"]])
-def test_what_was_trimmed_of_other_objects_is_not_reported(
+def test_trims_of_other_objects_are_not_reported(
     memory: zlog.Store, tags: list[str] | None
 ) -> None:
     log = zlog.Log.create(memory, "orders", width=2, stripe_unit=8)
@@ -157,7 +157,7 @@ def test_what_was_trimmed_of_other_objects_is_not_reported(
     assert gaps(0, 1) == [Gap(0, end + 1, GapKind.TRIMMED)]
 
 
-def test_columns_live_on_without_their_log(store: zlog.Store) -> None:
+def test_columns_outlive_their_log(store: zlog.Store) -> None:
     log = zlog.Log.create(store, "orders", width=1)
     log.append_many([b"%d" % i * 5_000 for i in range(8)])
     windows = [*log.read_columns()]
@@ -170,7 +170,7 @@ def test_columns_live_on_without_their_log(store: zlog.Store) -> None:
 
 
 @pytest.mark.parametrize("options", [{"indexes": [-1]}, {"window_bytes": 0}, {"start": -1}])
-def test_what_can_not_be_is_refused(store: zlog.Store, options: dict[str, object]) -> None:
+def test_invalid_arguments_are_refused(store: zlog.Store, options: dict[str, object]) -> None:
     log = zlog.Log.create(store, "orders")
     with pytest.raises(ValueError, match=r"from 0|at least one|0 to"):
         log.read_columns(**options)  # type: ignore[arg-type]
@@ -178,7 +178,7 @@ def test_what_can_not_be_is_refused(store: zlog.Store, options: dict[str, object
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.binary(max_size=30), min_size=1, max_size=40), st.integers(0, 60))
-def test_columns_are_cut_where_the_data_would_be_too_much(data: list[bytes], most: int) -> None:
+def test_columns_are_split_by_data_size(data: list[bytes], most: int) -> None:
     log = zlog.Log.create(zlog.connect("mem://"), "orders", width=3)
     log.append_many(data)
     striping = log.view.live_stripe.striping
@@ -196,7 +196,7 @@ def test_columns_are_cut_where_the_data_would_be_too_much(data: list[bytes], mos
     assert [(p, d) for p, d, _ in result] == [*enumerate(data)]
 
 
-def test_a_reply_about_others_is_lost_and_a_malformed_one_an_error() -> None:
+def test_mismatched_reply_is_lost_and_malformed_raises() -> None:
     log = zlog.Log.create(zlog.connect("mem://"), "orders", width=2, stripe_unit=1)
     log.append_many([b"data"] * 8)
     window = ColumnWindow(2, None)
@@ -213,7 +213,7 @@ def test_a_reply_about_others_is_lost_and_a_malformed_one_an_error() -> None:
             ColumnWindow(2, None).add(malformed, 0, 4)
 
 
-def test_lost_bytes_inside_a_reply_are_left_out() -> None:
+def test_lost_bytes_in_reply_are_omitted() -> None:
     """Their data is in the reply, between that of their neighbours."""
     log = zlog.Log.create(zlog.connect("mem://"), "orders", width=1)
     log.append_many([b"%d" % i * 3_000 for i in range(3)])
@@ -232,7 +232,7 @@ def test_lost_bytes_inside_a_reply_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("asked", [(4, 4), (0, 9), (1, 9), (3, 9), (2, 131_075)])
-def test_positions_that_one_stripe_can_not_have_are_refused(asked: tuple[int, int]) -> None:
+def test_positions_outside_stripe_are_refused(asked: tuple[int, int]) -> None:
     window = ColumnWindow(2, None)
     window.add(None, 1, 9)
     with pytest.raises(ValueError, match="object"):

@@ -83,7 +83,7 @@ def check(log: zlog.Log, expected: Written) -> None:
     assert list(log.check()) == []
 
 
-def test_the_newest_of_each_tag_stays(log: zlog.Log) -> None:
+def test_newest_entry_of_each_tag_is_kept(log: zlog.Log) -> None:
     written = updates(log, 400, 12)
     log.set_retention(AT_ONCE)
     assert log.apply_retention() == 0
@@ -113,7 +113,7 @@ def test_stripes_without_entries_are_removed(log: zlog.Log) -> None:
     assert log.apply_retention() == 80
 
 
-def test_what_is_young_stays(log: zlog.Log) -> None:
+def test_young_entries_are_kept(log: zlog.Log) -> None:
     log.set_retention(Retention(compact_after=60.0))
     set_clocks(log, 0)
     written = updates(log, 100, 5)
@@ -131,7 +131,7 @@ def test_what_is_young_stays(log: zlog.Log) -> None:
     assert held(log) == kept(written)
 
 
-def test_a_cursor_holds_it_back(log: zlog.Log) -> None:
+def test_cursor_limits_compaction(log: zlog.Log) -> None:
     written = updates(log, 100, 5)
     log.set_retention(AT_ONCE)
     cursor = log.cursor("slow", create=40)
@@ -146,7 +146,7 @@ def test_a_cursor_holds_it_back(log: zlog.Log) -> None:
     assert held(log) == kept(written)
 
 
-def test_a_pass_knows_so_many_tags_at_most(log: zlog.Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tags_of_pass_are_limited(log: zlog.Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compact, "_TAGS_MAX", 10)
     monkeypatch.setattr(compact, "_WINDOW", 8)
     passes: list[int] = []
@@ -203,7 +203,7 @@ def test_the_newest_entry_survives_a_crash_at_any_operation() -> None:
                     check(log, kept(written))
 
 
-def test_two_at_once_do_the_same_work(store: zlog.Store, log: zlog.Log) -> None:
+def test_concurrent_compactions_agree(store: zlog.Store, log: zlog.Log) -> None:
     """Another one does it all before each step of the first, and more is appended."""
     log.set_retention(AT_ONCE)
     written = updates(log, 60, 5)
@@ -223,7 +223,7 @@ def test_two_at_once_do_the_same_work(store: zlog.Store, log: zlog.Log) -> None:
     check(log, kept(written))
 
 
-def test_an_exclusive_log_is_compacted_while_it_is_written(log: zlog.Log) -> None:
+def test_exclusive_log_is_compacted_while_written(log: zlog.Log) -> None:
     written: Written = {}
     log.set_retention(AT_ONCE)
     with log.writer() as writer:
@@ -235,7 +235,7 @@ def test_an_exclusive_log_is_compacted_while_it_is_written(log: zlog.Log) -> Non
                 assert held(log) == kept(written)
 
 
-def test_a_mirror_is_left_alone(log: zlog.Log) -> None:
+def test_mirror_is_not_compacted(log: zlog.Log) -> None:
     written = updates(log, 60, 3)
     log.set_retention(AT_ONCE)
     with zlog.connect("mem://") as other:
@@ -257,7 +257,7 @@ def test_the_stored_state_has_no_field_of_compaction_without_it() -> None:
         assert Watch.decode(json.dumps(state).encode()) == Watch()
 
 
-def test_settings(log: zlog.Log) -> None:
+def test_compaction_settings_are_validated(log: zlog.Log) -> None:
     log.set_retention(Retention(entries=5, compact_after=60.0))
     assert log.view.options == {"retention_entries": "5", "retention_compact_after_s": "60"}
     assert log.retention == Retention(entries=5, compact_after=60.0)
@@ -267,7 +267,7 @@ def test_settings(log: zlog.Log) -> None:
     assert Retention.of({"retention_compact_after_s": "soon"}) == Retention()
 
 
-def test_large_batches_whose_entries_are_almost_all_superseded() -> None:
+def test_large_superseded_batches_are_compacted() -> None:
     """More of them than one call of an object takes."""
     with zlog.connect("mem://") as store, zlog.Log.create(store, "orders", width=1) as log:
         for _ in range(3):
@@ -277,7 +277,7 @@ def test_large_batches_whose_entries_are_almost_all_superseded() -> None:
         assert [p for p, _ in sorted(held(log).items())] == [*range(89_995, 90_000)]
 
 
-def test_what_a_newer_version_stored_is_not_trimmed_with_its_stripe(memory: zlog.Store) -> None:
+def test_unreadable_entry_keeps_its_stripe(memory: zlog.Store) -> None:
     with zlog.Log.create(memory, "orders", width=1) as log:
         for _ in range(4):
             log.append(b"x", tags=("k",))

@@ -40,7 +40,7 @@ def data_of(log: zlog.Log, start: int = 0) -> list[bytes]:
 
 
 @ALGORITHMS
-def test_readers_get_what_was_appended(store: zlog.Store, compression: str) -> None:
+def test_readers_get_decompressed_entries(store: zlog.Store, compression: str) -> None:
     with zlog.Log.create(store, "log", width=3, compression=compression) as log:
         log.append_many(LINES)
         position = log.append(b"y" * 5000)
@@ -65,7 +65,7 @@ def test_incompressible_data_is_stored_as_it_is(store: zlog.Store) -> None:
         assert data_of(log)[3:] == [NOISE[:100_000], b"z" * 200_000, NOISE]
 
 
-def test_an_entry_larger_than_a_block_is_one(store: zlog.Store) -> None:
+def test_large_entry_is_one_block(store: zlog.Store) -> None:
     large = [b"", b"", b"a" * 600_000, b"b" * 10, b"", b"c" * 300_000]
     with zlog.Log.create(store, "log", width=1, compression="zstd") as log:
         log.append_many(large)
@@ -73,7 +73,7 @@ def test_an_entry_larger_than_a_block_is_one(store: zlog.Store) -> None:
         assert log.stat().stored_bytes < 1000
 
 
-def test_a_log_is_compressed_from_a_reconfiguration_on(store: zlog.Store) -> None:
+def test_reconfiguration_starts_compression(store: zlog.Store) -> None:
     with zlog.Log.create(store, "log", width=2) as log:
         log.append_many(LINES)
         plain = log.stat()
@@ -91,14 +91,14 @@ def test_a_log_is_compressed_from_a_reconfiguration_on(store: zlog.Store) -> Non
             log.reconfigure(compression="gzip")
 
 
-def test_append_once_to_a_compressed_log_are_made_once(store: zlog.Store) -> None:
+def test_append_once_works_on_compressed_log(store: zlog.Store) -> None:
     with zlog.Log.create(store, "log", width=2, compression="zstd") as log:
         for _ in range(2):
             log.append_once(LINES, producer="query", sequence=0)
         assert data_of(log) == LINES
 
 
-def test_a_reserved_position_takes_its_entry_twice(store: zlog.Store) -> None:
+def test_repeated_write_at_reserved_position_succeeds(store: zlog.Store) -> None:
     entry = b"reserved " * 500
     with zlog.Log.create(store, "log", width=1, compression="zstd") as log:
         (position,) = log.reserve(1)
@@ -130,7 +130,7 @@ def read_reply(plain: bytes, block: bytes, *, plain_bytes: int, skip: int = 0) -
         (b"", 5),
     ],
 )
-def test_a_block_that_is_not_what_it_says_is_lost(block: bytes, plain_bytes: int) -> None:
+def test_block_with_wrong_size_is_lost(block: bytes, plain_bytes: int) -> None:
     reply = read_reply(b"sound", block, plain_bytes=plain_bytes)
     if not block:  # it would be the block before
         with pytest.raises(zlog.CorruptEntry):
@@ -142,7 +142,7 @@ def test_a_block_that_is_not_what_it_says_is_lost(block: bytes, plain_bytes: int
     assert found.data(0) == (b"sound" if sound else b"")
 
 
-def test_no_more_is_decompressed_than_a_reply_may_hold() -> None:
+def test_decompression_is_limited_per_reply() -> None:
     """Three blocks of 32 MiB, each of some bytes, of which one byte each was asked for."""
     block = zstd.pack(b"\0" * (1 << 25))
     columns = b"\0" * 3 + u64(0) * 3 + b"".join(map(u32, (1, 2, 3))) + u32(0) * 3
@@ -153,7 +153,7 @@ def test_no_more_is_decompressed_than_a_reply_may_hold() -> None:
         decode_read(reply, [0, 1, 2], None)
 
 
-def test_no_more_is_made_of_one_block_than_a_reply_may_hold() -> None:
+def test_decompression_is_limited_per_block() -> None:
     """Entries of 16 MiB that are all the same one of a block, over and over."""
     block, size = zstd.pack(b"\0" * (1 << 24)), 1 << 24
     for count in (2, 3):
@@ -192,7 +192,7 @@ def forged(position: int, entry: bytes) -> bytes:
 
 @settings(max_examples=300, deadline=None)
 @given(compression=st.sampled_from(["zstd", "lz4"]), data=st.data())
-def test_damaged_replies_never_give_wrong_data(compression: str, data: st.DataObject) -> None:
+def test_damaged_reply_never_yields_wrong_data(compression: str, data: st.DataObject) -> None:
     entries = LINES[:40]
     with zlog.connect("mem://") as store:
         store.execute("object", "seal", messages.seal(1, 1, 0, True))
@@ -302,7 +302,7 @@ def test_a_mirror_continues_a_round_with_other_compression(damaged: bool) -> Non
             assert copy.stat().stored_bytes > copy.stat().bytes // 8  # that round's stay plain
 
 
-def test_an_older_class_is_sent_entries_as_they_are(
+def test_older_class_receives_plain_entries(
     store: zlog.Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     refused = older_class(

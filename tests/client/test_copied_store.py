@@ -34,7 +34,7 @@ def granted(sequencer: LocalSequencer) -> object:
     return sequencer_status(sequencer.address)["positions"]
 
 
-def test_a_copy_takes_no_positions_from_the_sequencer_of_the_original(
+def test_copy_ignores_sequencer_of_original(
     plain: WithoutSequencer, original: LocalSequencer
 ) -> None:
     zlog.Log.create(plain, "orders", width=2).append(b"first")
@@ -56,7 +56,7 @@ def test_a_copy_takes_no_positions_from_the_sequencer_of_the_original(
         own.stop()
 
 
-def test_a_copy_takes_back_the_offer_of_the_sequencer_of_the_original(
+def test_copy_withdraws_announcement_of_original(
     plain: WithoutSequencer, original: LocalSequencer
 ) -> None:
     original.withdraw()
@@ -70,7 +70,7 @@ def test_a_copy_takes_back_the_offer_of_the_sequencer_of_the_original(
     assert granted(original) == 0
 
 
-def test_the_original_and_its_copy_are_told_apart_on_one_connection(
+def test_stores_are_distinguished_on_shared_connection(
     plain: WithoutSequencer, memory: zlog.Store, original: LocalSequencer
 ) -> None:
     log = zlog.Log.create(plain, "orders", width=2)
@@ -86,7 +86,7 @@ def test_the_original_and_its_copy_are_told_apart_on_one_connection(
     assert granted(original) == 2
 
 
-def test_a_sequencer_that_knows_nothing_of_stores_serves_clients_that_do(
+def test_sequencer_without_store_identity_serves_clients(
     plain: WithoutSequencer, original: LocalSequencer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one of an earlier version, while clients are upgraded first."""
@@ -103,7 +103,7 @@ def test_a_sequencer_that_knows_nothing_of_stores_serves_clients_that_do(
     assert sequencer_status(original.address)["connections"] == 2  # with the one that asks
 
 
-def test_an_embedded_store_is_told_from_its_copy(tmp_path: Path) -> None:
+def test_embedded_store_and_copy_have_different_identities(tmp_path: Path) -> None:
     with zlog.connect(tmp_path / "store") as store, zlog.connect(tmp_path / "store") as same:
         zlog.Log.create(store, "orders").append(b"first")
         assert store.identity == same.identity != ""
@@ -113,7 +113,7 @@ def test_an_embedded_store_is_told_from_its_copy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
-def test_the_sequencer_of_a_cluster_grants_nothing_for_another(sequenced: zlog.Log) -> None:
+def test_sequencer_refuses_other_cluster(sequenced: zlog.Log) -> None:
     sequenced.append(b"first")
     assert sequenced.store.identity == ask_monitors(sequenced.store, "fsid")["fsid"]
     ours = sequenced._client.layout.address

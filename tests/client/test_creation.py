@@ -74,7 +74,7 @@ def test_one_existing_object_makes_creation_take_other_objects(memory: zlog.Stor
     assert not planted.exists(memory, last.name)
 
 
-def test_a_seal_that_is_sent_twice_costs_an_epoch(memory: zlog.Store) -> None:
+def test_duplicate_seal_costs_one_epoch(memory: zlog.Store) -> None:
     sent: list[int] = []
 
     def fault(at: int, method: str) -> str | None:
@@ -87,7 +87,7 @@ def test_a_seal_that_is_sent_twice_costs_an_epoch(memory: zlog.Store) -> None:
         assert list(log.check()) == []
 
 
-def test_a_lost_reply_leaves_objects_that_the_next_creation_names(memory: zlog.Store) -> None:
+def test_next_creation_records_objects_after_lost_reply(memory: zlog.Store) -> None:
     with pytest.raises(zlog.StoreTimeout):
         zlog.Log.create(
             FaultyStore(memory, loses_first("seal")), "orders", width=WIDTH, timeout=0.2
@@ -99,7 +99,7 @@ def test_a_lost_reply_leaves_objects_that_the_next_creation_names(memory: zlog.S
         assert list(log.check()) == []
 
 
-def test_a_log_that_was_removed_meanwhile_leaves_no_objects(memory: zlog.Store) -> None:
+def test_log_removed_during_creation_leaves_no_objects(memory: zlog.Store) -> None:
     def fault(_: int, method: str) -> None:
         if method == "seal" and len(creator.names) == 1:
             zlog.Log.create(memory, "orders", width=WIDTH).close()
@@ -113,9 +113,7 @@ def test_a_log_that_was_removed_meanwhile_leaves_no_objects(memory: zlog.Store) 
 
 
 @pytest.mark.parametrize("striping", [Striping(WIDTH + 1), Striping(WIDTH, 2)], ids=str)
-def test_a_log_is_removed_whose_object_was_replaced_by_one_for_other_positions(
-    store: zlog.Store, striping: Striping
-) -> None:
+def test_log_with_replaced_object_can_be_removed(store: zlog.Store, striping: Striping) -> None:
     with zlog.Log.create(store, "orders", width=WIDTH) as log:
         log.append_many(ENTRIES)
         ref = next(log.view.objects())
@@ -126,7 +124,7 @@ def test_a_log_is_removed_whose_object_was_replaced_by_one_for_other_positions(
         check_in_use(log)
 
 
-def test_a_log_is_made_once_and_opened_then(store: zlog.Store) -> None:
+def test_open_with_create_keeps_existing_log(store: zlog.Store) -> None:
     with zlog.Log.open(store, "orders", create=True, width=3, options={"a": "b"}) as log:
         assert log.append(b"first") == 0
         assert (log.view.live_stripe.width, log.view.options["a"]) == (3, "b")
@@ -135,7 +133,7 @@ def test_a_log_is_made_once_and_opened_then(store: zlog.Store) -> None:
         assert again.read(0).data == b"first"
 
 
-def test_the_defaults_are_those_of_create(memory: zlog.Store) -> None:
+def test_open_uses_defaults_of_create(memory: zlog.Store) -> None:
     opened = zlog.Log.open(memory, "opened", create=True).view
     created = zlog.Log.create(memory, "created").view
     assert opened.live_stripe.width == created.live_stripe.width
@@ -156,7 +154,7 @@ def test_creation_settings_need_create_true(memory: zlog.Store, setting: dict[st
         zlog.Log.open(memory, "payments")
 
 
-def test_others_may_make_and_remove_it_meanwhile(memory: zlog.Store) -> None:
+def test_open_retries_after_concurrent_create_and_remove(memory: zlog.Store) -> None:
     """It is not there; another makes it, and a third removes it before it is opened."""
     steps = iter(
         [

@@ -17,7 +17,7 @@ def ten(log: zlog.Log) -> zlog.Log:
     return log
 
 
-def test_a_reader_goes_on_where_it_stopped(store: zlog.Store, ten: zlog.Log) -> None:
+def test_reader_resumes_at_cursor(store: zlog.Store, ten: zlog.Log) -> None:
     cursor = ten.cursor("billing", create="earliest")
     assert (cursor.name, cursor.position, cursor.lag()) == ("billing", 0, 10)
     for item in ten.read_range(cursor.position, 4):
@@ -28,7 +28,7 @@ def test_a_reader_goes_on_where_it_stopped(store: zlog.Store, ten: zlog.Log) -> 
         assert next(elsewhere.read_range(again.position)) == ten.read(4)
 
 
-def test_it_begins_where_its_first_reader_wants(ten: zlog.Log) -> None:
+def test_cursor_starts_at_requested_position(ten: zlog.Log) -> None:
     ten.trim_to(3)
     specs = {"a": "earliest", "b": "latest", "c": 5, "d": 10}
     for name, spec in specs.items():
@@ -38,7 +38,7 @@ def test_it_begins_where_its_first_reader_wants(ten: zlog.Log) -> None:
     assert ten.cursor("c", create="latest").position == 5  # it is there: nothing is made
 
 
-def test_it_has_to_be_there_unless_it_may_be_made(ten: zlog.Log) -> None:
+def test_missing_cursor_needs_create(ten: zlog.Log) -> None:
     with pytest.raises(zlog.CursorNotFound, match="log 'orders' has no cursor 'billing'"):
         ten.cursor("billing")
     for beyond in (11, 10**9):
@@ -55,7 +55,7 @@ def test_it_has_to_be_there_unless_it_may_be_made(ten: zlog.Log) -> None:
     assert ten.cursors() == []
 
 
-def test_of_two_readers_of_one_cursor_the_one_ahead_wins(ten: zlog.Log) -> None:
+def test_commit_behind_other_reader_is_refused(ten: zlog.Log) -> None:
     one, other = ten.cursor("billing", create=0), ten.cursor("billing")
     other.commit(6)
     with pytest.raises(zlog.CursorAhead, match="is at 6 already") as raised:
@@ -67,7 +67,7 @@ def test_of_two_readers_of_one_cursor_the_one_ahead_wins(ten: zlog.Log) -> None:
     assert other.state().position == 7
 
 
-def test_nobody_commits_what_is_not_there(ten: zlog.Log) -> None:
+def test_commit_beyond_tail_is_refused(ten: zlog.Log) -> None:
     cursor = ten.cursor("billing", create="latest")
     with pytest.raises(zlog.BeyondTail, match="can't commit 11: the tail of log 'orders' is 10"):
         cursor.commit(11)
@@ -76,7 +76,7 @@ def test_nobody_commits_what_is_not_there(ten: zlog.Log) -> None:
     assert cursor.lag() == 0
 
 
-def test_it_is_put_back_on_purpose(ten: zlog.Log) -> None:
+def test_reset_moves_cursor_back(ten: zlog.Log) -> None:
     cursor = ten.cursor("billing", create="latest")
     cursor.reset(2)
     assert (cursor.position, cursor.state().position) == (2, 2)
@@ -91,7 +91,7 @@ def test_it_is_put_back_on_purpose(ten: zlog.Log) -> None:
     assert cursor.position == 10
 
 
-def test_a_removed_cursor_says_so(ten: zlog.Log) -> None:
+def test_removed_cursor_raises_not_found(ten: zlog.Log) -> None:
     cursor, other = ten.cursor("billing", create=0), ten.cursor("billing")
     cursor.remove()
     for call in (cursor.remove, cursor.state, cursor.lag, lambda: other.commit(1)):
@@ -101,7 +101,7 @@ def test_a_removed_cursor_says_so(ten: zlog.Log) -> None:
     assert ten.cursor("billing").position == 1
 
 
-def test_no_trim_passes_it_unless_told_to(ten: zlog.Log) -> None:
+def test_trim_stops_at_cursor_unless_forced(ten: zlog.Log) -> None:
     cursor = ten.cursor("billing", create=4)
     ten.cursor("audit", create=7)
     with pytest.raises(zlog.HeldByCursor, match=r"to 5: a cursor .* is at 4") as raised:
@@ -115,7 +115,7 @@ def test_no_trim_passes_it_unless_told_to(ten: zlog.Log) -> None:
     assert (ten.earliest(), cursor.state().position) == (9, 6)
 
 
-def test_a_reader_learns_what_a_forced_trim_took(ten: zlog.Log) -> None:
+def test_reader_sees_gap_of_forced_trim(ten: zlog.Log) -> None:
     """Its cursor stays where it was; it may commit on its way through the gap."""
     cursor = ten.cursor("billing", create=4)
     ten.trim_to(8, past_cursors=True)
@@ -127,7 +127,7 @@ def test_a_reader_learns_what_a_forced_trim_took(ten: zlog.Log) -> None:
     assert cursor.lag() == 2
 
 
-def test_a_new_log_of_the_same_name_has_none_of_them(store: zlog.Store) -> None:
+def test_new_log_does_not_inherit_cursors(store: zlog.Store) -> None:
     old = zlog.Log.create(store, "orders")
     old.append_many([b"old"] * 5)
     stale = old.cursor("billing", create=3)
@@ -144,7 +144,7 @@ def test_a_new_log_of_the_same_name_has_none_of_them(store: zlog.Store) -> None:
         assert (cursor.state().position, new.earliest()) == (0, 0)
 
 
-def test_a_lost_reply_makes_no_second_cursor(memory: zlog.Store) -> None:
+def test_lost_reply_creates_one_cursor(memory: zlog.Store) -> None:
     zlog.Log.create(memory, "orders").append_many([b"x"] * 5)
     with zlog.Log.open(FaultyStore(memory, loses_first("cursor_commit")), "orders") as log:
         with pytest.raises(zlog.StoreTimeout):
@@ -152,7 +152,7 @@ def test_a_lost_reply_makes_no_second_cursor(memory: zlog.Store) -> None:
         assert log.cursor("billing", create="latest").position == 2
 
 
-def test_the_earliest_place_runs_from_trims(memory: zlog.Store) -> None:
+def test_cursor_at_earliest_follows_trim(memory: zlog.Store) -> None:
     """A trim that comes between the look and the making of the cursor moves it along."""
     with zlog.Log.create(memory, "orders") as other:
         other.append_many([b"x"] * 20)

@@ -34,7 +34,7 @@ def append(store: zlog.Store) -> list[int]:
     return zlog.Log.open(store, "orders").append_many([b"%d" % i for i in range(7)])
 
 
-def test_creation_is_finished_by_the_next_creator() -> None:
+def test_next_creator_finishes_creation() -> None:
     for number, store in each_death(lambda _: None, create):
         try:
             log = create(store)
@@ -47,7 +47,7 @@ def test_creation_is_finished_by_the_next_creator() -> None:
         assert list(log.check()) == [], f"died at {number}"
 
 
-def test_removal_is_finished_by_the_next_creator() -> None:
+def test_next_creator_finishes_removal() -> None:
     for number, store in each_death(create_with_an_entry, remove):
         try:
             log = create(store)
@@ -59,7 +59,7 @@ def test_removal_is_finished_by_the_next_creator() -> None:
         assert zlog.Log.list(store) == ["orders"]
 
 
-def test_an_appender_that_dies_leaves_at_most_holes() -> None:
+def test_dead_appender_leaves_only_holes() -> None:
     for number, store in each_death(create, append):
         log = zlog.Log.open(store, "orders")
         position = log.append(b"next")
@@ -103,7 +103,7 @@ def reconfigure(store: zlog.Store) -> None:
     zlog.Log.open(store, "orders").reconfigure(width=WIDTH + 2)
 
 
-def test_a_reconfiguration_is_finished_or_forgotten() -> None:
+def test_reconfiguration_is_finished_or_dropped() -> None:
     for number, store in each_death(written, reconfigure):
         log = zlog.Log.open(store, "orders")
         assert log.append(b"e") == 4, f"died at {number}"
@@ -164,7 +164,7 @@ def trim(store: zlog.Store) -> None:
     zlog.Log.open(store, "orders").trim_to(5 * 33 + 2)
 
 
-def test_a_trim_is_finished_by_the_next() -> None:
+def test_next_trim_finishes_trim() -> None:
     for number, store in each_death(long, trim, step=17):
         trim(store)
         log = zlog.Log.open(store, "orders")
@@ -174,7 +174,7 @@ def test_a_trim_is_finished_by_the_next() -> None:
         assert list(log.check()) == [], f"died at {number}"
 
 
-def test_a_removal_takes_archived_and_loose_stripes_too() -> None:
+def test_removal_covers_archived_and_pending_stripes() -> None:
     for number, store in each_death(long, remove, step=17):
         remove(store)
         assert still_there(store, {*store.names, "zlog.orders.head"}) == set(), f"died at {number}"
@@ -197,7 +197,7 @@ def test_a_client_removes_its_own_reclaimed_stripe(memory: zlog.Store) -> None:
     assert_no_orphans(slow)
 
 
-def test_objects_made_too_late_for_a_removed_log_are_removed(memory: zlog.Store) -> None:
+def test_objects_created_after_removal_are_removed(memory: zlog.Store) -> None:
     written(memory)
     slow = Recorder(memory, at_method("seal", lambda: zlog.Log.remove(memory, "orders")))
     log = zlog.Log.open(slow, "orders")

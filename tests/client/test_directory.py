@@ -32,7 +32,7 @@ def logs(memory: zlog.Store, names: list[str]) -> NameList:
     return found
 
 
-def test_names_are_spread_over_the_shards(memory: zlog.Store, logs: NameList) -> None:
+def test_names_are_spread_over_shards(memory: zlog.Store, logs: NameList) -> None:
     sizes = [len(drive(_page_of(memory, name))) for name in logs.objects]
     assert sum(sizes) == COUNT
     assert sizes[-1] == 0  # the object from before there were shards
@@ -45,9 +45,7 @@ async def _page_of(store: zlog.Store, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("per_shard", [1, 2, 7, 1024])
-def test_pages_have_each_name_once_and_in_order(
-    logs: NameList, names: list[str], per_shard: int
-) -> None:
+def test_pages_list_names_once_in_order(logs: NameList, names: list[str], per_shard: int) -> None:
     async def listed(after: str) -> list[str]:
         pages = logs.pages(Deadline(10), after=after, per_shard=per_shard)
         return [name async for page in pages for name in page]
@@ -57,7 +55,7 @@ def test_pages_have_each_name_once_and_in_order(
 
 
 @pytest.mark.usefixtures("logs")
-def test_the_logs_of_a_store_in_pages(memory: zlog.Store, names: list[str]) -> None:
+def test_logs_are_listed_in_pages(memory: zlog.Store, names: list[str]) -> None:
     assert zlog.Log.list(memory) == names
     assert zlog.Log.list(memory, count=7) == names[:7]
     assert zlog.Log.list(memory, after=names[6], count=7) == names[7:14]
@@ -73,7 +71,7 @@ def test_the_logs_of_a_store_in_pages(memory: zlog.Store, names: list[str]) -> N
 @pytest.mark.parametrize(
     "name", ["a", "0", "_", "ab", "a-", "a.", "a0", "z" * 128, "z" * 127 + "-"]
 )
-def test_a_name_is_found_among_its_neighbours(memory: zlog.Store, name: str) -> None:
+def test_lookup_distinguishes_similar_names(memory: zlog.Store, name: str) -> None:
     logs = Directory(BlockingIo(memory)).logs
     shard = directory_shard("logs", name)
     last = name[:-1]
@@ -86,7 +84,7 @@ def test_a_name_is_found_among_its_neighbours(memory: zlog.Store, name: str) -> 
     assert drive(logs.has(name, Deadline(10)))
 
 
-def test_logs_from_before_there_were_shards(store: zlog.Store) -> None:
+def test_unsharded_logs_are_listed_and_removed(store: zlog.Store) -> None:
     """They are listed, found, and removed as all others."""
     with zlog.Log.create(store, "old", width=1) as log:
         entry = messages.directory_add("old", log.view.log_id)
@@ -102,7 +100,7 @@ def test_logs_from_before_there_were_shards(store: zlog.Store) -> None:
     assert zlog.Log.list(store) == ["new"]
 
 
-def test_a_log_that_was_never_finished_can_be_removed(store: zlog.Store) -> None:
+def test_unfinished_log_can_be_removed(store: zlog.Store) -> None:
     request = messages.head_create("orders", 7)
     planted.call(store, "zlog.orders.head", "head_create", request)
     entry = messages.directory_add("orders", 7)
@@ -116,7 +114,7 @@ def test_a_log_that_was_never_finished_can_be_removed(store: zlog.Store) -> None
         zlog.Log.remove(store, "orders")
 
 
-def test_logs_with_a_retention_are_listed(memory: zlog.Store) -> None:
+def test_logs_with_retention_are_listed(memory: zlog.Store) -> None:
     zlog.Log.create(memory, "made", options={"retention_bytes": "1000"})
     zlog.Log.create(memory, "none")
     later = zlog.Log.create(memory, "later")

@@ -77,7 +77,7 @@ def test_backoff_is_bounded(memory: zlog.Store) -> None:
     assert run_virtually(work()) <= 0.5
 
 
-def test_an_object_that_refuses_a_seal_stops_the_change(memory: zlog.Store) -> None:
+def test_refused_seal_stops_layout_change(memory: zlog.Store) -> None:
     """A client with a higher epoch was there first: what that object holds is not known yet."""
     log = zlog.Log.create(memory, "orders", width=2)
     log.append_many([b"%d" % i for i in range(6)])
@@ -102,7 +102,7 @@ def test_an_object_that_refuses_a_seal_stops_the_change(memory: zlog.Store) -> N
     assert log.append(b"next") == 6
 
 
-def test_a_refused_view_is_not_taken_for_the_newest(memory: zlog.Store) -> None:
+def test_refused_view_is_not_adopted(memory: zlog.Store) -> None:
     """Another client was faster: this one goes on from the view that won."""
     log = zlog.Log.create(memory, "orders", width=2)
     other = zlog.Log.open(memory, "orders")
@@ -122,7 +122,7 @@ def test_a_refused_view_is_not_taken_for_the_newest(memory: zlog.Store) -> None:
 
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize("method", ["epoch_next", "seal", "view_propose"])
-def test_a_change_of_a_log_that_is_removed_meanwhile(
+def test_change_of_removed_log_raises_not_found(
     memory: zlog.Store, method: str, *, again: bool
 ) -> None:
     """It says so, and does not touch another log that has the name by then."""
@@ -144,7 +144,7 @@ def test_a_change_of_a_log_that_is_removed_meanwhile(
         assert new.append(b"new") == 0
 
 
-def test_a_removal_takes_objects_that_somebody_sealed_meanwhile(memory: zlog.Store) -> None:
+def test_removal_includes_newly_sealed_objects(memory: zlog.Store) -> None:
     """A change of the layout that comes too late must not leave objects behind."""
     log = zlog.Log.create(memory, "orders", width=3)
     log.append_many([b"a", b"b", b"c"])
@@ -163,7 +163,7 @@ def test_a_removal_takes_objects_that_somebody_sealed_meanwhile(memory: zlog.Sto
     assert zlog.Log.create(memory, "orders", width=3).append(b"new") == 0
 
 
-def test_what_a_handle_knows_never_goes_back(memory: zlog.Store) -> None:
+def test_known_view_never_goes_back(memory: zlog.Store) -> None:
     """Replies may overtake each other; a position that was trimmed for a reader stays so."""
     log = zlog.Log.create(memory, "orders", width=2)
     log.append_many([b"a", b"b", b"c"])

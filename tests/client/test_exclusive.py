@@ -48,7 +48,7 @@ def refused(log: zlog.Log, why: str) -> None:
         assert raised.value.hint
 
 
-def test_a_writer_appends_and_no_other_client_does(log: zlog.Log) -> None:
+def test_only_exclusive_writer_appends(log: zlog.Log) -> None:
     shared = [b"shared %d" % i for i in range(5)]
     log.append_many(shared)
     with log.writer("the first") as writer:
@@ -66,7 +66,7 @@ def test_a_writer_appends_and_no_other_client_does(log: zlog.Log) -> None:
     assert [str(each) for each in log.check() if each.serious] == []
 
 
-def test_a_client_that_looks_for_the_tail_meanwhile_does_not_append(memory: zlog.Store) -> None:
+def test_append_fails_when_log_becomes_exclusive(memory: zlog.Store) -> None:
     zlog.Log.create(memory, "orders", width=2)
     taken: list[zlog.Writer] = []
 
@@ -86,7 +86,7 @@ def test_a_client_that_looks_for_the_tail_meanwhile_does_not_append(memory: zlog
     assert data(other) == [b"hers"] * 3
 
 
-def test_the_former_writer_is_fenced(log: zlog.Log) -> None:
+def test_former_writer_is_fenced(log: zlog.Log) -> None:
     former = log.writer("former")
     former.append(b"confirmed")
     other = zlog.Log.open(log.store, "orders")
@@ -109,7 +109,7 @@ def test_the_former_writer_is_fenced(log: zlog.Log) -> None:
     assert data(log) == [b"confirmed", b"goes on"]
 
 
-def test_the_log_is_given_back(sequenced: zlog.Log) -> None:
+def test_closed_writer_releases_log(sequenced: zlog.Log) -> None:
     log = sequenced
     log.append(b"0")
     with log.writer() as writer:
@@ -130,7 +130,7 @@ def test_the_log_is_given_back(sequenced: zlog.Log) -> None:
 
 
 @pytest.mark.usefixtures("sequencer")
-def test_no_sequencer_takes_an_exclusive_log(plain: zlog.Store) -> None:
+def test_exclusive_log_has_no_sequencer(plain: zlog.Store) -> None:
     log = zlog.Log.create(plain, "orders", width=2)
     log.append(b"0")
     assert log.view.sequencer
@@ -146,7 +146,7 @@ def test_no_sequencer_takes_an_exclusive_log(plain: zlog.Store) -> None:
     assert stale.view.sequencer
 
 
-def test_readers_see_what_is_contiguous_and_no_more(log: zlog.Log) -> None:
+def test_readers_see_only_confirmed_prefix(log: zlog.Log) -> None:
     """Whatever lies above a hole: its writer may be about to fill it, or dead."""
     with log.writer() as writer:
         writer.append_many([b"%d" % i for i in range(10)])
@@ -169,7 +169,7 @@ def test_readers_see_what_is_contiguous_and_no_more(log: zlog.Log) -> None:
         assert reader.read(14).data == b"14"
 
 
-def test_recovery_ends_at_the_first_hole(log: zlog.Log) -> None:
+def test_recovery_ends_at_first_hole(log: zlog.Log) -> None:
     log.append(b"0")
     log.writer("dead").append_many([b"%d" % i for i in range(1, 10)])
     above = [plant(log, position, b"lost") for position in (11, 12, 17)]
@@ -184,7 +184,7 @@ def test_recovery_ends_at_the_first_hole(log: zlog.Log) -> None:
     assert all(exists(log.store, ref.name) for ref in above)
 
 
-def test_recovery_begins_where_another_client_has_trimmed_to(log: zlog.Log) -> None:
+def test_recovery_starts_at_trim_point(log: zlog.Log) -> None:
     with zlog.Log.open(log.store, "orders").writer("before") as writer:
         writer.append_many([b"%d" % i for i in range(10)])
     with zlog.Log.open(log.store, "orders").writer("next") as writer:
@@ -192,7 +192,7 @@ def test_recovery_begins_where_another_client_has_trimmed_to(log: zlog.Log) -> N
         assert [item.data for item in writer.recover()] == [b"%d" % i for i in range(4, 10)]
 
 
-def test_a_stripe_of_which_nothing_was_confirmed_is_replaced(log: zlog.Log) -> None:
+def test_unconfirmed_stripe_is_replaced(log: zlog.Log) -> None:
     log.writer("dead")
     ref = plant(log, 1, b"never confirmed")
     with zlog.Log.open(log.store, "orders").writer("next") as writer:
@@ -202,7 +202,7 @@ def test_a_stripe_of_which_nothing_was_confirmed_is_replaced(log: zlog.Log) -> N
         assert data(log) == [b"0"]
 
 
-def test_positions_that_were_written_late_are_no_holes(memory: zlog.Store) -> None:
+def test_late_writes_close_holes(memory: zlog.Store) -> None:
     """More runs of holes than an object's header keeps apart; most of them are written then."""
     log = zlog.Log.create(memory, "orders", width=1)
     with log.writer() as writer:
@@ -217,7 +217,7 @@ def test_positions_that_were_written_late_are_no_holes(memory: zlog.Store) -> No
         assert writer.start == 151
 
 
-def test_full_stripes_are_ended_by_the_writer(store: zlog.Store) -> None:
+def test_writer_ends_full_stripes(store: zlog.Store) -> None:
     log = zlog.Log.create(store, "orders", width=2, stripe_records=20)
     expected = [b"%d" % i for i in range(300)]
     with log.writer() as writer:
@@ -263,7 +263,7 @@ def test_a_time_out_fails_all_submitted_entries(memory: zlog.Store) -> None:
 
 
 @pytest.mark.parametrize("others", [False, True], ids=["alone", "with entries above a hole"])
-def test_taking_a_log_can_die_anywhere(memory: zlog.Store, others: bool) -> None:
+def test_interrupted_takeover_keeps_confirmed_entries(memory: zlog.Store, others: bool) -> None:
     """The next one finishes what is left, and nothing confirmed is lost."""
     for death in itertools.count():
         name = f"orders-{death}"
@@ -292,7 +292,7 @@ def test_taking_a_log_can_die_anywhere(memory: zlog.Store, others: bool) -> None
             return
 
 
-def test_a_log_without_appends(log: zlog.Log) -> None:
+def test_read_only_log_refuses_appends(log: zlog.Log) -> None:
     log.append_many([b"0", b"1"])
     writer = log.writer()
     writer.append(b"2")
@@ -322,7 +322,7 @@ def test_a_read_only_log_refuses_reserved_positions(memory: zlog.Store) -> None:
         log.write(position, b"late")
 
 
-def test_retention_keeps_what_is_confirmed(log: zlog.Log) -> None:
+def test_retention_counts_only_confirmed_entries(log: zlog.Log) -> None:
     """It counts no entry that no reader sees, and trims none that is on its way."""
     log.set_retention(zlog.Retention(entries=4))
     log.writer("dead").append_many([b"%d" % i for i in range(10)])

@@ -17,7 +17,7 @@ from zlog.testing import Fate, StoreCall, run_virtually
 from .faulty import FaultyStore
 
 
-def test_a_writer_waits_for_space(memory: zlog.Store) -> None:
+def test_writer_waits_for_space(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=1)
     with log.writer(window_bytes=1000, timeout=5) as writer:
         futures = [writer.submit(bytes(400)) for _ in range(50)]
@@ -27,7 +27,7 @@ def test_a_writer_waits_for_space(memory: zlog.Store) -> None:
         assert (writer.confirmed, writer.unconfirmed_bytes) == (51, 0)
 
 
-def test_a_writer_keeps_within_its_capacity(store: zlog.Store) -> None:
+def test_writer_respects_capacity(store: zlog.Store) -> None:
     log = zlog.Log.create(store, "orders", width=2)
     log.append(bytes(300))
     with log.writer(capacity=1000, when_full="raise") as writer:
@@ -54,7 +54,7 @@ def test_a_writer_keeps_within_its_capacity(store: zlog.Store) -> None:
         assert append.result(30) == 13
 
 
-def test_a_writer_without_space_says_why(memory: zlog.Store) -> None:
+def test_timeout_without_space_has_reason(memory: zlog.Store) -> None:
     """It is at its capacity or at its window: neither is a fault of the store."""
     log = zlog.Log.create(memory, "orders")
     log.append(bytes(900))
@@ -81,7 +81,7 @@ def test_a_writer_without_space_says_why(memory: zlog.Store) -> None:
         answers.set()
 
 
-async def test_a_writer_at_its_capacity_finds_what_other_clients_trim(memory: zlog.Store) -> None:
+async def test_full_writer_notices_trims_of_others(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders")
     with log.writer(capacity=10, when_full="raise") as writer:
         writer.append(bytes(10))
@@ -102,7 +102,7 @@ async def test_a_writer_at_its_capacity_finds_what_other_clients_trim(memory: zl
         assert await asyncio.wait_for(coming, 30) == 3
 
 
-async def test_a_writer_of_an_event_loop(store: zlog.Store) -> None:
+async def test_writer_works_on_event_loop(store: zlog.Store) -> None:
     async with (
         aio.Log.create(store, "orders", width=2) as log,
         log.writer("loop", capacity=10_000, window_bytes=2000) as writer,
@@ -134,7 +134,7 @@ async def test_a_writer_of_an_event_loop(store: zlog.Store) -> None:
         assert not (await log.writable()).read_only
 
 
-async def test_appends_that_travel_together_fail_together(memory: zlog.Store) -> None:
+async def test_appends_of_one_round_fail_together(memory: zlog.Store) -> None:
     """What was submitted has failed: none of those that came after it is in the log, nor more."""
     lost = asyncio.Event()
     faulty = FaultyStore(
@@ -176,7 +176,7 @@ async def test_appends_that_travel_together_fail_together(memory: zlog.Store) ->
     ],
     ids=str,
 )
-def test_invalid_settings_take_no_log(
+def test_invalid_settings_do_not_take_log(
     memory: zlog.Store, settings: dict[str, object], why: str
 ) -> None:
     log = zlog.Log.create(memory, "orders")
@@ -186,7 +186,7 @@ def test_invalid_settings_take_no_log(
     assert log.view.writer is None
 
 
-def test_invalid_entries_harm_nothing(memory: zlog.Store) -> None:
+def test_invalid_entries_are_refused(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", entry_bytes_max=10)
     with log.writer() as writer:
         wrong: Sequence[object]
@@ -198,7 +198,7 @@ def test_invalid_entries_harm_nothing(memory: zlog.Store) -> None:
         assert writer.append(bytearray(b"0")) == 0
 
 
-def test_entries_handed_in_together_have_positions_in_a_row(store: zlog.Store) -> None:
+def test_submit_many_assigns_consecutive_positions(store: zlog.Store) -> None:
     log = zlog.Log.create(store, "orders", width=2, stripe_unit=4)
     with log.writer() as writer:
         lists = [[b"%d.%d" % (i, j) for j in range(i)] for i in range(1, 40)]
@@ -226,7 +226,7 @@ def test_entries_handed_in_together_have_positions_in_a_row(store: zlog.Store) -
                 attempt()
 
 
-async def test_entries_handed_in_together_on_an_event_loop(memory: zlog.Store) -> None:
+async def test_submit_many_works_on_event_loop(memory: zlog.Store) -> None:
     async with aio.Log.create(memory, "orders", width=2) as log, log.writer() as writer:
         futures = [await writer.submit_many([b"x"] * i) for i in range(20)]
         assert await asyncio.gather(*futures) == [
@@ -235,7 +235,7 @@ async def test_entries_handed_in_together_on_an_event_loop(memory: zlog.Store) -
         assert writer.confirmed == 190
 
 
-def test_an_error_of_the_block_is_the_one_that_is_raised(memory: zlog.Store) -> None:
+def test_error_of_block_is_raised(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders")
 
     def fenced_at_work() -> None:
@@ -248,7 +248,7 @@ def test_an_error_of_the_block_is_the_one_that_is_raised(memory: zlog.Store) -> 
         fenced_at_work()
 
 
-def test_a_failed_list_has_a_position_for_each_entry(memory: zlog.Store) -> None:
+def test_failed_append_many_reports_all_positions(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders")
     writer = log.writer()
     log.fence()
@@ -294,7 +294,7 @@ async def test_no_append_overtakes_a_failed_one(
         assert await writer.append(b"e") in (kept, kept + 1)
 
 
-def test_a_tail_that_is_asked_for_as_the_log_becomes_exclusive_is_confirmed(
+def test_tail_during_takeover_is_confirmed(
     memory: zlog.Store,
 ) -> None:
     delays = {"max_position": 0.5}

@@ -31,7 +31,7 @@ def source(memory: zlog.Store) -> Iterator[zlog.Log]:
         yield log
 
 
-def test_a_log_is_the_same_on_every_host(store: zlog.Store, tmp_path: Path) -> None:
+def test_import_restores_log_on_every_store(store: zlog.Store, tmp_path: Path) -> None:
     """Embedded, to the host, and back to an embedded store: equal exports."""
     with (
         zlog.connect(tmp_path / "here") as here,
@@ -51,7 +51,7 @@ def test_a_log_is_the_same_on_every_host(store: zlog.Store, tmp_path: Path) -> N
             assert list(again.check()) == []
 
 
-def test_cursors_are_kept_if_asked(source: zlog.Log, target: zlog.Store) -> None:
+def test_cursors_are_exported_on_request(source: zlog.Log, target: zlog.Store) -> None:
     imported(target, "without", exported(source))
     assert zlog.Log.open(target, "without").cursors() == []
     imported(target, "with", exported(source, cursors=True))
@@ -64,7 +64,9 @@ def test_cursors_are_kept_if_asked(source: zlog.Log, target: zlog.Store) -> None
 
 @pytest.mark.parametrize("start", [0, 16, 51, 133])
 @pytest.mark.parametrize("end", [51, 100, None, 10**9])
-def test_a_part_of_a_log(source: zlog.Log, target: zlog.Store, start: int, end: int | None) -> None:
+def test_range_of_log_is_exported(
+    source: zlog.Log, target: zlog.Store, start: int, end: int | None
+) -> None:
     tail = source.tail()
     stop = min(tail if end is None else end, tail)
     start = min(start, stop)
@@ -77,9 +79,7 @@ def test_a_part_of_a_log(source: zlog.Log, target: zlog.Store, start: int, end: 
     assert list(part.check()) == []
 
 
-def test_the_next_export_goes_on_where_the_last_one_ended(
-    source: zlog.Log, target: zlog.Store
-) -> None:
+def test_next_export_continues_last_export(source: zlog.Log, target: zlog.Store) -> None:
     first = exported(source)
     tail = source.tail()
     source.append_many([b"later"] * 100)
@@ -92,7 +92,7 @@ def test_the_next_export_goes_on_where_the_last_one_ended(
     assert exported(zlog.Log.open(target, "copy")) == exported(source)
 
 
-def test_positions_that_are_missing_in_between(source: zlog.Log, target: zlog.Store) -> None:
+def test_import_refuses_missing_positions(source: zlog.Log, target: zlog.Store) -> None:
     imported(target, "copy", exported(source, end=50), promote=False)
     with pytest.raises(CopyDiffers, match="lacks positions 50 to 59") as caught:
         imported(target, "copy", exported(source, start=60))
@@ -100,7 +100,9 @@ def test_positions_that_are_missing_in_between(source: zlog.Log, target: zlog.St
 
 
 @pytest.mark.parametrize("start", [0, 40, 59, 60])
-def test_an_export_of_another_log(memory: zlog.Store, target: zlog.Store, start: int) -> None:
+def test_import_refuses_export_of_other_log(
+    memory: zlog.Store, target: zlog.Store, start: int
+) -> None:
     logs = [zlog.Log.create(memory, name, width=2) for name in ("one", "other")]
     for log in logs:
         log.append_many([b"x"] * 100)
@@ -110,7 +112,7 @@ def test_an_export_of_another_log(memory: zlog.Store, target: zlog.Store, start:
     assert zlog.Log.open(target, "copy").tail() == 60
 
 
-def test_a_file_looks_as_documented() -> None:
+def test_export_file_matches_documentation() -> None:
     page = (REPOSITORY / "docs" / "formats" / "export.md").read_text()
     example = re.search(r"```text export\n(.*?)```", page, re.DOTALL)
     assert example is not None
@@ -155,7 +157,7 @@ DAMAGES: dict[str, Callable[[bytes, int], bytes]] = {
 
 
 @pytest.mark.parametrize("how", DAMAGES)
-def test_damage_is_found_before_anything_of_it_is_written(memory: zlog.Store, how: str) -> None:
+def test_damaged_batch_is_not_imported(memory: zlog.Store, how: str) -> None:
     export = small_export(memory)
     with zlog.connect("mem://") as whole_store:
         imported(whole_store, "copy", export)
@@ -174,7 +176,7 @@ def test_damage_is_found_before_anything_of_it_is_written(memory: zlog.Store, ho
             assert [*zlog.Log.open(target, "copy").read_range()] == whole
 
 
-def test_an_import_that_dies_is_finished_by_the_next() -> None:
+def test_next_import_finishes_interrupted_import() -> None:
     with zlog.connect("mem://") as memory:
         export = exported(varied(memory), cursors=True)
     for number, store in each_death(
@@ -189,7 +191,7 @@ def test_an_import_that_dies_is_finished_by_the_next() -> None:
         assert {finding.kind for finding in copy.check()} <= {zlog.FindingKind.LEFTOVER}
 
 
-def test_a_file_in_pieces_is_read_as_a_whole(source: zlog.Log, target: zlog.Store) -> None:
+def test_import_handles_short_reads(source: zlog.Log, target: zlog.Store) -> None:
     """Pipes return less than was asked for."""
 
     class Pipe(io.BytesIO):
@@ -202,7 +204,7 @@ def test_a_file_in_pieces_is_read_as_a_whole(source: zlog.Log, target: zlog.Stor
     assert exported(zlog.Log.open(target, "copy")) == export
 
 
-def test_a_lost_position_is_not_exported(memory: zlog.Store, source: zlog.Log) -> None:
+def test_export_refuses_lost_position(memory: zlog.Store, source: zlog.Log) -> None:
     ref = source.view.object_of(source.tail() - 1)
     _, omap, _ = memory.peek(ref.name)  # type: ignore[attr-defined]
     attrs, _, stream = memory.peek(ref.name)  # type: ignore[attr-defined]
@@ -215,7 +217,7 @@ def test_a_lost_position_is_not_exported(memory: zlog.Store, source: zlog.Log) -
     assert repairing < giving_up
 
 
-def test_a_hole_that_can_not_be_filled_is_not_exported(tmp_path: Path) -> None:
+def test_export_refuses_unfillable_hole(tmp_path: Path) -> None:
     with zlog.connect(tmp_path) as store, zlog.Log.create(store, "orders") as log:
         log.append(b"a")
         leave_hole(log)
@@ -229,7 +231,7 @@ def test_a_hole_that_can_not_be_filled_is_not_exported(tmp_path: Path) -> None:
         assert exported(log, end=1)
 
 
-def test_a_log_whose_layout_changes_meanwhile(source: zlog.Log, target: zlog.Store) -> None:
+def test_export_survives_layout_changes(source: zlog.Log, target: zlog.Store) -> None:
     file = io.BytesIO()
 
     def change(done: int, _: int) -> None:
@@ -256,7 +258,7 @@ COPY = """
 """
 
 
-def test_memory_is_bounded(tmp_path: Path) -> None:
+def test_export_and_import_bound_memory(tmp_path: Path) -> None:
     with zlog.connect(tmp_path / "store") as store, zlog.Log.create(store, "orders") as log:
         for _ in range(200):
             log.append(bytes(1 << 20))

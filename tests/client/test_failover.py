@@ -52,7 +52,7 @@ def sequencers(log: zlog.Log) -> list[str]:
 
 
 @pytest.mark.parametrize("fate", ["vanish", "pause"])
-def test_a_writer_finds_the_new_leader(
+def test_writer_finds_new_leader(
     log: zlog.Log, former: LocalSequencer, start: Callable[[], LocalSequencer], fate: str
 ) -> None:
     """Long before it would give up the old one, and with no view without a sequencer between."""
@@ -65,7 +65,7 @@ def test_a_writer_finds_the_new_leader(
 
 
 @pytest.mark.parametrize("fate", ["vanish", "pause"])
-def test_a_writer_that_already_waits_finds_the_leader_that_comes(
+def test_waiting_writer_finds_new_leader(
     log: zlog.Log, former: LocalSequencer, start: Callable[[], LocalSequencer], fate: str
 ) -> None:
     getattr(former, fate)()
@@ -79,7 +79,7 @@ def test_a_writer_that_already_waits_finds_the_leader_that_comes(
     assert sequencers(log) == ["", former.address, leader.address]
 
 
-def test_a_writer_asks_the_announced_leader_for_its_log(
+def test_writer_asks_announced_leader_to_open_log(
     log: zlog.Log, former: LocalSequencer, start: Callable[[], LocalSequencer]
 ) -> None:
     """It need not wait until the leader comes to its log by itself."""
@@ -95,7 +95,7 @@ def test_a_writer_asks_the_announced_leader_for_its_log(
     assert log.view.epoch == epoch  # which is asked for once
 
 
-def test_whoever_gives_the_sequencer_up_looks_for_a_leader_once_more(
+def test_drop_sequencer_looks_for_new_leader_first(
     log: zlog.Log, former: LocalSequencer, start: Callable[[], LocalSequencer]
 ) -> None:
     before = log.view
@@ -106,7 +106,7 @@ def test_whoever_gives_the_sequencer_up_looks_for_a_leader_once_more(
     assert sequencers(log) == ["", former.address, leader.address]
 
 
-def test_one_that_is_announced_and_does_not_lead_is_no_help(
+def test_announced_non_leader_is_ignored(
     plain: zlog.Store, log: zlog.Log, former: LocalSequencer
 ) -> None:
     other = LocalSequencer(plain)
@@ -121,15 +121,13 @@ def loses_every_look(_: int, method: str) -> str | None:
     return "lose" if method == "sequencer_find" else None
 
 
-def test_a_directory_that_does_not_answer_is_no_help(log: zlog.Log) -> None:
+def test_unresponsive_directory_yields_no_leader(log: zlog.Log) -> None:
     other = zlog.Log.open(FaultyStore(log.store, loses_every_look), "orders")
     client = other._client
     assert not drive(client.layout.find_leader(other.view, client.deadline()))
 
 
-def test_the_tail_is_told_by_the_objects_while_the_sequencer_is_frozen(
-    log: zlog.Log, former: LocalSequencer
-) -> None:
+def test_tail_comes_from_objects_if_sequencer_hangs(log: zlog.Log, former: LocalSequencer) -> None:
     former.pause()
     began = time.monotonic()
     assert log.tail() == 1
@@ -137,7 +135,7 @@ def test_the_tail_is_told_by_the_objects_while_the_sequencer_is_frozen(
     assert log.view.sequencer == former.address
 
 
-def test_a_follower_leaves_a_frozen_sequencer(
+def test_follower_leaves_frozen_sequencer(
     log: zlog.Log, former: LocalSequencer, start: Callable[[], LocalSequencer]
 ) -> None:
     """It hears of entries of the new leader within seconds, though the old one never answers."""

@@ -199,7 +199,7 @@ def refused(calls: dict[str, Call]) -> list[str]:
     return [f"{name} {said}" for name, said in outcomes.items() if said]
 
 
-def test_every_call_fails_at_once_and_a_new_connection_works(
+def test_forked_child_needs_new_connection(
     store: zlog.Store, tmp_path: Path, gate: threading.Event
 ) -> None:
     handles = blocking_handles(store)

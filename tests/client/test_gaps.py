@@ -27,7 +27,7 @@ def gaps_of(log: zlog.Log) -> list[Gap]:
     return gaps
 
 
-def test_a_fill_tells_who_when_and_why(sequenced: zlog.Log) -> None:
+def test_fill_records_client_time_and_reason(sequenced: zlog.Log) -> None:
     before = datetime.now(timezone.utc) - timedelta(microseconds=1)
     asked = leave_hole(sequenced)
     sequenced.fill(asked)
@@ -50,7 +50,7 @@ def test_a_fill_tells_who_when_and_why(sequenced: zlog.Log) -> None:
         assert reader.writer_id != sequenced.writer_id
 
 
-def test_an_error_of_a_single_read_tells_the_same(sequenced: zlog.Log) -> None:
+def test_read_error_carries_gap_details(sequenced: zlog.Log) -> None:
     sequenced.fill(leave_hole(sequenced))
     sequenced.append(b"x")
     sequenced.trim(1)
@@ -70,7 +70,7 @@ def test_an_error_of_a_single_read_tells_the_same(sequenced: zlog.Log) -> None:
         sequenced.read(2)
 
 
-def test_neighbours_are_one_gap_where_filler_and_reason_are_the_same(memory: zlog.Store) -> None:
+def test_fills_of_same_client_and_reason_are_merged(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=3)
     other = zlog.Log.open(memory, "orders")
     assert leave_hole(log, 8) == 0
@@ -100,7 +100,7 @@ def test_neighbours_are_one_gap_where_filler_and_reason_are_the_same(memory: zlo
     assert (open_.kind, open_.detail) == (GapKind.UNWRITTEN, None)
 
 
-def test_lost_neighbours_are_one_gap_of_several_objects(memory: zlog.Store) -> None:
+def test_neighbouring_lost_positions_are_one_gap(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=3, stripe_unit=1)
     log.append_many([b"x"] * 6)
     names = [ref.name for ref in log.view.objects()]
@@ -112,7 +112,7 @@ def test_lost_neighbours_are_one_gap_of_several_objects(memory: zlog.Store) -> N
         log.read(4)
 
 
-def test_a_log_without_gaps_is_read_as_if_there_were_none(memory: zlog.Store) -> None:
+def test_gap_details_cost_no_read_without_gaps(memory: zlog.Store) -> None:
     """What a gap has to tell is asked for where there is one: one read more for each object."""
     log = zlog.Log.create(memory, "orders", width=2, stripe_unit=1)
     log.append_many([b"x"] * 20)
@@ -129,7 +129,7 @@ def test_a_log_without_gaps_is_read_as_if_there_were_none(memory: zlog.Store) ->
     assert reads.count("read") == 4
 
 
-def test_windows_after_one_with_a_fill_are_requested_once(
+def test_windows_after_fill_are_requested_once(
     memory: zlog.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("zlog._read.iterate._WINDOW_POSITIONS_FIRST", 16)
@@ -150,7 +150,7 @@ def test_windows_after_one_with_a_fill_are_requested_once(
     assert reads.count("read") == 20 + 3
 
 
-def test_fills_and_open_holes_across_windows_are_one_gap(
+def test_gaps_are_merged_across_windows(
     memory: zlog.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("zlog._read.iterate._WINDOW_POSITIONS_FIRST", 16)

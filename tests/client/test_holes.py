@@ -19,7 +19,7 @@ from .faulty import FaultyStore
 UNITS = (1, 4)
 
 
-def test_a_range_fills_a_hole_after_waiting(sequenced: zlog.Log) -> None:
+def test_range_read_fills_hole_after_timeout(sequenced: zlog.Log) -> None:
     sequenced.append(b"a")
     hole = leave_hole(sequenced, 2)
     sequenced.append(b"b")
@@ -32,7 +32,7 @@ def test_a_range_fills_a_hole_after_waiting(sequenced: zlog.Log) -> None:
         sequenced.read(hole)
 
 
-def test_a_hole_that_is_written_in_time_is_an_entry(sequenced: zlog.Log) -> None:
+def test_hole_written_in_time_is_entry(sequenced: zlog.Log) -> None:
     """The writer is slow, not dead: its reader gets the entry."""
     writer = zlog.Log.open(sequenced.store, "orders")
     granted, go_on = threading.Event(), threading.Event()
@@ -51,7 +51,7 @@ def test_a_hole_that_is_written_in_time_is_an_entry(sequenced: zlog.Log) -> None
     thread.join()
 
 
-def test_a_reader_may_leave_holes_alone(sequenced: zlog.Log) -> None:
+def test_reader_may_leave_holes_unfilled(sequenced: zlog.Log) -> None:
     hole = leave_hole(sequenced)
     sequenced.append(b"b")
     assert next(iter(sequenced.read_range(hole_timeout=None))) == Gap(
@@ -65,7 +65,7 @@ def test_a_reader_may_leave_holes_alone(sequenced: zlog.Log) -> None:
     assert gap[:3] == (hole, hole + 1, GapKind.FILLED)
 
 
-def test_a_fill_is_content_with_an_entry_that_is_trimmed_meanwhile(memory: zlog.Store) -> None:
+def test_fill_accepts_entry_trimmed_concurrently(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders")
     log.append_many([b"a", b"b"])
 
@@ -79,7 +79,7 @@ def test_a_fill_is_content_with_an_entry_that_is_trimmed_meanwhile(memory: zlog.
         other.fill(1)
 
 
-def test_a_follower_waits_at_a_hole_that_it_may_not_fill(sequenced: zlog.Log) -> None:
+def test_follower_without_timeout_waits_at_hole(sequenced: zlog.Log) -> None:
     hole = leave_hole(sequenced)
     sequenced.append(b"b")
     follower = sequenced.follow(hole_timeout=None)
@@ -111,7 +111,7 @@ def log_with_two_holes(memory: zlog.Store, stripe_unit: int) -> tuple[zlog.Log, 
 
 
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
-def test_what_lies_before_a_hole_is_not_held_back(
+def test_entries_before_hole_are_not_delayed(
     memory: zlog.Store, read: Callable[[zlog.Log], Iterator[zlog.Entry | Gap]], stripe_unit: int
 ) -> None:
     """Neither for the first hole nor, once that is written, for the second."""
@@ -131,7 +131,7 @@ def test_what_lies_before_a_hole_is_not_held_back(
     ("indexes", "parts"),
     [(None, ([0, 1, 2], [3, 4, 5], [6, 7, 8, 9])), ([1], ([1], [3, 5, 7, 9]))],
 )
-def test_columns_before_a_hole_are_not_held_back(
+def test_columns_before_hole_are_not_delayed(
     memory: zlog.Store, indexes: list[int] | None, parts: Sequence[list[int]]
 ) -> None:
     log, holes = log_with_two_holes(memory, 1)

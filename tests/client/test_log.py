@@ -26,35 +26,35 @@ def test_entries_read_back_at_their_positions(log: zlog.Log) -> None:
     assert before < first.timestamp < datetime.now(timezone.utc) + timedelta(seconds=1)
 
 
-def test_a_batch_gets_positions_in_its_order(log: zlog.Log) -> None:
+def test_batch_gets_positions_in_order(log: zlog.Log) -> None:
     entries = [b"%d" % i * (i % 7) for i in range(1000)]
     assert log.append_many(entries) == list(range(1000))
     assert data_of(log.read_range()) == entries
 
 
-def test_a_batch_larger_than_one_operation_is_cut_up(log: zlog.Log) -> None:
+def test_large_batch_is_split_into_operations(log: zlog.Log) -> None:
     entries = [bytes([i]) * (1 << 20) for i in range(20)]
     assert log.append_many(entries) == list(range(20))
     assert data_of(log.read_range()) == entries
 
 
-def test_an_empty_batch_takes_no_position(log: zlog.Log) -> None:
+def test_empty_batch_takes_no_position(log: zlog.Log) -> None:
     assert log.append_many([]) == []
     assert log.tail() == 0
 
 
-def test_an_entry_over_the_limit_is_refused_and_nothing_is_sent(log: zlog.Log) -> None:
+def test_oversized_entry_is_refused_before_sending(log: zlog.Log) -> None:
     with pytest.raises(zlog.EntryTooLarge, match="1048577 bytes"):
         log.append_many([b"small", bytes((1 << 20) + 1)])
     assert log.tail() == 0
 
 
-def test_the_limit_of_an_entry_can_be_raised(store: zlog.Store) -> None:
+def test_entry_size_limit_can_be_raised(store: zlog.Store) -> None:
     with zlog.Log.create(store, "large", entry_bytes_max=4 << 20) as log:
         assert log.read(log.append(bytes(3 << 20))).data == bytes(3 << 20)
 
 
-def test_reading_what_is_not_there(log: zlog.Log) -> None:
+def test_reading_unwritten_position_fails(log: zlog.Log) -> None:
     log.append(b"one")
     with pytest.raises(zlog.NotWritten, match="position 1 of log 'orders'"):
         log.read(1)
@@ -64,7 +64,7 @@ def test_reading_what_is_not_there(log: zlog.Log) -> None:
         log.read(2**63)
 
 
-def test_a_range_ends_at_the_tail(log: zlog.Log) -> None:
+def test_range_ends_at_tail(log: zlog.Log) -> None:
     log.append_many([b"a", b"b", b"c"])
     assert data_of(log.read_range(1)) == [b"b", b"c"]
     assert data_of(log.read_range(1, 2)) == [b"b"]
@@ -73,7 +73,7 @@ def test_a_range_ends_at_the_tail(log: zlog.Log) -> None:
     assert list(log.read_range(10**9)) == []
 
 
-def test_only_handed_out_positions_can_be_filled_or_trimmed(log: zlog.Log) -> None:
+def test_only_granted_positions_are_filled_or_trimmed(log: zlog.Log) -> None:
     log.append(b"one")
     for refused in (log.fill, log.trim):
         with pytest.raises(zlog.BeyondTail, match="the tail of log 'orders' is 1"):
@@ -84,14 +84,14 @@ def test_only_handed_out_positions_can_be_filled_or_trimmed(log: zlog.Log) -> No
     assert log.append(b"two") == 1
 
 
-def test_a_written_position_is_never_filled(log: zlog.Log) -> None:
+def test_written_position_is_never_filled(log: zlog.Log) -> None:
     log.append(b"one")
     with pytest.raises(zlog.AlreadyWritten):
         log.fill(0)
     assert log.read(0).data == b"one"
 
 
-def test_a_trimmed_entry_is_a_gap_for_ever(log: zlog.Log) -> None:
+def test_trimmed_entry_stays_a_gap(log: zlog.Log) -> None:
     log.append_many([b"%d" % i for i in range(10)])
     log.trim(3)
     log.trim(3)
@@ -103,7 +103,7 @@ def test_a_trimmed_entry_is_a_gap_for_ever(log: zlog.Log) -> None:
     assert data_of(items[:3] + items[4:]) == [b"%d" % i for i in range(10) if i != 3]
 
 
-def test_trimming_to_a_point_hides_all_below(log: zlog.Log) -> None:
+def test_trim_to_hides_lower_positions(log: zlog.Log) -> None:
     log.append_many([b"%d" % i for i in range(100)])
     log.trim_to(57)
     log.trim_to(20)
@@ -116,7 +116,7 @@ def test_trimming_to_a_point_hides_all_below(log: zlog.Log) -> None:
     assert log.stat().entries == 43
 
 
-def test_another_handle_sees_a_trim_that_it_has_not_heard_of(store: zlog.Store) -> None:
+def test_other_handle_sees_trim(store: zlog.Store) -> None:
     writer = zlog.Log.create(store, "orders", width=2)
     writer.append_many([b"%d" % i for i in range(10)])
     reader = zlog.Log.open(store, "orders")
@@ -126,7 +126,7 @@ def test_another_handle_sees_a_trim_that_it_has_not_heard_of(store: zlog.Store) 
     assert data_of(items[1:]) == [b"6", b"7", b"8", b"9"]
 
 
-def test_stat_and_views_tell_the_layout(log: zlog.Log) -> None:
+def test_stat_and_views_report_layout(log: zlog.Log) -> None:
     log.append_many([b"abc"] * 10)
     stat = log.stat()
     assert (stat.name, stat.tail, stat.width, stat.entries, stat.bytes) == ("orders", 10, 4, 10, 30)
@@ -136,21 +136,21 @@ def test_stat_and_views_tell_the_layout(log: zlog.Log) -> None:
     assert [view.epoch for view in views] == sorted({view.epoch for view in views})
 
 
-def test_names_that_can_be(store: zlog.Store) -> None:
+def test_valid_names_are_accepted(store: zlog.Store) -> None:
     for name in ("a", "_x", "A.b-c_9", "x" * 128):
         zlog.Log.create(store, name, width=1)
     assert zlog.Log.list(store) == sorted(["a", "_x", "A.b-c_9", "x" * 128])
 
 
 @pytest.mark.parametrize("name", ["", ".", "-a", "a/b", "a b", "ä", "x" * 129, "a\n", "a\0"])
-def test_names_that_can_not_be(memory: zlog.Store, name: str) -> None:
+def test_invalid_names_are_refused(memory: zlog.Store, name: str) -> None:
     with pytest.raises(ValueError, match="can't name a log"):
         zlog.Log.create(memory, name)
     with pytest.raises(ValueError, match="can't name a log"):
         zlog.Log.open(memory, name)
 
 
-def test_a_log_exists_once(store: zlog.Store) -> None:
+def test_log_cannot_be_created_twice(store: zlog.Store) -> None:
     zlog.Log.create(store, "orders")
     with pytest.raises(zlog.LogExists):
         zlog.Log.create(store, "orders")
@@ -158,7 +158,7 @@ def test_a_log_exists_once(store: zlog.Store) -> None:
         zlog.Log.open(store, "order")
 
 
-def test_a_removed_log_is_gone_and_its_name_is_free(store: zlog.Store, log: zlog.Log) -> None:
+def test_removed_log_frees_its_name(store: zlog.Store, log: zlog.Log) -> None:
     log.append_many([b"old"] * 10)
     zlog.Log.remove(store, "orders")
     assert zlog.Log.list(store) == []
@@ -176,7 +176,7 @@ def test_a_removed_log_is_gone_and_its_name_is_free(store: zlog.Store, log: zlog
     assert data_of(again.read_range()) == [b"new"]
 
 
-def test_opening_and_reading_leave_the_view_alone(store: zlog.Store, log: zlog.Log) -> None:
+def test_open_and_read_do_not_change_view(store: zlog.Store, log: zlog.Log) -> None:
     log.append_many([b"a", b"b"])
     epoch = zlog.Log.open(store, "orders").view.epoch
     other = zlog.Log.open(store, "orders")
@@ -189,7 +189,7 @@ def test_opening_and_reading_leave_the_view_alone(store: zlog.Store, log: zlog.L
     assert log.view.epoch == epoch
 
 
-def test_follow_yields_what_comes(log: zlog.Log) -> None:
+def test_follow_yields_new_entries(log: zlog.Log) -> None:
     log.append(b"before")
     follower = log.follow()
     assert next(follower) == log.read(0)
@@ -205,9 +205,7 @@ def slow(store: zlog.Store) -> Iterator[zlog.Log]:
         yield log
 
 
-def test_a_writer_takes_the_sequencer_that_its_store_shares(
-    store: zlog.Store, slow: zlog.Log
-) -> None:
+def test_writer_uses_sequencer_shared_by_store(store: zlog.Store, slow: zlog.Log) -> None:
     assert slow.append(b"slow") == 0
     with zlog.Log.open(store, "orders") as quick:
         assert quick.append(b"quick") == 1

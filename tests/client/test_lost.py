@@ -33,7 +33,7 @@ def log(request: pytest.FixtureRequest, memory: zlog.Store) -> zlog.Log:
     return zlog.Log.open(store, "orders", timeout=5)
 
 
-def test_the_other_entries_can_be_read(log: zlog.Log) -> None:
+def test_entries_of_other_objects_are_readable(log: zlog.Log) -> None:
     ref = log.view.object_of(LOST)
     name, gone = ref.name, ref.positions(0, 12)
     missing = zlog.Loss(zlog.LossReason.MISSING, (name,))
@@ -60,9 +60,7 @@ def test_the_other_entries_can_be_read(log: zlog.Log) -> None:
     ],
     ids=["append", "fill", "trim"],
 )
-def test_nothing_is_written_as_if_it_were_all_there(
-    log: zlog.Log, use: Callable[[zlog.Log], object]
-) -> None:
+def test_writes_fail_if_object_is_missing(log: zlog.Log, use: Callable[[zlog.Log], object]) -> None:
     """Nor is it "try again": nothing brings the object back."""
     name = log.view.object_of(LOST).name
     told = f"{name}|a stripe object of log 'orders' is missing"  # one of those asked for the tail
@@ -71,7 +69,7 @@ def test_nothing_is_written_as_if_it_were_all_there(
     assert not caught.value.retryable
 
 
-def test_entries_whose_keys_are_gone_are_lost_and_nothing_takes_their_place(
+def test_entries_with_missing_keys_stay_lost(
     memory: zlog.Store,
 ) -> None:
     """As an OSD's copy may be that came back with attributes only. The log goes on above."""
@@ -95,7 +93,7 @@ def test_entries_whose_keys_are_gone_are_lost_and_nothing_takes_their_place(
             assert log.append_many([b"on"] * 8) == list(range(tail, tail + 8))
 
 
-def test_a_log_that_lost_its_head_is_damaged_and_not_made_anew(memory: zlog.Store) -> None:
+def test_log_without_head_is_damaged(memory: zlog.Store) -> None:
     with zlog.Log.create(memory, "orders") as log:
         log.append(b"x")
     with zlog.connect("mem://") as copy:
@@ -111,7 +109,7 @@ def test_a_log_that_lost_its_head_is_damaged_and_not_made_anew(memory: zlog.Stor
             zlog.Log.open(copy, "other")
 
 
-def test_the_name_of_a_log_that_lost_its_head_can_be_had_again(memory: zlog.Store) -> None:
+def test_log_without_head_can_be_removed(memory: zlog.Store) -> None:
     io = BlockingIo(memory)
     drive(Directory(io).logs.add_all(["orders"], deadline_of(io, 10), 7))
     with pytest.raises(zlog.CorruptEntry) as told:

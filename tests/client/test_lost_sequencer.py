@@ -45,7 +45,7 @@ def leave_sealed(log: zlog.Log) -> None:
     assert not isinstance(drive(seal(io, newest(log).objects(), epoch, deadline, start=0)), int)
 
 
-def test_an_impatient_append_leaves_a_slow_sequencer_alone(
+def test_short_append_timeout_keeps_slow_sequencer(
     log: zlog.Log, sequencer: LocalSequencer
 ) -> None:
     """What ran out is the call's time, not the sequencer's."""
@@ -59,7 +59,7 @@ def test_an_impatient_append_leaves_a_slow_sequencer_alone(
     assert newest(log) == before
 
 
-def test_impatient_appends_together_notice_that_the_sequencer_is_lost(
+def test_repeated_append_timeouts_drop_lost_sequencer(
     log: zlog.Log, sequencer: LocalSequencer
 ) -> None:
     sequencer.pause()
@@ -74,7 +74,7 @@ def test_impatient_appends_together_notice_that_the_sequencer_is_lost(
     assert newest(log).sequencer == ""
 
 
-def test_failures_far_apart_do_not_add_up(log: zlog.Log, sequencer: LocalSequencer) -> None:
+def test_distant_failures_do_not_accumulate(log: zlog.Log, sequencer: LocalSequencer) -> None:
     before = newest(log)
     for _ in range(3):
         sequencer.pause()
@@ -86,7 +86,7 @@ def test_failures_far_apart_do_not_add_up(log: zlog.Log, sequencer: LocalSequenc
     assert newest(log) == before
 
 
-def test_a_paused_sequencer_is_given_up_after_its_time(
+def test_paused_sequencer_is_dropped_after_timeout(
     log: zlog.Log, sequencer: LocalSequencer
 ) -> None:
     sequencer.pause()
@@ -96,7 +96,7 @@ def test_a_paused_sequencer_is_given_up_after_its_time(
     assert newest(log).sequencer == ""
 
 
-def test_a_sealed_log_with_a_paused_sequencer_goes_on(
+def test_sealed_log_with_paused_sequencer_recovers(
     log: zlog.Log, sequencer: LocalSequencer
 ) -> None:
     """A client that finishes an abandoned change spends little of its time on the sequencer."""
@@ -107,7 +107,7 @@ def test_a_sealed_log_with_a_paused_sequencer_goes_on(
     assert time.monotonic() - began < 5
 
 
-def test_a_sealed_log_is_finished_by_impatient_calls_too(plain: zlog.Store) -> None:
+def test_calls_with_short_timeout_recover_sealed_log(plain: zlog.Store) -> None:
     """No call has the patience to wait for a view that never comes; together they have."""
     log = zlog.Log.create(plain, "orders", width=2)
     log.append(b"first")
@@ -122,7 +122,7 @@ def test_a_sealed_log_is_finished_by_impatient_calls_too(plain: zlog.Store) -> N
     assert log.read(1).data == b"second"
 
 
-def test_a_follower_leaves_a_sequencer_that_was_replaced(
+def test_follower_leaves_replaced_sequencer(
     log: zlog.Log, sequencer: LocalSequencer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The old one lives, knows nothing of it, and would let its followers wait for ever."""
@@ -148,9 +148,7 @@ def test_a_follower_leaves_a_sequencer_that_was_replaced(
     assert seen == [b"a", b"b", b"c"]
 
 
-def test_a_follower_hears_that_its_log_was_removed(
-    log: zlog.Log, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_follower_notices_log_removal(log: zlog.Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("zlog._read.iterate._WAIT_SECONDS", 0.2)
     follower = zlog.Log.open(log.store, "orders").follow(1)
     zlog.Log.remove(log.store, "orders")
@@ -168,9 +166,7 @@ def test_a_follower_hears_that_its_log_was_removed(
     assert len(heard) == 1
 
 
-def test_a_writer_that_dies_while_it_drops_the_sequencer_is_finished_by_others(
-    log: zlog.Log, sequencer: LocalSequencer
-) -> None:
+def test_others_finish_interrupted_sequencer_drop(log: zlog.Log, sequencer: LocalSequencer) -> None:
     for number in range(1, 6):
         dying = zlog.Log.open(FaultyStore(log.store, dies_at(number)), "orders")
         with pytest.raises(BaseException, match="at operation"):

@@ -87,7 +87,7 @@ def documented_mac(key: bytes, log: zlog.Log, position: int, data: bytes) -> byt
     return hmac.digest(of_log, what, "sha256")[:MAC_BYTES]
 
 
-def test_entries_are_stored_with_macs_and_read_without(log: zlog.Log) -> None:
+def test_entries_are_stored_with_macs(log: zlog.Log) -> None:
     assert log.append(b"first") == 0
     assert [*log.append_many([b"", b"x" * 5000, *(b"%d" % i for i in range(40))])][-1] == 42
     for appended in (3, 0):
@@ -116,7 +116,7 @@ def test_entries_are_stored_with_macs_and_read_without(log: zlog.Log) -> None:
     assert log.view.mac == zlog.EntryMac(hmac.digest(KEY, b"zlog key id 1", "sha256")[:16].hex())
 
 
-def test_what_is_written_at_a_reserved_position_finds_itself_there(one: zlog.Log) -> None:
+def test_reserved_write_recognizes_own_entry(one: zlog.Log) -> None:
     (position,) = one.reserve(1)
     for _ in range(2):  # whatever handle writes it
         with zlog.Log.open(one.store, "orders", mac_key=KEY) as other:
@@ -129,7 +129,7 @@ def test_what_is_written_at_a_reserved_position_finds_itself_there(one: zlog.Log
         one.write(position, b"reserved")
 
 
-def test_an_exclusive_writer_makes_them_and_recovers(log: zlog.Log) -> None:
+def test_exclusive_writer_writes_and_recovers_macs(log: zlog.Log) -> None:
     log.append_many([b"shared"] * 3)
     with log.writer("ann") as writer:
         writer.append_many([b"%d" % i for i in range(100)])
@@ -153,7 +153,7 @@ def test_an_exclusive_writer_makes_them_and_recovers(log: zlog.Log) -> None:
 
 
 @pytest.mark.parametrize("compression", ["zstd", "lz4"])
-def test_they_are_compressed_with_the_data(memory: zlog.Store, compression: str) -> None:
+def test_macs_work_with_compression(memory: zlog.Store, compression: str) -> None:
     lines = [b"%06d GET /v2/servers/detail status: 200" % i for i in range(2000)]
     with zlog.Log.create(memory, "log", width=1, compression=compression, mac_key=KEY) as log:
         log.append_many(lines)
@@ -164,7 +164,7 @@ def test_they_are_compressed_with_the_data(memory: zlog.Store, compression: str)
         assert kinds([*log.read_range(6, 9)]) == [lines[6], FORGED, lines[8]]
 
 
-def test_one_that_moves_gets_a_mac_for_its_new_position(log: zlog.Log) -> None:
+def test_moved_entry_gets_new_mac(log: zlog.Log) -> None:
     after_first_grant(log, lambda position: fill_at(log, [position]))
     position = log.append(b"moved")
     assert position > 0
@@ -172,7 +172,7 @@ def test_one_that_moves_gets_a_mac_for_its_new_position(log: zlog.Log) -> None:
     assert stored(log, position)[5:] == documented_mac(KEY, log, position, b"moved")
 
 
-def test_a_wrong_key_and_a_missing_one_are_told(log: zlog.Log) -> None:
+def test_wrong_or_missing_key_is_reported(log: zlog.Log) -> None:
     log.append(b"entry")
     store = log.store
     with pytest.raises(zlog.WrongKey, match=f"{Key(OTHER_KEY).id}.*{Key(KEY).id}"):
@@ -211,7 +211,7 @@ def test_a_wrong_key_and_a_missing_one_are_told(log: zlog.Log) -> None:
         assert log.earliest() == 1
 
 
-def test_without_the_key_data_is_withheld_below_the_calls_that_ask_for_it(one: zlog.Log) -> None:
+def test_internal_reads_without_key_withhold_data(one: zlog.Log) -> None:
     one.append(b"secret")
     with zlog.Log.open(one.store, "orders") as keyless:
         client = keyless._client
@@ -226,7 +226,7 @@ FORGERIES = ("altered", "mac altered", "cut", "moved", "of another log", "withou
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)
-def test_what_the_owner_of_the_store_puts_there_is_no_entry(log: zlog.Log, forgery: str) -> None:
+def test_entry_forged_in_store_is_rejected(log: zlog.Log, forgery: str) -> None:
     entries = [b"entry %d" % i for i in range(12)]
     log.append_many(entries)
     with zlog.Log.create(log.store, "other", width=1, mac_key=KEY) as other:
@@ -272,7 +272,7 @@ def test_what_the_owner_of_the_store_puts_there_is_no_entry(log: zlog.Log, forge
     assert kinds([*log.read_range()]) == expected
 
 
-def test_what_an_exclusive_writer_recovers_is_checked(one: zlog.Log) -> None:
+def test_recovered_entries_are_verified(one: zlog.Log) -> None:
     with one.writer("ann") as writer:
         writer.append_many([b"a", b"b", b"c"])
     put_instead(one, {1: b"B" + stored(one, 1)[1:]})
@@ -280,14 +280,14 @@ def test_what_an_exclusive_writer_recovers_is_checked(one: zlog.Log) -> None:
         assert kinds([*writer.recover()]) == [b"a", FORGED, b"c"]
 
 
-def test_a_delivery_takes_nothing_forged_for_its_own(one: zlog.Log) -> None:
+def test_append_once_rejects_forged_entry(one: zlog.Log) -> None:
     one.append_once([b"a", b"b"], producer="crm", sequence=0)
     put_instead(one, {0: b"A" + stored(one, 0)[1:]})
     with pytest.raises(zlog.CorruptEntry, match=r"position 0 .* is forged"):
         one.append_once([b"a", b"b"], producer="crm", sequence=0)
 
 
-def test_what_is_forged_is_not_the_append_that_it_is_alike(one: zlog.Log) -> None:
+def test_forged_entry_with_same_id_does_not_match(one: zlog.Log) -> None:
     position = one.append(b"entry")
     put_instead(one, {position: b"ENTRY" + stored(one, position)[5:]})
     client, ref = one._client, one.view.object_of(position)
@@ -304,7 +304,7 @@ def downgrade(store: zlog.Store, mac: zlog.EntryMac | None) -> None:
         drive(layout.change(lambda view: replace(view, mac=mac), deadline))
 
 
-def test_a_view_that_says_no_macs_is_refused(log: zlog.Log) -> None:
+def test_view_without_macs_is_refused(log: zlog.Log) -> None:
     log.append(b"entry")
     downgrade(log.store, None)
     for call in (lambda: log.append(b"x"), lambda: log.tail(), lambda: [*log.read_range()]):
@@ -320,9 +320,7 @@ def test_a_view_that_says_no_macs_is_refused(log: zlog.Log) -> None:
         zlog.Log.open(log.store, "orders", mac_key=KEY)
 
 
-def test_copies_are_checked_at_the_source_and_get_macs_of_their_own(
-    one: zlog.Log, tmp_path: Path
-) -> None:
+def test_copies_are_verified_and_get_own_macs(one: zlog.Log, tmp_path: Path) -> None:
     store = one.store
     one.append_many([b"a", b"", b"c" * 1000])
     path = tmp_path / "key"
@@ -344,7 +342,7 @@ def test_copies_are_checked_at_the_source_and_get_macs_of_their_own(
         assert stored(copy, 0) == b"a"
 
 
-def test_the_limit_of_an_entry_is_about_its_data(memory: zlog.Store) -> None:
+def test_entry_size_limit_excludes_mac(memory: zlog.Store) -> None:
     most = zlog.limits.ENTRY_BYTES_MAX - MAC_BYTES
     how = {"width": 1, "entry_bytes_max": zlog.limits.ENTRY_BYTES_MAX, "mac_key": KEY}
     with zlog.Log.create(memory, "log", **how) as log:  # type: ignore[arg-type]
@@ -356,7 +354,7 @@ def test_the_limit_of_an_entry_is_about_its_data(memory: zlog.Store) -> None:
         log.append(bytes(100))
 
 
-def test_a_key_comes_from_bytes_a_file_or_a_function(one: zlog.Log, tmp_path: Path) -> None:
+def test_key_comes_from_bytes_file_or_function(one: zlog.Log, tmp_path: Path) -> None:
     one.append(b"entry")
     path = tmp_path / "key"
     path.write_bytes(KEY)
@@ -377,7 +375,7 @@ def test_a_key_comes_from_bytes_a_file_or_a_function(one: zlog.Log, tmp_path: Pa
         assert "xxxx" not in str(failure.value)
 
 
-def test_a_key_is_shown_nowhere(one: zlog.Log) -> None:
+def test_key_is_never_shown(one: zlog.Log) -> None:
     text = b"not to be seen, whatever happens"
     with zlog.Log.create(one.store, "hidden", mac_key=text) as log:
         client = log._client
@@ -391,7 +389,7 @@ def test_a_key_is_shown_nowhere(one: zlog.Log) -> None:
         assert text not in log.view.encode()
 
 
-def test_a_machine_without_openssl_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_openssl_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(_: bytes) -> None:
         raise RuntimeError("there is no libcrypto.so.3 of OpenSSL")
 

@@ -30,7 +30,7 @@ def value(registry: CollectorRegistry, name: str, **labels: str) -> float:
     return registry.get_sample_value(f"zlog_client_{name}", labels) or 0.0
 
 
-def test_what_a_handle_does_is_counted(store: zlog.Store, registry: CollectorRegistry) -> None:
+def test_calls_of_handle_are_counted(store: zlog.Store, registry: CollectorRegistry) -> None:
     with zlog.Log.create(store, "metered", width=2, stripe_unit=4) as log:
         log.append(b"alone")
         log.append_many([b"x" * 100] * 40)
@@ -65,7 +65,7 @@ def test_conflicts_and_failures_are_counted(store: zlog.Store, registry: Collect
         assert value(registry, "append_failures_total", error="AppendRefused") == 1
 
 
-def test_spans_of_appends_and_reads(store: zlog.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_appends_and_reads_create_spans(store: zlog.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -81,12 +81,12 @@ def test_spans_of_appends_and_reads(store: zlog.Store, monkeypatch: pytest.Monke
     assert ("zlog.read", {"zlog.log": "metered", "zlog.objects": 1}) in spans
 
 
-def test_it_is_enabled_once(registry: CollectorRegistry) -> None:
+def test_metrics_are_enabled_only_once(registry: CollectorRegistry) -> None:
     with pytest.raises(zlog.ZlogError, match="already enabled"):
         zlog.metrics.enable(registry)
 
 
-def test_without_the_packages_it_says_what_to_install() -> None:
+def test_missing_packages_error_has_install_hint() -> None:
     code = (
         "import sys; sys.modules[{0!r}] = None; import zlog, zlog.metrics\n"
         "try: zlog.metrics.enable(tracing={1})\n"

@@ -32,7 +32,7 @@ def source(memory: zlog.Store) -> Iterator[zlog.Log]:
         yield log
 
 
-def test_it_takes_no_appends_and_is_read_as_any_log(source: zlog.Log, target: zlog.Store) -> None:
+def test_mirror_refuses_appends_and_serves_reads(source: zlog.Log, target: zlog.Store) -> None:
     mirrored(source, target, "copy")
     copy = zlog.Log.open(target, "copy")
     assert copy.view.options == {"team": "a", MIRROR_OF: f"{source.view.log_id:016x}"}
@@ -58,7 +58,7 @@ async def append_in_a_loop(store: zlog.Store) -> None:
         await log.append(b"x")
 
 
-def test_a_follower_is_told_that_it_waits(source: zlog.Log, target: zlog.Store) -> None:
+def test_following_mirror_yields_while_waiting(source: zlog.Log, target: zlog.Store) -> None:
     """It yields within some seconds, so that its caller can stop it."""
     mirroring = zlog.mirror_log(source, target, "copy", follow=True)
     began = time.monotonic()
@@ -66,7 +66,7 @@ def test_a_follower_is_told_that_it_waits(source: zlog.Log, target: zlog.Store) 
     assert time.monotonic() - began < 10
 
 
-def test_readers_of_a_mirror_see_up_to_one_position(source: zlog.Log, target: zlog.Store) -> None:
+def test_readers_see_only_complete_mirror_rounds(source: zlog.Log, target: zlog.Store) -> None:
     """A round that died half-way left entries above the tail, which no reader sees or fills."""
     mirrored(source, target, "copy")
     source.append_many([b"later"] * 30)
@@ -95,7 +95,7 @@ def test_readers_of_a_mirror_see_up_to_one_position(source: zlog.Log, target: zl
     assert exported(copy) == exported(source)
 
 
-def test_a_mirror_whose_layout_changes(source: zlog.Log, target: zlog.Store) -> None:
+def test_mirror_survives_layout_change(source: zlog.Log, target: zlog.Store) -> None:
     """Also in the middle of a round: the new stripe begins above what of it is written."""
     mirrored(source, target, "copy")
     copy = zlog.Log.open(target, "copy")
@@ -116,7 +116,7 @@ def test_a_mirror_whose_layout_changes(source: zlog.Log, target: zlog.Store) -> 
     assert list(copy.check()) == []
 
 
-def test_what_the_source_trims_later_stays(source: zlog.Log, target: zlog.Store) -> None:
+def test_later_source_trim_keeps_copied_entries(source: zlog.Log, target: zlog.Store) -> None:
     mirrored(source, target, "copy", cursors=True)
     source.trim_to(50)
     source.append(b"last")
@@ -124,7 +124,7 @@ def test_what_the_source_trims_later_stays(source: zlog.Log, target: zlog.Store)
     assert data_of(zlog.Log.open(target, "copy").read_range()) == [*ENTRIES, b"last"]
 
 
-def test_what_the_source_trimmed_first_is_a_gap(source: zlog.Log, target: zlog.Store) -> None:
+def test_earlier_source_trim_becomes_gap(source: zlog.Log, target: zlog.Store) -> None:
     mirrored(source, target, "copy")
     source.append_many(ENTRIES)
     source.trim_to(150)
@@ -134,7 +134,7 @@ def test_what_the_source_trimmed_first_is_a_gap(source: zlog.Log, target: zlog.S
     assert Gap(100, 150, GapKind.TRIMMED) in [*copy.read_range()]
 
 
-def test_cursors_are_copied_as_far_as_the_entries(source: zlog.Log, target: zlog.Store) -> None:
+def test_cursors_are_copied_up_to_copied_entries(source: zlog.Log, target: zlog.Store) -> None:
     source.cursor("reader", create=40)
     mirroring = zlog.mirror_log(source, target, "copy", follow=True, cursors=True)
     assert [*itertools.islice(mirroring, 2)] == [0, 100]
@@ -148,7 +148,7 @@ def test_cursors_are_copied_as_far_as_the_entries(source: zlog.Log, target: zlog
 
 
 @pytest.mark.parametrize("name", ["other", "promoted", "own"])
-def test_it_goes_to_no_other_log(source: zlog.Log, target: zlog.Store, name: str) -> None:
+def test_mirror_refuses_other_target_log(source: zlog.Log, target: zlog.Store, name: str) -> None:
     if name == "own":
         zlog.Log.create(target, name)
     else:
@@ -163,7 +163,7 @@ def test_it_goes_to_no_other_log(source: zlog.Log, target: zlog.Store, name: str
     assert zlog.Log.open(target, name).tail() == before
 
 
-def test_a_source_that_went_back_is_noticed(tmp_path: Path, target: zlog.Store) -> None:
+def test_mirror_detects_restored_source(tmp_path: Path, target: zlog.Store) -> None:
     """Restored from an earlier moment, it has fewer positions, or others in their place."""
     with zlog.connect(tmp_path) as store, zlog.Log.create(store, "orders") as log:
         log.append_many(ENTRIES)
@@ -180,9 +180,7 @@ def test_a_source_that_went_back_is_noticed(tmp_path: Path, target: zlog.Store) 
             mirrored(log, target, "copy")
 
 
-def test_promotion_leaves_no_entry_behind_one_that_is_missing(
-    source: zlog.Log, target: zlog.Store
-) -> None:
+def test_promotion_trims_incomplete_round(source: zlog.Log, target: zlog.Store) -> None:
     """What of a round was written already is trimmed, whether readers could pass it or not."""
     source.append_many(ENTRIES)
     for number in range(1, 7):
@@ -203,7 +201,7 @@ def test_promotion_leaves_no_entry_behind_one_that_is_missing(
         assert list(copy.check()) == []
 
 
-def test_its_mark_is_not_to_be_set_by_hand(source: zlog.Log, target: zlog.Store) -> None:
+def test_mirror_option_cannot_be_set_manually(source: zlog.Log, target: zlog.Store) -> None:
     mirrored(source, target, "copy")
     with pytest.raises(ValueError, match="`zlog access promote` ends a mirror"):
         zlog.Log.open(target, "copy").reconfigure(options={MIRROR_OF: None})
@@ -212,7 +210,7 @@ def test_its_mark_is_not_to_be_set_by_hand(source: zlog.Log, target: zlog.Store)
 
 
 @pytest.mark.parametrize("piece", ["entry", "fill"])
-def test_what_a_mirror_has_lost_is_called_lost(
+def test_mirror_reports_lost_entry_as_lost(
     source: zlog.Log, target: zlog.Store, piece: str
 ) -> None:
     """A round died above the tail, and the object lost what it had written."""

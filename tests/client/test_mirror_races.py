@@ -74,13 +74,13 @@ def check_promoted(store: zlog.Store, copied: set[int], moment: int) -> int:
     return count
 
 
-def test_a_promotion_that_stood_still_leaves_what_was_appended_since(source: Source) -> None:
+def test_delayed_promotion_keeps_later_appends(source: Source) -> None:
     """Another one finished it meanwhile, and the application has gone on."""
     for number, store in each_moment(source.copy_and_die, promote, promote_and_append):
         check_promoted(store, {100}, number)
 
 
-def test_what_died_while_it_began_is_promoted_to_a_log_of_its_own(memory: zlog.Store) -> None:
+def test_mirror_interrupted_at_start_can_be_promoted(memory: zlog.Store) -> None:
     """Its tail lies above what is trimmed, though the floor was not raised yet."""
     with zlog.Log.create(memory, "orders", width=3) as log:
         log.append_many(ENTRIES)
@@ -98,7 +98,7 @@ def test_what_died_while_it_began_is_promoted_to_a_log_of_its_own(memory: zlog.S
             assert last.data == b"own"
 
 
-def test_a_copier_at_any_moment_of_a_promotion(source: Source) -> None:
+def test_copier_may_run_at_any_step_of_promotion(source: Source) -> None:
     """It copies all of its round, or is told that the mirror has ended: never half of one."""
 
     def copier(store: zlog.Store) -> None:
@@ -115,7 +115,7 @@ def test_a_copier_at_any_moment_of_a_promotion(source: Source) -> None:
     assert counts == {100, 150}
 
 
-def test_a_promotion_at_any_moment_of_a_copier(source: Source) -> None:
+def test_promotion_may_run_at_any_step_of_copier(source: Source) -> None:
     """A round that is under way is not copied, and its copier does not take it for copied."""
     copied = 0
 
@@ -132,7 +132,7 @@ def test_a_promotion_at_any_moment_of_a_copier(source: Source) -> None:
         check_promoted(store, {copied}, number)
 
 
-def test_a_promoted_log_keeps_its_cursors(source: Source) -> None:
+def test_promoted_log_keeps_its_cursors(source: Source) -> None:
     """A copier that stood still moves none of them back, and makes none."""
     source.log.cursor("billing", create=40)
     source.log.cursor("nightly", create=120)
@@ -153,7 +153,7 @@ def test_a_promoted_log_keeps_its_cursors(source: Source) -> None:
         assert {each.name for each in copy.cursors()} <= {"billing", "nightly"}
 
 
-def test_a_follower_moves_no_cursor_of_a_promoted_log(source: Source, target: zlog.Store) -> None:
+def test_follower_does_not_move_cursor_of_promoted_log(source: Source, target: zlog.Store) -> None:
     cursor = source.log.cursor("billing", create=0)
     following = zlog.mirror_log(source.log, target, "copy", follow=True, cursors=True)
     assert [next(following), next(following)] == [0, 150]
@@ -166,7 +166,7 @@ def test_a_follower_moves_no_cursor_of_a_promoted_log(source: Source, target: zl
     assert copy.cursor("billing").position == 155
 
 
-def test_a_mirrors_own_reader_is_not_moved_back(source: Source, target: zlog.Store) -> None:
+def test_cursor_of_mirror_reader_never_moves_back(source: Source, target: zlog.Store) -> None:
     cursor = source.log.cursor("billing", create=40)
     mirrored(source.log, target, "copy", cursors=True)
     copy = zlog.Log.open(target, "copy")
@@ -180,9 +180,7 @@ def test_a_mirrors_own_reader_is_not_moved_back(source: Source, target: zlog.Sto
     assert copy.cursor("billing").position == 100
 
 
-def test_a_cursor_of_an_empty_mirror_does_not_keep_it_so(
-    memory: zlog.Store, target: zlog.Store
-) -> None:
+def test_cursor_of_empty_mirror_does_not_block_copy(memory: zlog.Store, target: zlog.Store) -> None:
     """The source is trimmed past that position before anything is copied."""
     with zlog.Log.create(memory, "orders", width=3) as log:
         cursor = log.cursor("billing", create="earliest")
@@ -195,9 +193,7 @@ def test_a_cursor_of_an_empty_mirror_does_not_keep_it_so(
         assert zlog.Log.open(target, "copy").cursor("billing").position == 60
 
 
-def test_a_promoted_log_is_not_trimmed_by_what_begins_a_mirror(
-    memory: zlog.Store, target: zlog.Store
-) -> None:
+def test_starting_mirror_does_not_trim_promoted_log(memory: zlog.Store, target: zlog.Store) -> None:
     with zlog.Log.create(memory, "orders", width=3) as log:
         mirrored(log, target, "copy")
         log.append_many(ENTRIES)
@@ -209,7 +205,7 @@ def test_a_promoted_log_is_not_trimmed_by_what_begins_a_mirror(
 
 
 @pytest.mark.parametrize("begun", [True, False])
-def test_a_copier_that_is_overtaken_goes_on(memory: zlog.Store, begun: bool) -> None:
+def test_overtaken_copier_continues(memory: zlog.Store, begun: bool) -> None:
     """The source is trimmed and another one copies it, at any moment."""
     logs: list[zlog.Log] = []
 
@@ -237,7 +233,7 @@ def test_a_copier_that_is_overtaken_goes_on(memory: zlog.Store, begun: bool) -> 
 
 
 @pytest.mark.parametrize("method", ["trim_to", "tail_raise"])
-def test_a_copier_goes_on_above_the_trim_of_one_that_died(
+def test_copier_continues_above_trim_of_dead_copier(
     source: Source, target: zlog.Store, method: str
 ) -> None:
     """That one has begun the mirror at what was left of the source by then."""
@@ -254,9 +250,7 @@ def test_a_copier_goes_on_above_the_trim_of_one_that_died(
     assert not [found for found in copy.check() if found.serious]
 
 
-def test_other_entries_above_the_tail_are_no_part_of_the_copy(
-    source: Source, target: zlog.Store
-) -> None:
+def test_copier_refuses_foreign_entries_above_tail(source: Source, target: zlog.Store) -> None:
     """A round that died was of a log that had the same entries up to the tail, and others then."""
     with zlog.connect("mem://") as elsewhere:
         source.copy(elsewhere)
@@ -273,7 +267,7 @@ def test_other_entries_above_the_tail_are_no_part_of_the_copy(
     assert zlog.Log.open(target, "copy").tail() == 100
 
 
-def test_two_sources_at_once_are_not_mixed(source: Source) -> None:
+def test_concurrent_imports_are_not_mixed(source: Source) -> None:
     """Of two imports of different logs, one at least is refused, at any moment of it."""
     with zlog.connect("mem://") as elsewhere:
         other = zlog.Log.create(elsewhere, "other", width=3)
@@ -295,7 +289,7 @@ def test_two_sources_at_once_are_not_mixed(source: Source) -> None:
         assert found in (set(), {b"other"}, {*ENTRIES, *LATER}), f"at operation {number}"
 
 
-def test_an_import_becomes_a_mirror_of_one_log(source: Source, target: zlog.Store) -> None:
+def test_import_becomes_mirror_of_one_log(source: Source, target: zlog.Store) -> None:
     source.copy(target)
     mirrored(source.log, target, "copy")
     view = zlog.Log.open(target, "copy").view
@@ -307,9 +301,7 @@ def test_an_import_becomes_a_mirror_of_one_log(source: Source, target: zlog.Stor
         mirrored(other, target, "copy", adopt=True)
 
 
-def test_an_import_of_which_nothing_tells_is_adopted_when_told_only(
-    source: Source, target: zlog.Store
-) -> None:
+def test_unverifiable_import_needs_adopt_option(source: Source, target: zlog.Store) -> None:
     """What stands just below its tail is trimmed in the log by now, or was in the export."""
     source.copy(target)
     source.log.trim_to(120)

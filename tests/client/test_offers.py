@@ -49,7 +49,7 @@ def offered(store: zlog.Store) -> str:
     return drive(Directory(io).sequencer(deadline_of(io, 10)))
 
 
-def test_an_offer_whose_process_is_gone_is_taken_back(plain: zlog.Store, gone: str) -> None:
+def test_announcement_of_dead_process_is_withdrawn(plain: zlog.Store, gone: str) -> None:
     log = zlog.Log.create(plain, "orders")
     announce(plain, gone)
     assert log.append(b"first") == 0
@@ -57,9 +57,7 @@ def test_an_offer_whose_process_is_gone_is_taken_back(plain: zlog.Store, gone: s
     assert log.view.sequencer == ""
 
 
-def test_a_sequencer_that_dies_is_forgotten_by_its_writers(
-    plain: zlog.Store, sequencer: LocalSequencer
-) -> None:
+def test_writers_drop_dead_sequencer(plain: zlog.Store, sequencer: LocalSequencer) -> None:
     log = zlog.Log.create(plain, "orders", sequencer_timeout=0.2)
     log.append(b"first")
     assert log.view.sequencer == offered(plain) == sequencer.address
@@ -72,7 +70,7 @@ def test_a_sequencer_that_dies_is_forgotten_by_its_writers(
         log.append(b"which looks once in a while")
 
 
-def test_attempts_further_apart_than_the_limit_add_up_in_one_append(
+def test_distant_attempts_of_one_append_accumulate(
     plain: zlog.Store, sequencer: LocalSequencer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def slowly(io: Io, _: int) -> None:
@@ -86,7 +84,7 @@ def test_attempts_further_apart_than_the_limit_add_up_in_one_append(
     assert log.view.sequencer == ""
 
 
-def test_an_offer_that_the_network_keeps_away_is_taken_back_after_a_while(
+def test_unreachable_announcement_is_withdrawn_after_delay(
     plain: zlog.Store, silent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others may reach it meanwhile."""
@@ -103,7 +101,7 @@ def test_an_offer_that_the_network_keeps_away_is_taken_back_after_a_while(
     assert time.monotonic() - began >= 0.4
 
 
-def test_the_while_begins_anew_with_another_offer(
+def test_new_announcement_restarts_delay(
     plain: zlog.Store, silent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("zlog._sequencer.dialing.CONNECT_SECONDS_MAX", 0.05)
@@ -120,7 +118,7 @@ def test_the_while_begins_anew_with_another_offer(
     assert offered(plain) == silent
 
 
-def test_an_offer_of_a_sequencer_that_answers_stays(
+def test_announcement_of_responsive_sequencer_is_kept(
     plain: zlog.Store, sequencer: LocalSequencer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that does not lead may lead soon, and announce itself if it does."""
@@ -144,7 +142,7 @@ def refuses(_: int, method: str) -> str | None:
 
 
 @pytest.mark.parametrize("fault", [loses, refuses])
-def test_a_writer_that_may_not_take_it_back_appends_all_the_same(
+def test_writer_without_withdraw_right_appends(
     plain: zlog.Store, gone: str, fault: Callable[[int, str], str | None]
 ) -> None:
     zlog.Log.create(plain, "orders")

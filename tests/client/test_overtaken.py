@@ -96,7 +96,7 @@ def assert_truthful(found: list[Item], point: int) -> None:
 @pytest.mark.parametrize("sequenced", [True, False], ids=["sequenced", "slow"])
 @pytest.mark.parametrize("how", READERS)
 @pytest.mark.parametrize("point", [70, 150], ids=["one-stripe", "two-stripes"])
-def test_a_trim_before_any_operation_of_a_reader(how: str, sequenced: bool, point: int) -> None:
+def test_trim_before_any_read_operation_yields_gap(how: str, sequenced: bool, point: int) -> None:
     """The trim comes at each moment in turn, and removes the objects that are about to be asked."""
     moments = 0
     while trimmed_before(moments, how, point, FaultyStore if sequenced else WithoutSequencer):
@@ -125,7 +125,7 @@ def trimmed_before(moment: int, how: str, point: int, kind: Callable[..., Faulty
 
 
 @pytest.mark.parametrize("how", READERS)
-def test_a_reader_with_an_old_view(store: zlog.Store, how: str) -> None:
+def test_reader_with_old_view_sees_one_gap(store: zlog.Store, how: str) -> None:
     """It knows one stripe; that is gone by now, and so are those that came after it."""
     log = zlog.Log.create(store, "orders", width=4)
     with zlog.Log.open(store, "orders") as other:
@@ -142,7 +142,7 @@ def test_a_reader_with_an_old_view(store: zlog.Store, how: str) -> None:
 
 @pytest.mark.parametrize("how", READERS)
 @pytest.mark.parametrize("met", [True, False], ids=["met", "unmet"])
-def test_an_archived_stripe_that_is_gone(how: str, met: bool) -> None:
+def test_removed_archived_stripe_is_one_gap(how: str, met: bool) -> None:
     """Views do not name it any more; the reader may have looked it up before, or not."""
     with zlog.connect("mem://") as store:
         several_stripes(store, stripes=40)
@@ -172,7 +172,7 @@ def test_single_positions_trimmed_across_windows_are_one_gap(how: str) -> None:
 
 @pytest.mark.parametrize("hole_timeout", [None, 0.01], ids=["never-fills", "fills"])
 @pytest.mark.parametrize("how", READERS)
-def test_a_trim_that_died_once_it_was_recorded(
+def test_recorded_trim_hides_untrimmed_objects(
     memory: zlog.Store, how: str, hole_timeout: float | None
 ) -> None:
     """The objects know nothing of it. A hole below the point is trimmed all the same."""

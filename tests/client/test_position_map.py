@@ -56,7 +56,7 @@ def in_many_states(store: zlog.Store, *, width: int, stripe_unit: int) -> zlog.L
 
 @pytest.mark.parametrize(("width", "stripe_unit"), [(1, 1), (3, 1), (2, 16)])
 @pytest.mark.parametrize("cells", [1, 7, 64, 300, 4096])
-def test_short_cells_say_what_a_reader_sees(
+def test_short_cells_match_reader(
     store: zlog.Store, width: int, stripe_unit: int, cells: int
 ) -> None:
     with in_many_states(store, width=width, stripe_unit=stripe_unit) as log:
@@ -73,7 +73,7 @@ def test_short_cells_say_what_a_reader_sees(
             assert of(cell) == counted(looked_at, cell.start, cell.end)
 
 
-def test_long_cells_are_looked_at_in_their_middle(store: zlog.Store) -> None:
+def test_long_cells_are_sampled_in_middle(store: zlog.Store) -> None:
     with zlog.Log.create(store, "orders", width=2, stripe_unit=64) as log:
         log.append_many([b"entry"] * 3000)
         for position in (*range(700, 800), 1500):
@@ -84,7 +84,7 @@ def test_long_cells_are_looked_at_in_their_middle(store: zlog.Store) -> None:
         assert (second.looked, second.written, second.trimmed) == (256, 256, 0)  # 1536 to 1791
 
 
-def test_a_range_ends_at_the_tail(store: zlog.Store) -> None:
+def test_map_ends_at_tail(store: zlog.Store) -> None:
     with zlog.Log.create(store, "orders", width=2) as log:
         assert log.position_map().cells == ()
         log.append_many([b"entry"] * 10)
@@ -97,7 +97,7 @@ def test_a_range_ends_at_the_tail(store: zlog.Store) -> None:
             log.position_map(cells=0)
 
 
-def test_what_is_gone_is_not_known(store: zlog.Store) -> None:
+def test_positions_of_removed_object_are_unknown(store: zlog.Store) -> None:
     with zlog.Log.create(store, "orders", width=2, stripe_unit=4) as log:
         log.append_many([b"entry"] * 16)
         remove(log, log.view.object_of(0))  # the last position tells the tail
@@ -116,7 +116,7 @@ def test_what_is_gone_is_not_known(store: zlog.Store) -> None:
     length=st.integers(0, 700),
     cells=st.integers(3, 40),
 )
-def test_cells_add_up(trims: set[int], start: int, length: int, cells: int) -> None:
+def test_cell_counts_add_up(trims: set[int], start: int, length: int, cells: int) -> None:
     with (
         zlog.connect("mem://") as store,
         zlog.Log.create(store, "orders", width=3, stripe_unit=8) as log,

@@ -55,7 +55,7 @@ def copy(original: zlog.Log, tmp_path: Path) -> Iterator[zlog.Log]:
     assert [path.name for path in (tmp_path / "backup").iterdir()] == ["data.mdb"]
 
 
-def test_it_is_read_whole(copy: zlog.Log) -> None:
+def test_read_only_store_is_fully_readable(copy: zlog.Log) -> None:
     items = [*copy.read_range()]
     assert [item.data for item in items if isinstance(item, Entry)] == ENTRIES[:3] + ENTRIES[4:]
     assert [item[:3] for item in items if isinstance(item, Gap)] == [
@@ -71,13 +71,13 @@ def test_it_is_read_whole(copy: zlog.Log) -> None:
     assert zlog.Log.list(copy.store) == ["orders"]
 
 
-def test_it_is_audited(copy: zlog.Log) -> None:
+def test_read_only_store_is_checked(copy: zlog.Log) -> None:
     audit = copy.check()
     assert [finding.kind for finding in audit] == [zlog.FindingKind.HOLE]
     assert audit.summary.entries == 19
 
 
-def test_a_hole_is_waited_for_and_never_filled(copy: zlog.Log) -> None:
+def test_reader_waits_at_hole_without_filling(copy: zlog.Log) -> None:
     began = time.monotonic()
     assert len([*copy.read_range(10, 11, hole_timeout=0.3)]) == 1
     assert time.monotonic() - began >= 0.3
@@ -85,7 +85,7 @@ def test_a_hole_is_waited_for_and_never_filled(copy: zlog.Log) -> None:
         copy.read(10)
 
 
-def test_a_follower_stops_at_a_hole(copy: zlog.Log) -> None:
+def test_follower_stops_at_hole(copy: zlog.Log) -> None:
     with zlog.Log.open(copy.store, "orders", hole_timeout=0.05) as log:
         items = log.follow(5)
         assert [item.position for item in itertools.islice(items, 5)] == [5, 6, 7, 8, 9]
@@ -102,7 +102,7 @@ def test_a_follower_stops_at_a_hole(copy: zlog.Log) -> None:
     assert passed == []
 
 
-def test_a_follower_sees_what_another_process_appends(original: zlog.Log, tmp_path: Path) -> None:
+def test_follower_sees_appends_of_other_process(original: zlog.Log, tmp_path: Path) -> None:
     with (
         zlog.connect(f"{(tmp_path / 'store').as_uri()}?mode=ro") as store,
         zlog.Log.open(store, "orders") as log,
@@ -134,7 +134,7 @@ WRITES: dict[str, Callable[[zlog.Log], object]] = {
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_every_call_that_writes_is_refused_at_once(copy: zlog.Log, name: str) -> None:
+def test_write_calls_are_refused_immediately(copy: zlog.Log, name: str) -> None:
     began = time.monotonic()
     with pytest.raises(zlog.StoreReadOnly, match="the store is read-only") as caught:
         WRITES[name](copy)
@@ -144,7 +144,7 @@ def test_every_call_that_writes_is_refused_at_once(copy: zlog.Log, name: str) ->
 
 
 @pytest.mark.parametrize("died_at", range(16))
-def test_a_copy_of_a_log_whose_layout_was_changing_is_read(
+def test_backup_during_layout_change_is_readable(
     original: zlog.Log, tmp_path: Path, died_at: int
 ) -> None:
     """The change died after so many operations: objects are sealed, and no view tells so."""
@@ -159,7 +159,7 @@ def test_a_copy_of_a_log_whose_layout_was_changing_is_read(
         assert [item.data for item in items if isinstance(item, Entry)] == ENTRIES[:3] + ENTRIES[4:]
 
 
-def test_every_other_method_is_refused(store: zlog.Store) -> None:
+def test_writing_methods_are_refused(store: zlog.Store) -> None:
     looked_at = zlog.ReadOnlyStore(store)
     assert isinstance(looked_at, zlog.Store)
     for method in METHODS:
@@ -167,14 +167,14 @@ def test_every_other_method_is_refused(store: zlog.Store) -> None:
         assert (code == -errno.EROFS) == (method not in READING_METHODS), method
 
 
-def test_reading_methods_change_nothing_on_any_host() -> None:
+def test_reading_methods_never_write() -> None:
     """What the table of the class calls so, its hosts hold to: such a method can't write."""
     assert {"read", "verify", "max_position", "view_read", "count"} <= READING_METHODS < {*METHODS}
     assert not {"seal", "write", "fill", "trim", "tail_raise", "epoch_next"} & READING_METHODS
 
 
 @pytest.mark.parametrize("tags", [None, ["kept"]])
-async def test_a_follower_tells_of_a_hole_and_goes_on(
+async def test_follower_reports_hole_and_continues(
     store: zlog.Store, tags: list[str] | None
 ) -> None:
     async with zlog.aio.Log.create(store, "orders", width=2) as log:

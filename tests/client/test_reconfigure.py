@@ -35,7 +35,7 @@ def index_of(store: zlog.Store, log: zlog.Log) -> tuple[list[Stripe], list[tuple
     return archived, drive(head.pending_stripes(log_id, deadline))[1]
 
 
-def test_the_width_changes_and_everything_stays_where_it_is(log: zlog.Log) -> None:
+def test_width_change_keeps_positions(log: zlog.Log) -> None:
     expected: list[bytes] = []
     for width in (4, 16, 8, 1):
         view = log.reconfigure(width=width)
@@ -57,7 +57,7 @@ def test_the_width_changes_and_everything_stays_where_it_is(log: zlog.Log) -> No
     assert (stat.stripes, stat.objects, stat.entries, stat.width) == (4, 29, 200, 1)
 
 
-def test_what_is_so_already_changes_nothing(memory: zlog.Store) -> None:
+def test_unchanged_settings_keep_view(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=4, options={"owner": "shop"})
     epoch = log.view.epoch
     assert log.reconfigure(width=4).epoch == epoch
@@ -65,7 +65,7 @@ def test_what_is_so_already_changes_nothing(memory: zlog.Store) -> None:
     assert log.reconfigure().epoch == epoch
 
 
-def test_a_stripe_ends_on_demand(log: zlog.Log) -> None:
+def test_roll_ends_stripe(log: zlog.Log) -> None:
     expected = [b"%d" % i for i in range(30)]
     for first in range(0, 30, 10):
         log.append_many(expected[first : first + 10])
@@ -78,7 +78,7 @@ def test_a_stripe_ends_on_demand(log: zlog.Log) -> None:
     assert list(log.check()) == []
 
 
-async def test_of_two_that_end_a_stripe_at_once_one_does(memory: zlog.Store) -> None:
+async def test_concurrent_rolls_end_stripe_once(memory: zlog.Store) -> None:
     async with aio.Log.create(memory, "orders", width=2) as log:
         await log.append(b"first")
         ended = log.view.live_stripe
@@ -96,7 +96,7 @@ async def test_of_two_that_end_a_stripe_at_once_one_does(memory: zlog.Store) -> 
         assert (await log.roll()).live_stripe.id > view.live_stripe.id
 
 
-def test_options_change_without_a_new_stripe(memory: zlog.Store) -> None:
+def test_options_change_keeps_stripe(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", options={"owner": "shop", "old": "1"})
     log.append(b"first")
     stripes = log.view.stripes
@@ -111,7 +111,7 @@ def test_options_change_without_a_new_stripe(memory: zlog.Store) -> None:
     assert log.append(b"second") == 1
 
 
-def test_a_stripe_that_holds_nothing_is_replaced(memory: zlog.Store) -> None:
+def test_empty_stripe_is_replaced(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=4)
     old = [ref.name for ref in log.view.objects()]
     log.reconfigure(width=8)
@@ -132,9 +132,7 @@ def test_a_stripe_that_holds_nothing_is_replaced(memory: zlog.Store) -> None:
         {"options": {"": "x"}},
     ],
 )
-def test_what_can_not_be_is_refused_and_changes_nothing(
-    memory: zlog.Store, wrong: dict[str, object]
-) -> None:
+def test_invalid_settings_are_refused(memory: zlog.Store, wrong: dict[str, object]) -> None:
     log = zlog.Log.create(memory, "orders")
     epoch = log.view.epoch
     with pytest.raises(ValueError, match=r"."):
@@ -152,7 +150,7 @@ def small(memory: zlog.Store) -> Iterator[zlog.Log]:
 
 
 @pytest.mark.usefixtures("eager")
-def test_a_full_stripe_ends_by_itself(sequenced: zlog.Log) -> None:
+def test_full_stripe_ends_automatically(sequenced: zlog.Log) -> None:
     log = sequenced
     log.reconfigure(stripe_records=5)
     written = [b"%d" % i for i in range(200)]
@@ -167,7 +165,7 @@ def test_a_full_stripe_ends_by_itself(sequenced: zlog.Log) -> None:
 
 
 @pytest.mark.usefixtures("eager")
-def test_bytes_fill_a_stripe_too(memory: zlog.Store) -> None:
+def test_stripe_ends_at_byte_limit(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=2, stripe_bytes=100_000)
     written = [bytes([i]) * 10_000 for i in range(100)]
     for i in range(0, 100, 10):
@@ -177,9 +175,7 @@ def test_bytes_fill_a_stripe_too(memory: zlog.Store) -> None:
 
 
 @pytest.mark.usefixtures("eager")
-def test_old_stripes_are_archived_and_read_all_the_same(
-    memory: zlog.Store, small: zlog.Log
-) -> None:
+def test_archived_stripes_are_readable(memory: zlog.Store, small: zlog.Log) -> None:
     written = []
     while len(index_of(memory, small)[0]) < 10:
         written.append(b"%d" % len(written))
@@ -202,7 +198,7 @@ def test_old_stripes_are_archived_and_read_all_the_same(
 
 
 @pytest.mark.usefixtures("eager")
-def test_a_trim_removes_the_objects_of_whole_stripes(memory: zlog.Store, small: zlog.Log) -> None:
+def test_trim_removes_objects_of_whole_stripes(memory: zlog.Store, small: zlog.Log) -> None:
     written = []
     while len(index_of(memory, small)[0]) < 5:
         written.append(b"%d" % len(written))
@@ -230,9 +226,7 @@ def test_a_trim_removes_the_objects_of_whole_stripes(memory: zlog.Store, small: 
 
 
 @pytest.mark.usefixtures("eager")
-def test_a_sequencer_ends_a_full_stripe_in_one_epoch(
-    plain: zlog.Store, sequencer: LocalSequencer
-) -> None:
+def test_full_stripe_ends_in_one_epoch(plain: zlog.Store, sequencer: LocalSequencer) -> None:
     with zlog.Log.create(plain, "orders", width=2, stripe_records=3) as log:
         written = [b"%d" % i for i in range(60)]
         assert [log.append(each) for each in written] == list(range(60))

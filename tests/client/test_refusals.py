@@ -21,7 +21,7 @@ from ..support.logs import after_first_grant
 from .faulty import FaultyStore, WithoutSequencer
 
 
-def test_an_entry_is_measured_in_bytes(memory: zlog.Store) -> None:
+def test_entry_size_is_measured_in_bytes(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=2, entry_bytes_max=8)
     words = memoryview(bytes(16)).cast("Q")
     with pytest.raises(zlog.EntryTooLarge, match="16 bytes"):
@@ -31,7 +31,7 @@ def test_an_entry_is_measured_in_bytes(memory: zlog.Store) -> None:
     assert log.read(log.append(bytearray(b"x"))).data == b"x"  # type: ignore[arg-type]
 
 
-def test_an_entry_is_what_it_was_when_the_call_began(memory: zlog.Store) -> None:
+def test_entry_is_copied_when_call_begins(memory: zlog.Store) -> None:
     """A buffer that changes between two attempts must not change the entry."""
     buffer = bytearray(b"before")
 
@@ -102,13 +102,13 @@ def test_calls_refuse_negative_time_outs(memory: zlog.Store, seconds: float) -> 
     asyncio.run(refuse())
 
 
-def test_a_time_out_without_end_is_none(memory: zlog.Store) -> None:
+def test_infinite_timeout_is_no_limit(memory: zlog.Store) -> None:
     with zlog.Log.create(memory, "orders", timeout=math.inf, hole_timeout=math.inf) as log:
         assert log.append(b"x", timeout=1e300) == 0
         assert [item.position for item in log.read_range()] == [0]
 
 
-def test_settings_are_numbers(memory: zlog.Store) -> None:
+def test_non_numeric_settings_are_refused(memory: zlog.Store) -> None:
     zlog.Log.create(memory, "orders").append(b"first")
     for setting in ("timeout", "hole_timeout", "sequencer_timeout"):
         with pytest.raises(
@@ -147,7 +147,7 @@ def test_invalid_settings_create_no_log(
     assert memory.execute("zlog.orders.head", "epoch_read", messages.epoch_read())[0] < 0
 
 
-def test_a_head_that_is_something_else(memory: zlog.Store) -> None:
+def test_object_of_other_kind_as_head_is_reported(memory: zlog.Store) -> None:
     """An object of another kind under the head's name is reported, not waited for."""
     entry = messages.directory_add("orders", 1)
     assert memory.execute("zlog.orders.head", "directory_add", entry)[0] == 0
@@ -157,7 +157,7 @@ def test_a_head_that_is_something_else(memory: zlog.Store) -> None:
     assert time.monotonic() - began > 0.1, "it asked again without a pause"
 
 
-def test_a_store_whose_sequencer_has_no_space_takes_no_further_log(memory: zlog.Store) -> None:
+def test_create_fails_when_sequencer_is_full(memory: zlog.Store) -> None:
     """A log to which no client could append is not left behind."""
     shared = memory.sequencer()
     assert shared is not None
@@ -171,7 +171,7 @@ def test_a_store_whose_sequencer_has_no_space_takes_no_further_log(memory: zlog.
     assert zlog.Log.create(memory, "orders").append(b"first") == 0
 
 
-async def test_closing_a_handle_ends_its_calls(memory: zlog.Store) -> None:
+async def test_close_ends_pending_calls(memory: zlog.Store) -> None:
     """Their replies would not come any more. Whether they took effect is open."""
     log = await aio.Log.create(memory, "orders", width=2)
     calls = [asyncio.create_task(log.append_many([b"%d" % i])) for i in range(5)]
@@ -181,7 +181,7 @@ async def test_closing_a_handle_ends_its_calls(memory: zlog.Store) -> None:
     assert all(isinstance(each, zlog.StoreTimeout) for each in results)
 
 
-async def test_an_opening_that_was_not_awaited_is_no_store() -> None:
+async def test_unawaited_connect_is_refused_as_store() -> None:
     opening = aio.connect("mem://")
     with pytest.raises(TypeError, match="await it"):
         await aio.Log.list(cast(Any, opening))
@@ -230,7 +230,7 @@ def test_a_closed_log_refuses_calls(memory: zlog.Store, use: str, shared: bool) 
         lambda log: log.tail(),
     ],
 )
-async def test_a_closed_log_of_asyncio(
+async def test_closed_asyncio_log_refuses_calls(
     memory: zlog.Store, use: Callable[[aio.Log], Awaitable[object]]
 ) -> None:
     async with await aio.Log.create(memory, "orders", width=2) as log:
@@ -241,7 +241,7 @@ async def test_a_closed_log_of_asyncio(
 
 
 @pytest.mark.parametrize("use", USES)
-def test_a_closed_store_stays_closed(store: zlog.Store, use: str) -> None:
+def test_closed_store_refuses_calls(store: zlog.Store, use: str) -> None:
     with zlog.Log.create(store, "orders", width=2) as log:
         store.close()
         with pytest.raises(
@@ -260,7 +260,7 @@ def test_a_time_out_of_0_does_not_suggest_a_sequencer(store: zlog.Store) -> None
     assert told.value.hint.startswith("Nothing was written; give the call more time")
 
 
-async def test_what_handles_look_like(memory: zlog.Store) -> None:
+async def test_handles_have_readable_repr(memory: zlog.Store) -> None:
     with zlog.Log.create(memory, "orders", width=2) as log:
         assert repr(log) == "<zlog.Log 'orders' in mem://>"
         view = repr(log.view)
@@ -276,7 +276,7 @@ async def test_what_handles_look_like(memory: zlog.Store) -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, "text", 7, [b"data"], object()])
-async def test_an_entry_is_bytes(memory: zlog.Store, wrong: Any) -> None:
+async def test_non_bytes_entry_is_refused(memory: zlog.Store, wrong: Any) -> None:
     with zlog.Log.create(memory, "orders") as log:
         for use in (lambda: log.append(wrong), lambda: log.append_many([b"good", wrong])):
             with pytest.raises(TypeError, match="an entry is b"):
@@ -288,7 +288,7 @@ async def test_an_entry_is_bytes(memory: zlog.Store, wrong: Any) -> None:
 
 
 @pytest.mark.parametrize("wrong", [b"abc", bytearray(b"abc"), memoryview(b"abc"), "abc", None, 7])
-async def test_entries_are_a_list(memory: zlog.Store, wrong: Any) -> None:
+async def test_append_many_refuses_other_types(memory: zlog.Store, wrong: Any) -> None:
     expected = "append_many takes a list of entries, each of bytes, not"
     with zlog.Log.create(memory, "orders") as log, pytest.raises(TypeError, match=expected):
         log.append_many(wrong)
@@ -298,7 +298,7 @@ async def test_entries_are_a_list(memory: zlog.Store, wrong: Any) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["x", None, 1.0, b"0"])
-def test_a_position_is_an_int(memory: zlog.Store, wrong: Any) -> None:
+def test_non_integer_position_is_refused(memory: zlog.Store, wrong: Any) -> None:
     uses: list[Use] = [
         lambda log: log.read(wrong),
         lambda log: next(log.read_range(wrong)),

@@ -48,7 +48,7 @@ def log(
     return log
 
 
-def test_an_append_fails_at_once_and_the_sequencer_stays(
+def test_refused_append_fails_immediately(
     plain: zlog.Store, log: zlog.Log, sequencer: LocalSequencer
 ) -> None:
     with zlog.Log.open(plain, "orders", sequencer_timeout=0.5) as refused:
@@ -60,7 +60,7 @@ def test_an_append_fails_at_once_and_the_sequencer_stays(
     assert len(log.views()) == 2  # as it was made, and with the sequencer
 
 
-def test_a_log_without_a_sequencer_is_no_way_around_it(
+def test_refused_client_cannot_bypass_sequencer(
     plain: zlog.Store,
     sequencer: LocalSequencer,  # noqa: ARG001  # it is on offer
 ) -> None:
@@ -71,7 +71,7 @@ def test_a_log_without_a_sequencer_is_no_way_around_it(
     assert log.tail() == 0
 
 
-def test_reading_goes_on_and_says_once_that_it_is_slower(
+def test_refused_client_reads_and_warns_once(
     plain: zlog.Store, log: zlog.Log, caplog: pytest.LogCaptureFixture
 ) -> None:
     log.append(b"second")
@@ -85,7 +85,7 @@ def test_reading_goes_on_and_says_once_that_it_is_slower(
     assert TOKEN not in line
 
 
-def test_a_refused_client_is_let_in_when_its_file_is_mended(
+def test_refused_client_is_admitted_after_token_fix(
     plain: zlog.Store,
     log: zlog.Log,  # noqa: ARG001  # has a sequencer
     tmp_path: Path,

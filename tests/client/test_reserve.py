@@ -36,7 +36,7 @@ def test_reserved_positions_are_written_later_in_any_order(sequenced: zlog.Log) 
     assert list(sequenced.check()) == []
 
 
-def test_a_reservation_that_is_not_used_is_a_hole_until_a_reader_fills_it(
+def test_reader_fills_unused_reservation(
     sequenced: zlog.Log,
 ) -> None:
     (position,) = sequenced.reserve()
@@ -49,7 +49,7 @@ def test_a_reservation_that_is_not_used_is_a_hole_until_a_reader_fills_it(
     assert told.value.gap == gap
 
 
-def test_the_same_again_finds_its_entry_and_another_one_is_refused(sequenced: zlog.Log) -> None:
+def test_repeated_write_succeeds_and_different_write_fails(sequenced: zlog.Log) -> None:
     (position,) = sequenced.reserve()
     sequenced.write(position, b"data")
     sequenced.write(position, b"data")
@@ -60,7 +60,7 @@ def test_the_same_again_finds_its_entry_and_another_one_is_refused(sequenced: zl
     assert contents(sequenced) == [b"data"]
 
 
-def test_what_is_trimmed_is_not_written(sequenced: zlog.Log) -> None:
+def test_trimmed_reservation_is_not_written(sequenced: zlog.Log) -> None:
     first, second, third = sequenced.reserve(3)
     sequenced.trim(third)
     sequenced.trim_to(second)
@@ -70,7 +70,7 @@ def test_what_is_trimmed_is_not_written(sequenced: zlog.Log) -> None:
     sequenced.write(second, b"in time")
 
 
-def test_only_what_is_handed_out_is_written(sequenced: zlog.Log) -> None:
+def test_unreserved_position_is_not_written(sequenced: zlog.Log) -> None:
     (position,) = sequenced.reserve()
     with pytest.raises(zlog.BeyondTail, match="can't write at 1: the tail of log 'orders' is 1"):
         sequenced.write(position + 1, b"data")
@@ -83,7 +83,7 @@ def test_only_what_is_handed_out_is_written(sequenced: zlog.Log) -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 65537])
-def test_how_many_can_be_reserved(memory: zlog.Store, wrong: int) -> None:
+def test_reservation_size_is_limited(memory: zlog.Store, wrong: int) -> None:
     with zlog.Log.create(memory, "orders") as log:
         with pytest.raises(ValueError, match=f"1 to 65536 positions .*, not {wrong}"):
             log.reserve(wrong)
@@ -92,7 +92,7 @@ def test_how_many_can_be_reserved(memory: zlog.Store, wrong: int) -> None:
         assert log.reserve(65536) == range(65536)
 
 
-def test_without_a_sequencer_there_is_none_to_reserve(plain: zlog.Store) -> None:
+def test_reserve_needs_sequencer(plain: zlog.Store) -> None:
     with (
         zlog.Log.create(plain, "orders") as log,
         pytest.raises(zlog.SequencerUnavailable, match="only a sequencer reserves") as told,
@@ -109,7 +109,7 @@ CHANGES: dict[str, Callable[[zlog.Log], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_reservation_outlives_changes_of_the_layout(sequenced: zlog.Log, change: str) -> None:
+def test_reservation_survives_layout_change(sequenced: zlog.Log, change: str) -> None:
     sequenced.append(b"before")
     reserved = sequenced.reserve(6)
     with zlog.Log.open(sequenced.store, "orders") as other:
@@ -122,7 +122,7 @@ def test_a_reservation_outlives_changes_of_the_layout(sequenced: zlog.Log, chang
         assert list(other.check()) == []
 
 
-def test_a_reservation_outlives_its_sequencer(plain: zlog.Store) -> None:
+def test_reservation_survives_loss_of_sequencer(plain: zlog.Store) -> None:
     sequencer = LocalSequencer(plain)
     with zlog.Log.create(plain, "orders", width=2, sequencer_timeout=0.1) as log:
         sequencer.announce()
@@ -137,7 +137,7 @@ def test_a_reservation_outlives_its_sequencer(plain: zlog.Store) -> None:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_a_change_overtakes_is_reserved_anew(memory: zlog.Store, change: str) -> None:
+def test_reserve_retries_after_layout_change(memory: zlog.Store, change: str) -> None:
     """Between the grant and its mark in the head: others may get the positions of the grant."""
     other = zlog.Log.create(memory, "orders", width=2)
     changes = iter([CHANGES[change]])
@@ -154,7 +154,7 @@ def test_what_a_change_overtakes_is_reserved_anew(memory: zlog.Store, change: st
 
 
 @pytest.mark.parametrize("fault", ["lose", "twice"])
-def test_a_write_whose_reply_is_lost_can_be_repeated(memory: zlog.Store, fault: str) -> None:
+def test_write_with_lost_reply_can_be_repeated(memory: zlog.Store, fault: str) -> None:
     faults = iter([fault])
     zlog.Log.create(memory, "orders")
     store = FaultyStore(memory, lambda _, method: next(faults, None) if method == "write" else None)
@@ -168,7 +168,7 @@ def test_a_write_whose_reply_is_lost_can_be_repeated(memory: zlog.Store, fault: 
 
 
 @pytest.mark.usefixtures("eager")
-def test_a_stripe_that_reserved_writes_fill_ends(memory: zlog.Store) -> None:
+def test_reserved_writes_end_full_stripe(memory: zlog.Store) -> None:
     with zlog.Log.create(memory, "orders", width=1, stripe_records=4) as log:
         for _ in range(20):
             (position,) = log.reserve()

@@ -15,7 +15,7 @@ from ..conformance.stored import HEADER, MemoryDoor, door_to
 from .faulty import Died, FaultyStore, at_method, dies_at
 
 
-def test_the_settings_travel_with_the_log(store: zlog.Store, log: zlog.Log) -> None:
+def test_retention_is_stored_in_log(store: zlog.Store, log: zlog.Log) -> None:
     wanted = Retention(age=604800.0, bytes=10 << 30, entries=5_000_000)
     log.set_retention(wanted)
     assert log.retention == wanted
@@ -31,14 +31,14 @@ def test_the_settings_travel_with_the_log(store: zlog.Store, log: zlog.Log) -> N
     assert log.append(b"goes on") == 0
 
 
-def test_settings_are_a_retention(log: zlog.Log) -> None:
+def test_set_retention_refuses_other_types(log: zlog.Log) -> None:
     with pytest.raises(TypeError, match="expected a Retention"):
         log.set_retention({"age": 3})  # type: ignore[arg-type]
     assert log.retention.unlimited
 
 
 @pytest.mark.parametrize("limit", ["age", "bytes", "entries", "skew", "compact_after"])
-def test_limits_that_can_not_be_stored_exactly_are_refused(memory: zlog.Store, limit: str) -> None:
+def test_inexact_limits_are_refused(memory: zlog.Store, limit: str) -> None:
     log = zlog.Log.create(memory, "draft")
     log.set_retention(Retention(**{limit: 2**53}))
     assert getattr(log.retention, limit) == 2**53
@@ -59,7 +59,7 @@ def test_invalid_limits_trim_nothing(store: zlog.Store) -> None:
             Retention(**wrong)  # type: ignore[arg-type]
 
 
-def test_the_newest_entries_stay(log: zlog.Log) -> None:
+def test_entry_limit_keeps_newest_entries(log: zlog.Log) -> None:
     log.append_many([b"x"] * 100)
     for entries, first in ((1000, 0), (100, 0), (30, 70), (50, 70), (0, 100)):
         log.set_retention(Retention(entries=entries))
@@ -67,7 +67,7 @@ def test_the_newest_entries_stay(log: zlog.Log) -> None:
     assert log.stat().entries == 0
 
 
-def test_the_newest_bytes_stay(log: zlog.Log) -> None:
+def test_byte_limit_keeps_newest_bytes(log: zlog.Log) -> None:
     log.append_many([bytes(1000)] * 100)
     for size, first in ((10**6, 0), (100_000, 0), (99_001, 0), (99_000, 1), (30_500, 69), (0, 100)):
         log.set_retention(Retention(bytes=size))
@@ -77,9 +77,7 @@ def test_the_newest_bytes_stay(log: zlog.Log) -> None:
 
 @pytest.mark.parametrize("gone", [range(25), range(10, 30), range(60, 80), range(98, 100)])
 @pytest.mark.parametrize("limit", [{"entries": 70}, {"bytes": 700}, {"entries": 100}])
-def test_what_is_lost_counts_for_nothing(
-    memory: zlog.Store, limit: dict[str, int], gone: range
-) -> None:
+def test_lost_entries_do_not_count(memory: zlog.Store, limit: dict[str, int], gone: range) -> None:
     """Nor once the trim has passed it: where some is lost, no more of the rest goes."""
     with zlog.Log.create(memory, "orders", width=2) as log:
         for _ in range(100):
@@ -95,7 +93,7 @@ def test_what_is_lost_counts_for_nothing(
             assert kept(log) == min(before + appended, most)
 
 
-def test_a_loss_above_the_stripe_that_is_cut_counts_as_what_it_was(memory: zlog.Store) -> None:
+def test_loss_in_later_stripe_still_counts(memory: zlog.Store) -> None:
     """Until a limit falls below it: objects count what was written, without looking at it."""
     with zlog.Log.create(memory, "orders", width=2) as log:
         for _ in range(2):
@@ -131,7 +129,7 @@ def kept(log: zlog.Log) -> int:
 
 @pytest.mark.parametrize("limit", [Retention(entries=10), Retention(bytes=100)])
 @pytest.mark.parametrize("start", [0, 45])
-def test_what_another_trims_meanwhile_is_not_taken_for_kept(
+def test_concurrent_trim_is_not_counted_as_kept(
     memory: zlog.Store, limit: Retention, start: int
 ) -> None:
     """Between what a round sums up first, and what it counts then."""
@@ -153,7 +151,7 @@ def test_what_another_trims_meanwhile_is_not_taken_for_kept(
 
 
 @pytest.mark.parametrize("limit", [Retention(entries=5), Retention(bytes=30), Retention(age=0)])
-def test_an_object_whose_header_is_lost_holds_nothing_else_back(
+def test_object_without_header_does_not_block_retention(
     memory: zlog.Store, limit: Retention, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Retention trims as far as the other objects tell, and says what it has not freed."""
@@ -171,7 +169,7 @@ def test_an_object_whose_header_is_lost_holds_nothing_else_back(
         assert not door.load(second).attrs
 
 
-def test_a_cursor_that_a_trim_was_told_to_pass_holds_the_next_one(log: zlog.Log) -> None:
+def test_cursor_passed_by_trim_limits_retention(log: zlog.Log) -> None:
     log.append_many([b"x"] * 100)
     log.cursor("slow", create=10)
     log.trim_to(50, past_cursors=True)
@@ -200,7 +198,7 @@ def test_retention_survives_a_crash_at_any_operation(memory: zlog.Store) -> None
                 assert (log.apply_retention(), log.stat().entries) == (43, 7)
 
 
-def test_a_store_that_is_appended_to_and_trimmed_stays_small(tmp_path: Path) -> None:
+def test_trimmed_store_stays_small(tmp_path: Path) -> None:
     with (
         zlog.connect(tmp_path.as_uri()) as store,
         zlog.Log.create(store, "orders", width=4, stripe_bytes=500_000) as log,
@@ -214,7 +212,7 @@ def test_a_store_that_is_appended_to_and_trimmed_stays_small(tmp_path: Path) -> 
     assert (tmp_path / "data.mdb").stat().st_blocks * 512 < 12 << 20  # of 25 MiB appended
 
 
-def test_a_round_that_finds_nothing_to_do_writes_nothing(tmp_path: Path) -> None:
+def test_idle_retention_does_not_write(tmp_path: Path) -> None:
     """Nor do those of a log that is at its limit."""
     with (
         zlog.connect(tmp_path.as_uri()) as store,
@@ -230,7 +228,7 @@ def test_a_round_that_finds_nothing_to_do_writes_nothing(tmp_path: Path) -> None
         assert (tmp_path / "data.mdb").read_bytes() == before
 
 
-def test_whole_stripes_are_counted_exactly_and_removed(memory: zlog.Store) -> None:
+def test_whole_stripes_are_counted_and_removed(memory: zlog.Store) -> None:
     """Also those that are archived, and with entries of other sizes in each."""
     with zlog.Log.create(memory, "orders", width=2, stripe_records=5) as log:
         for size in range(1, 61):

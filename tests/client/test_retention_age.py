@@ -38,7 +38,7 @@ def round_at(
     return log.apply_retention()
 
 
-def test_old_entries_go(log: zlog.Log) -> None:
+def test_age_limit_trims_old_entries(log: zlog.Log) -> None:
     log.set_retention(Retention(age=15.0))
     for second in (0, 10, 20, 30):
         append_at(log, second)
@@ -51,7 +51,7 @@ def test_old_entries_go(log: zlog.Log) -> None:
     assert [item.position for item in log.read_range(4)] == [4]
 
 
-def test_an_age_counts_from_when_retention_first_saw_the_entry(log: zlog.Log) -> None:
+def test_age_counts_from_first_retention_round(log: zlog.Log) -> None:
     append_at(log, 0, 1, 2)
     log.set_retention(Retention(age=100.0))
     assert log.retention_report() == RetentionReport(0.0, "")
@@ -60,9 +60,7 @@ def test_an_age_counts_from_when_retention_first_saw_the_entry(log: zlog.Log) ->
     assert round_at(log, 1100) == 3
 
 
-def test_a_clock_ten_years_ahead_for_one_round_has_nothing_trimmed(
-    log: zlog.Log, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_clock_jump_prevents_trim_by_age(log: zlog.Log, caplog: pytest.LogCaptureFixture) -> None:
     log.set_retention(Retention(age=7 * DAY))
     append_at(log, *range(20))
     assert round_at(log, 60) == 0
@@ -109,7 +107,7 @@ def test_the_skew_between_clocks_is_a_setting(log: zlog.Log) -> None:
     assert "retention_skew_s" not in log.view.options
 
 
-def test_a_hole_in_the_way_is_filled_in_the_end(sequenced: zlog.Log) -> None:
+def test_blocking_hole_is_filled_eventually(sequenced: zlog.Log) -> None:
     log = sequenced
     log.set_retention(Retention(age=1000.0))
     append_at(log, 0)
@@ -123,7 +121,7 @@ def test_a_hole_in_the_way_is_filled_in_the_end(sequenced: zlog.Log) -> None:
     assert round_at(log, 1012) == hole + 7
 
 
-def test_cursors_and_trims_and_damage_are_respected(log: zlog.Log) -> None:
+def test_cursors_trims_and_damage_are_respected(log: zlog.Log) -> None:
     log.set_retention(Retention(age=10.0))
     append_at(log, *range(10))
     log.trim(4)
@@ -155,7 +153,7 @@ def test_entries_appended_during_a_round_keep_their_age(memory: zlog.Store) -> N
         assert round_at(log, 150) == 2
 
 
-def test_a_mirror_keeps_what_its_readers_see(memory: zlog.Store) -> None:
+def test_age_limit_applies_to_copied_mirror_entries(memory: zlog.Store) -> None:
     """Its entries have the times of their source; what is above its floor is no reader's yet."""
     with zlog.Log.create(memory, "orders", width=2) as log, zlog.connect("mem://") as target:
         append_at(log, *range(10))
@@ -172,7 +170,7 @@ def test_a_mirror_keeps_what_its_readers_see(memory: zlog.Store) -> None:
             assert [round_at(copy, YEAR + second) for second in (149, 150, 500)] == [10, 20, 20]
 
 
-def test_two_that_enforce_at_once_note_one_round(memory: zlog.Store) -> None:
+def test_concurrent_rounds_are_recorded_once(memory: zlog.Store) -> None:
     with zlog.Log.create(memory, "orders", width=2) as log:
         log.set_retention(Retention(age=10.0))
         append_at(log, 0)
@@ -183,7 +181,7 @@ def test_two_that_enforce_at_once_note_one_round(memory: zlog.Store) -> None:
         assert round_at(log, 15) == 1
 
 
-def test_a_long_log_is_looked_at_over_several_rounds(memory: zlog.Store) -> None:
+def test_long_log_is_scanned_in_several_rounds(memory: zlog.Store) -> None:
     """A look takes half the time at most."""
     with zlog.Log.create(memory, "orders", width=1) as log:
         for _ in range(COUNT_RECORDS_MAX + 100):
@@ -216,7 +214,7 @@ def test_an_invalid_state_begins_again(log: zlog.Log) -> None:
         assert Watch.decode(state) == Watch(), state
 
 
-def test_a_damaged_watch_begins_again(memory: zlog.Store) -> None:
+def test_damaged_retention_state_is_reset(memory: zlog.Store) -> None:
     with zlog.Log.create(memory, "orders", width=2) as log:
         log.set_retention(Retention(age=10.0))
         append_at(log, 0)
@@ -225,7 +223,7 @@ def test_a_damaged_watch_begins_again(memory: zlog.Store) -> None:
         assert [round_at(log, second) for second in (100, 109, 110)] == [0, 0, 1]
 
 
-def test_a_watch_stays_small(memory: zlog.Store) -> None:
+def test_retention_state_stays_small(memory: zlog.Store) -> None:
     """However limits change, and machines."""
     with zlog.Log.create(memory, "orders", width=1) as log:
         for number in range(400):

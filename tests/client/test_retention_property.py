@@ -223,7 +223,7 @@ class TimelyHistory(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("history", [History, TimelyHistory])
-def test_histories(history: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_retention_histories(history: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("zlog._trim.age.HOLE_TIMEOUT_SECONDS", 0.0)
     run_state_machine_as_test(
         history,

@@ -16,9 +16,7 @@ from .faulty import Refusing
 @pytest.mark.parametrize(
     "method", ["remove", "stripe_forget", "directory_remove", "head_remove", "view_propose"]
 )
-def test_a_client_that_may_not_finish_a_removal_removes_nothing(
-    memory: zlog.Store, method: str
-) -> None:
+def test_removal_without_all_rights_is_refused(memory: zlog.Store, method: str) -> None:
     log = zlog.Log.create(memory, "orders", width=2)
     log.append(b"entry")
     epoch = log.view.epoch
@@ -35,7 +33,7 @@ def _widen(log: zlog.Log) -> object:
 
 
 @pytest.mark.parametrize("change", [_widen, zlog.Log.writer, zlog.Log.read_only, zlog.Log.roll])
-def test_a_client_that_may_bring_in_no_view_seals_nothing(
+def test_layout_change_without_view_right_is_refused(
     memory: zlog.Store, change: Callable[[zlog.Log], object]
 ) -> None:
     log = zlog.Log.create(memory, "orders", width=2)
@@ -47,7 +45,7 @@ def test_a_client_that_may_bring_in_no_view_seals_nothing(
     assert log.view == view  # no object has refused its epoch
 
 
-def test_a_client_that_may_not_trim_promotes_no_mirror(memory: zlog.Store) -> None:
+def test_promotion_without_trim_right_is_refused(memory: zlog.Store) -> None:
     source = zlog.Log.create(memory, "orders", width=2)
     source.append(b"entry")
     assert [*zlog.mirror_log(source, memory, "copy")]
@@ -59,7 +57,7 @@ def test_a_client_that_may_not_trim_promotes_no_mirror(memory: zlog.Store) -> No
     assert [entry.data for entry in mirror.read_range()] == [b"entry", b"more"]
 
 
-def test_a_removal_that_stopped_halfway_is_reported_until_it_is_finished(
+def test_interrupted_removal_is_reported(
     memory: zlog.Store,
 ) -> None:
     zlog.Log.create(memory, "orders", width=2).append(b"entry")

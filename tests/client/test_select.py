@@ -35,7 +35,7 @@ def append_some(log: zlog.Log, source: random.Random, count: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_readers_of_tags_find_what_readers_of_everything_find(
+def test_tag_readers_match_full_readers(
     log: zlog.Log, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = random.Random(seed)
@@ -81,7 +81,7 @@ def test_readers_of_tags_find_what_readers_of_everything_find(
 
 
 @pytest.mark.parametrize("store_url", ["mem", "embedded"], indirect=True)  # with a sequencer
-def test_a_hole_may_hide_an_entry_and_is_waited_for(log: zlog.Log) -> None:
+def test_tag_reader_waits_at_hole(log: zlog.Log) -> None:
     log.append(b"before", tags=("a",))
     (hole,) = log.reserve(1)
     log.append(b"after", tags=("a",))
@@ -97,7 +97,7 @@ def test_a_hole_may_hide_an_entry_and_is_waited_for(log: zlog.Log) -> None:
         log.read(hole + 2)  # a reader of tags has filled it, too
 
 
-def test_an_object_that_was_trimmed_further_than_the_log(memory: zlog.Store) -> None:
+def test_tag_reader_tolerates_object_trimmed_ahead(memory: zlog.Store) -> None:
     """As a hostile client may do: readers end, and find what is there."""
     with zlog.Log.create(memory, "orders", width=1) as log:
         log.append_many([b"%d" % i for i in range(4)], tags=("a",))
@@ -109,7 +109,7 @@ def test_an_object_that_was_trimmed_further_than_the_log(memory: zlog.Store) -> 
         assert [entry.data for entry in back if isinstance(entry, Entry)] == [b"3", b"2"]
 
 
-def test_a_stream_reads_as_a_log_of_its_own(log: zlog.Log) -> None:
+def test_stream_reads_like_log(log: zlog.Log) -> None:
     cart, audit = log.stream("cart.17"), log.stream("audit")
     assert (cart.first(), cart.last(), cart.tail()) == (None, None, 0)
     first = cart.append(b"add apples")

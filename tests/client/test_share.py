@@ -84,7 +84,7 @@ def append_beside(
     return first, others
 
 
-def test_what_gathers_is_one_round(
+def test_waiting_appends_form_one_round(
     store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor
 ) -> None:
     jam = Jam(store, log)
@@ -98,7 +98,7 @@ def test_what_gathers_is_one_round(
     assert [found[each.result()] for each in others] == [b"%d" % i for i in range(40)]
 
 
-def test_threads_that_go_on_appending_share_rounds(store: FaultyStore, log: zlog.Log) -> None:
+def test_concurrent_threads_share_rounds(store: FaultyStore, log: zlog.Log) -> None:
     calls, count = 20, 32
     before = store.operations
 
@@ -113,7 +113,7 @@ def test_threads_that_go_on_appending_share_rounds(store: FaultyStore, log: zlog
     assert all(found[p] == b"%d" % i for i in range(count) for p in positions[i])
 
 
-def test_an_append_with_a_budget_of_its_own_travels_alone(
+def test_append_with_own_timeout_is_sent_alone(
     store: FaultyStore, log: zlog.Log, threads: ThreadPoolExecutor
 ) -> None:
     jam = Jam(store, log)
@@ -123,7 +123,7 @@ def test_an_append_with_a_budget_of_its_own_travels_alone(
     assert {each.result(SECONDS) for each in (first, *others)} == {0, 2, 3, 4}
 
 
-def test_a_lost_reply_fails_only_those_it_concerns(
+def test_lost_reply_fails_only_affected_appends(
     memory: zlog.Store, threads: ThreadPoolExecutor
 ) -> None:
     store = FaultyStore(memory, lambda *_: None)
@@ -146,7 +146,7 @@ def test_a_lost_reply_fails_only_those_it_concerns(
         assert len(entries(log)) == 41  # indeterminate: here it landed
 
 
-def test_what_is_not_sent_in_time_is_not_in_the_log(
+def test_append_not_sent_in_time_is_not_written(
     memory: zlog.Store, threads: ThreadPoolExecutor
 ) -> None:
     """The leader of the round that gathers gives up, and the others, each at its own time."""
@@ -203,7 +203,7 @@ def test_an_interrupted_leader_leaves_other_appends_unanswered(
     assert log.append(b"next") > 0
 
 
-def test_a_round_takes_only_so_many(
+def test_round_size_is_limited(
     store: FaultyStore, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gather, "ROUND_ENTRIES_MAX", 4)

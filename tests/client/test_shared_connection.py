@@ -47,7 +47,7 @@ def narrow(plain: zlog.Store) -> Iterator[LocalSequencer]:
     running.stop()
 
 
-def test_all_handles_of_a_process_are_one_connection(
+def test_handles_of_process_share_one_connection(
     plain: zlog.Store, memory: zlog.Store, narrow: LocalSequencer
 ) -> None:
     handles = [
@@ -63,7 +63,7 @@ def test_all_handles_of_a_process_are_one_connection(
     assert {log.view.sequencer for log in handles} == {narrow.address}
 
 
-async def test_all_handles_of_an_event_loop_are_one_connection(
+async def test_handles_of_event_loop_share_one_connection(
     plain: zlog.Store, narrow: LocalSequencer
 ) -> None:
     async with contextlib.AsyncExitStack() as stack:
@@ -88,7 +88,7 @@ def opened(sequencer: LocalSequencer) -> set[str]:
     return {log.address.name for log in logs if log.handles}
 
 
-def test_a_handle_that_was_forgotten_is_closed_at_the_sequencer(
+def test_unreferenced_handle_is_closed_at_sequencer(
     plain: zlog.Store, sequencer: LocalSequencer
 ) -> None:
     kept = zlog.Log.create(plain, "kept")
@@ -101,7 +101,7 @@ def test_a_handle_that_was_forgotten_is_closed_at_the_sequencer(
     assert kept.append(b"x") == 1
 
 
-def test_a_handle_is_closed_though_its_log_is_just_being_opened(
+def test_unreferenced_handle_is_closed_during_open(
     plain: zlog.Store, sequencer: LocalSequencer
 ) -> None:
     log = zlog.Log.create(plain, "orders")
@@ -138,7 +138,7 @@ def served(store: zlog.Store, sequencer: LocalSequencer) -> zlog.Log:
     return zlog.Log.open(store, "orders", sequencer_timeout=0.3)
 
 
-def test_a_sequencer_that_has_no_space_is_waited_for_and_keeps_its_logs(
+def test_busy_sequencer_keeps_its_logs(
     plain: zlog.Store, single: LocalSequencer, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = served(plain, single)
@@ -161,9 +161,7 @@ def test_a_sequencer_that_has_no_space_is_waited_for_and_keeps_its_logs(
     assert zlog.Log.open(plain, "orders").view == before
 
 
-def test_a_sealed_log_waits_until_its_sequencer_has_space(
-    plain: zlog.Store, single: LocalSequencer
-) -> None:
+def test_sealed_log_waits_for_busy_sequencer(plain: zlog.Store, single: LocalSequencer) -> None:
     """The sequencer is to finish what a client left that died, and is not sent away for others."""
     log = served(plain, single)
     io = BlockingIo(plain)
@@ -177,7 +175,7 @@ def test_a_sealed_log_waits_until_its_sequencer_has_space(
     assert log.view.epoch > epoch
 
 
-def test_a_log_without_a_sequencer_does_not_wait_for_one_that_has_no_space(
+def test_log_without_sequencer_skips_busy_sequencer(
     plain: zlog.Store,
     single: LocalSequencer,
 ) -> None:

@@ -74,7 +74,7 @@ def inner_calls(log: zlog.Log, space: objects.Space, writer: zlog.Writer) -> dic
     }
 
 
-def test_no_call_waits_for_one_that_it_has_interrupted(memory: zlog.Store) -> None:
+def test_call_does_not_wait_for_interrupted_call(memory: zlog.Store) -> None:
     """At the requests of each call of the API, as those are what calls wait for."""
     over = ""
     interrupting: Interrupting | None = None
@@ -123,7 +123,7 @@ def parts(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any,
         yield log, objects.Space.open(log, "space"), writer
 
 
-def test_signals_at_any_moment(parts: tuple[Any, ...]) -> None:
+def test_signals_may_arrive_at_any_step(parts: tuple[Any, ...]) -> None:
     """Without time-outs: what waits for itself never ends."""
     calls = inner_calls(*parts)
     interrupting = Interrupting(dict([*calls.items()][:-1]))

@@ -24,7 +24,7 @@ def stripe_unit() -> None:
     """Not that of the other tests: zlog's own default."""
 
 
-def test_a_log_has_the_default_unit(store: zlog.Store, request: pytest.FixtureRequest) -> None:
+def test_log_has_default_stripe_unit(store: zlog.Store, request: pytest.FixtureRequest) -> None:
     """One position where clients run the methods, so that single appends don't meet there."""
     plain = request.node.callspec.params["store_url"] == PLAIN
     with zlog.Log.create(store, "orders", width=2) as log:
@@ -35,7 +35,7 @@ def test_a_log_has_the_default_unit(store: zlog.Store, request: pytest.FixtureRe
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 3, STRIPE_UNIT_MAX * 2, STRIPE_UNIT_MAX - 1])
-def test_a_unit_is_a_power_of_two(memory: zlog.Store, wrong: int) -> None:
+def test_stripe_unit_must_be_power_of_two(memory: zlog.Store, wrong: int) -> None:
     with pytest.raises(ValueError, match="power of two"):
         zlog.Log.create(memory, "orders", stripe_unit=wrong)
     with zlog.Log.create(memory, "orders", stripe_unit=1) as log:
@@ -44,7 +44,7 @@ def test_a_unit_is_a_power_of_two(memory: zlog.Store, wrong: int) -> None:
         assert len(log.view.stripes) == 1
 
 
-def test_positions_in_a_row_lie_in_one_object(memory: zlog.Store) -> None:
+def test_stripe_unit_is_stored_in_one_object(memory: zlog.Store) -> None:
     with zlog.Log.create(memory, "orders", width=3, stripe_unit=4) as log:
         log.append_many([b"%d" % i for i in range(30)])
         objects = [log.view.object_of(position).number for position in range(30)]
@@ -57,7 +57,7 @@ def test_positions_in_a_row_lie_in_one_object(memory: zlog.Store) -> None:
         assert [*omap] == [b"e.%016x.c" % 27]  # twelve of one append, in one record
 
 
-def test_the_unit_changes_from_a_position_on(memory: zlog.Store) -> None:
+def test_reconfigure_changes_stripe_unit(memory: zlog.Store) -> None:
     entries = [b"%d" % i for i in range(60)]
     with zlog.Log.create(memory, "orders", width=3, stripe_unit=1) as log:
         for at, stripe_unit in ((0, 1), (7, 8), (30, 2)):
@@ -106,7 +106,7 @@ REFUSALS = [makes_units, makes_units_of_the_second, proposes_units]
 
 @pytest.mark.parametrize("refuses", REFUSALS)
 @pytest.mark.parametrize("said", [None, 4])
-def test_beside_older_classes_a_log_is_made_without_units(
+def test_older_class_creates_log_with_unit_one(
     memory: zlog.Store, monkeypatch: pytest.MonkeyPatch, refuses: Refuses, said: int | None
 ) -> None:
     older_class(monkeypatch, SEAL_VERSION, refuses)
@@ -126,7 +126,7 @@ def test_beside_older_classes_a_log_is_made_without_units(
     ],
     ids=["roll", "width", "stripe_unit"],
 )
-def test_beside_older_classes_a_new_stripe_has_no_units(
+def test_older_class_creates_stripe_with_unit_one(
     memory: zlog.Store,
     monkeypatch: pytest.MonkeyPatch,
     refuses: Refuses,

@@ -34,7 +34,7 @@ def spans(stripes: list[Stripe]) -> list[tuple[int, int]]:
     return [(stripe.start, stripe.end) for stripe in stripes]
 
 
-def test_all_stripes_of_a_log(rolled: zlog.Log) -> None:
+def test_stripes_lists_all_stripes(rolled: zlog.Log) -> None:
     stripes = rolled.stripes()
     assert len(stripes) == rolled.stat().stripes == STRIPES
     assert stripes[0].start == 0
@@ -44,7 +44,7 @@ def test_all_stripes_of_a_log(rolled: zlog.Log) -> None:
     assert [stripe.width for stripe in stripes] == [1, 2] * (STRIPES // 2)
 
 
-def test_those_of_a_range(rolled: zlog.Log) -> None:
+def test_stripes_lists_stripes_of_range(rolled: zlog.Log) -> None:
     assert spans(rolled.stripes(0, 1)) == [(0, 4)]
     assert spans(rolled.stripes(3, 9)) == [(0, 4), (4, 8), (8, 12)]
     assert spans(rolled.stripes(4, 8)) == [(4, 8)]
@@ -54,28 +54,28 @@ def test_those_of_a_range(rolled: zlog.Log) -> None:
     assert rolled.stripes(rolled.tail() + 99) == [rolled.view.live_stripe]
 
 
-def test_those_that_others_have_started(memory: zlog.Store, rolled: zlog.Log) -> None:
+def test_stripes_includes_stripes_of_other_clients(memory: zlog.Store, rolled: zlog.Log) -> None:
     with zlog.Log.open(memory, rolled.name) as other:
         other.reconfigure(width=7)
         position = other.append(b"x")
     assert [stripe.width for stripe in rolled.stripes(position, position + 1)] == [7]
 
 
-def test_trimmed_ones_are_left_out(memory: zlog.Store, rolled: zlog.Log) -> None:
+def test_trimmed_stripes_are_omitted(memory: zlog.Store, rolled: zlog.Log) -> None:
     with zlog.Log.open(memory, rolled.name) as other:
         other.trim_to(2 * LENGTH + 1)
     assert spans(rolled.stripes(0, 13)) == [(8, 12), (12, 16)]
     assert rolled.stripes(0, 8) == []
 
 
-def test_a_range_at_a_glance(rolled: zlog.Log) -> None:
+def test_stat_reports_range(rolled: zlog.Log) -> None:
     stat = rolled.stat(LENGTH, 2 * LENGTH + 1)
     assert (stat.stripes, stat.objects, stat.entries, stat.bytes) == (2, 3, 8, 8)
     assert stat.tail == STRIPES * LENGTH
 
 
 @pytest.mark.parametrize(("start", "end"), [(-1, None), (0.5, None), (0, "9")])
-def test_what_is_no_range(rolled: zlog.Log, start: int, end: int | None) -> None:
+def test_invalid_ranges_are_refused(rolled: zlog.Log, start: int, end: int | None) -> None:
     for call in (rolled.stripes, rolled.stat):
         with pytest.raises((TypeError, ValueError)):
             call(start, end)
@@ -93,7 +93,7 @@ class Overtaken(StripeIndex):
         pass
 
 
-def test_what_another_thread_stores_does_not_hide_what_was_found(memory: zlog.Store) -> None:
+def test_concurrent_index_update_keeps_found_stripe(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=1)
     for number in range(34):
         log.append(b"%d" % number)

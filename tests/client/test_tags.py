@@ -45,7 +45,7 @@ def tags_of(log: zlog.Log, start: int = 0) -> list[tuple[bytes, set[str]]]:
     return [(item.data, set(item.tags)) for item in items if isinstance(item, zlog.Entry)]
 
 
-def test_every_way_in(log: zlog.Log) -> None:
+def test_all_append_methods_store_tags(log: zlog.Log) -> None:
     log.append(b"alone", tags=["a", "b", "a"])
     log.append(b"with a budget", tags={"ü"}, timeout=9)
     log.append_many([b"both", b"of them"], tags=("a",))
@@ -100,7 +100,7 @@ def test_every_way_in(log: zlog.Log) -> None:
         ([str(i) for i in range(65)], zlog.InvalidTag, "up to 64"),
     ],
 )
-def test_what_is_no_tag_is_refused_before_anything_is_sent(
+def test_invalid_tag_is_refused_before_sending(
     store: zlog.Store, log: zlog.Log, tags: Any, error: type[Exception], told: str
 ) -> None:
     tail = log.tail()
@@ -125,7 +125,7 @@ def test_what_is_no_tag_is_refused_before_anything_is_sent(
     assert log.tail() == tail
 
 
-def test_tags_of_each_are_as_many_as_entries(log: zlog.Log) -> None:
+def test_tags_each_must_match_entry_count(log: zlog.Log) -> None:
     with pytest.raises(ValueError, match="tags for 1 entries, and there are 2"):
         log.append_many([b"x", b"y"], tags_each=[["a"]])
     with pytest.raises(ValueError, match="either tags"):
@@ -136,7 +136,7 @@ def test_tags_of_each_are_as_many_as_entries(log: zlog.Log) -> None:
         log.append_once([b"x", b"y"], producer="crm", sequence=0, tags_each=[["a"]])
 
 
-def test_rounds_have_as_many_tags_as_a_write_takes(store: zlog.Store, log: zlog.Log) -> None:
+def test_rounds_are_split_by_tag_limit(store: zlog.Store, log: zlog.Log) -> None:
     """All entries of a round may go to one object: its stripe unit is larger than the round."""
     log.reconfigure(width=1, stripe_unit=4096)
     assert tags_bytes([Tagged(b"", tags) for tags in FULL]) > 2 * TAG_NAMES_BYTES_MAX
@@ -167,7 +167,7 @@ def test_rounds_have_as_many_tags_as_a_write_takes(store: zlog.Store, log: zlog.
     assert tags_of(zlog.Log.open(store, "copy"), start) == found
 
 
-def test_a_round_that_is_sent_again_is_the_same_with_its_tags_only(log: zlog.Log) -> None:
+def test_resent_round_matches_only_with_same_tags(log: zlog.Log) -> None:
     losing = FaultyStore(log.store, loses_first("write"))
     with zlog.Log.open(losing, "orders") as opened:
         with pytest.raises(zlog.StoreTimeout):
@@ -181,7 +181,7 @@ def test_a_round_that_is_sent_again_is_the_same_with_its_tags_only(log: zlog.Log
 
 
 @pytest.mark.parametrize("tags", [("a",), ("b",), ()])
-def test_an_append_is_compared_with_its_tags(store: zlog.Store, tags: tuple[str, ...]) -> None:
+def test_append_comparison_includes_tags(store: zlog.Store, tags: tuple[str, ...]) -> None:
     """Data that is compressed once and plain the next time is compared by the client."""
     entry = b"compressed the first time " * 60
     with zlog.Log.create(store, "log", width=1) as log:
@@ -193,7 +193,7 @@ def test_an_append_is_compared_with_its_tags(store: zlog.Store, tags: tuple[str,
         assert log.append(entry, tags=("a",)) == (0 if tags == ("a",) else 1)
 
 
-def test_a_delivery_knows_its_entries_by_data_and_tags(store: zlog.Store, log: zlog.Log) -> None:
+def test_append_once_matches_data_and_tags(store: zlog.Store, log: zlog.Log) -> None:
     lots = [["a"], ["b"], [], ["a", "b"]]
     opened = zlog.Log.open(FaultyStore(store, dies_in("write", 2)), "orders")
     opened.append(b"before")
@@ -206,7 +206,7 @@ def test_a_delivery_knows_its_entries_by_data_and_tags(store: zlog.Store, log: z
         log.append_once([b"x"] * 4, producer="crm", sequence=1, tags=["a"])
 
 
-def test_an_older_class_takes_no_tags(
+def test_older_class_refuses_tags(
     log: zlog.Log, store: zlog.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = zlog.Log.create(store, "source", width=1)
@@ -235,7 +235,7 @@ def test_an_older_class_takes_no_tags(
         assert log.read(log.append(b"without")).tags == ()
 
 
-def test_a_damaged_export_gives_no_wrong_tags(log: zlog.Log) -> None:
+def test_damaged_export_never_yields_wrong_tags(log: zlog.Log) -> None:
     log.append_many([b"1", b"2"], tags_each=[["a", "b"], ["b"]])
     export = exported(log)
     whole = [*ExportReader(io.BytesIO(export)).pieces()]
@@ -256,7 +256,7 @@ def test_a_damaged_export_gives_no_wrong_tags(log: zlog.Log) -> None:
             assert [*ExportReader(io.BytesIO(head + sizes + other)).pieces()]
 
 
-def test_a_wrong_index_is_found_and_made_anew(
+def test_wrong_tag_index_is_found_and_rebuilt(
     store: zlog.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with zlog.Log.create(store, "log", width=2, stripe_unit=64) as log:

@@ -39,7 +39,7 @@ def change(store: zlog.Store, sequencer: str | None = None) -> Change:
 
 
 @pytest.mark.parametrize("number", range(WIDTH))
-def test_a_new_epoch_begins_above_what_lands_while_objects_are_sealed(
+def test_new_epoch_starts_above_writes_during_seal(
     memory: zlog.Store, log: zlog.Log, number: int
 ) -> None:
     """Each object's highest position counts as of its own seal, not as of an earlier look."""
@@ -59,18 +59,14 @@ def test_a_new_epoch_begins_above_what_lands_while_objects_are_sealed(
     assert log.append(b"next") == changed.tail
 
 
-def test_a_new_epoch_begins_above_every_tail_that_was_shown(
-    memory: zlog.Store, log: zlog.Log
-) -> None:
+def test_new_epoch_starts_above_returned_tails(memory: zlog.Store, log: zlog.Log) -> None:
     leave_hole(log, 10)
     assert log.tail() == 13
     assert change(memory).tail == 13
     assert log.append(b"next") == 13
 
 
-def test_without_a_sequencer_the_tail_lies_above_what_its_predecessor_told(
-    memory: zlog.Store, log: zlog.Log
-) -> None:
+def test_tail_without_sequencer_covers_earlier_tails(memory: zlog.Store, log: zlog.Log) -> None:
     leave_hole(log, 10)
     assert log.tail() == 13
     change(memory, sequencer="")
@@ -80,7 +76,7 @@ def test_without_a_sequencer_the_tail_lies_above_what_its_predecessor_told(
     assert slow.tail() == 14
 
 
-def test_a_tail_of_a_dead_epoch_is_not_told(plain: zlog.Store, sequencer: LocalSequencer) -> None:
+def test_tail_of_ended_epoch_is_not_returned(plain: zlog.Store, sequencer: LocalSequencer) -> None:
     """A sequencer that was replaced and lives on answers what is long outdated."""
     reader = zlog.Log.create(plain, "orders", width=WIDTH)
     reader.append(b"a")
@@ -94,9 +90,7 @@ def test_a_tail_of_a_dead_epoch_is_not_told(plain: zlog.Store, sequencer: LocalS
     assert reader.tail() == 3
 
 
-def test_a_tail_is_not_recorded_after_a_higher_epoch_was_taken(
-    memory: zlog.Store, log: zlog.Log
-) -> None:
+def test_tail_is_not_recorded_after_newer_epoch(memory: zlog.Store, log: zlog.Log) -> None:
     """The next epoch may have begun below it: the caller gets that one's tail instead."""
     leave_hole(log, 10)
     changed: list[Change] = []
@@ -105,9 +99,7 @@ def test_a_tail_is_not_recorded_after_a_higher_epoch_was_taken(
     assert changed[0].tail == 3
 
 
-def test_what_lies_below_a_recorded_tail_is_read_without_asking_for_it(
-    memory: zlog.Store, log: zlog.Log
-) -> None:
+def test_read_below_recorded_tail_skips_tail_query(memory: zlog.Store, log: zlog.Log) -> None:
     end = log.append_many([b"a", b"b", b"c"])[-1] + 1
     assert log.tail() == end
     log.append(b"d")
@@ -124,7 +116,7 @@ def test_what_lies_below_a_recorded_tail_is_read_without_asking_for_it(
         assert "tail_raise" in asked
 
 
-def test_a_look_at_objects_that_a_trim_removes_meanwhile() -> None:
+def test_tail_query_tolerates_concurrent_trim() -> None:
     """The tail was 0: objects that are gone are passed over, and these had all there was."""
     with zlog.connect("mem://") as inner:
         beside = WithoutSequencer(inner)

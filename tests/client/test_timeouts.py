@@ -37,7 +37,7 @@ class Asked(WithoutSequencer):
         return super().execute(object, method, payload, timeout)
 
 
-def test_none_is_no_limit_and_what_is_not_given_is_the_handles_own(memory: zlog.Store) -> None:
+def test_timeout_defaults_to_handle_and_none_disables(memory: zlog.Store) -> None:
     store = Asked(memory)
     with zlog.Log.create(store, "orders", width=1, timeout=7) as log:
         for timeout, most in [(..., 7.0), (2.0, 2.0), (None, None)]:
@@ -52,7 +52,7 @@ def test_none_is_no_limit_and_what_is_not_given_is_the_handles_own(memory: zlog.
                 assert all(each is not None and most - 1 < each <= most for each in store.seconds)
 
 
-def test_a_hole_is_never_filled_where_its_time_never_comes(memory: zlog.Store) -> None:
+def test_infinite_hole_timeout_never_fills(memory: zlog.Store) -> None:
     store = FaultyStore(memory)
     with zlog.Log.create(store, "orders", width=2, hole_timeout=0) as log:
         store.plan = lambda call: Fate(None, None) if call.method == "write" else AT_ONCE
@@ -91,20 +91,20 @@ def store() -> Silent:
     return Silent()
 
 
-def test_a_thread_whose_time_is_over(store: Silent) -> None:
+def test_thread_abandons_call_after_timeout(store: Silent) -> None:
     replies = drive(BlockingIo(store).execute(CALLS, Deadline(0.05)))
     assert replies == [Reply(0, b"done"), TIMED_OUT]
     assert store.given_up == 1
 
 
-async def test_a_task_whose_time_is_over(store: Silent) -> None:
+async def test_task_abandons_call_after_timeout(store: Silent) -> None:
     io = AsyncioIo(store)
     assert await io.execute(CALLS, Deadline(0.05)) == [Reply(0, b"done"), TIMED_OUT]
     assert store.given_up == 1
     await io.close()
 
 
-async def test_a_task_that_is_cancelled(store: Silent) -> None:
+async def test_cancelled_task_abandons_call(store: Silent) -> None:
     io = AsyncioIo(store)
     with pytest.raises(asyncio.TimeoutError):
         await asyncio.wait_for(io.execute(CALLS, Deadline(None)), 0.05)
@@ -112,7 +112,7 @@ async def test_a_task_that_is_cancelled(store: Silent) -> None:
     await io.close()
 
 
-def test_nothing_is_given_up_that_was_answered(store: Silent) -> None:
+def test_answered_calls_are_not_abandoned(store: Silent) -> None:
     async def ask() -> None:
         io = AsyncioIo(store)
         await io.execute(CALLS[:1], Deadline(5))
@@ -152,7 +152,7 @@ OTHER_FULL = health("pool 'other' is full (no space)")
 FULL = health("pool 'other' is full (no space)", "pool 'logs' is full (running out of quota)")
 
 
-def test_a_writer_is_told_that_the_store_is_full(memory: zlog.Store) -> None:
+def test_full_store_is_reported_in_timeout(memory: zlog.Store) -> None:
     zlog.Log.create(memory, "orders")
     log = zlog.Log.open(FullStore(memory, (0, json.dumps(FULL).encode())), "orders")
     with pytest.raises(zlog.StoreTimeout, match=r"pool 'logs' is full \(running out") as raised:
@@ -172,7 +172,9 @@ def test_a_writer_is_told_that_the_store_is_full(memory: zlog.Store) -> None:
         (-errno.EOPNOTSUPP, b""),
     ],
 )
-def test_without_a_reason_it_is_a_time_out(memory: zlog.Store, answer: tuple[int, bytes]) -> None:
+def test_timeout_without_known_reason_stays_plain(
+    memory: zlog.Store, answer: tuple[int, bytes]
+) -> None:
     zlog.Log.create(memory, "orders")
     log = zlog.Log.open(FullStore(memory, answer), "orders")
     with pytest.raises(zlog.StoreTimeout) as raised:
@@ -181,6 +183,6 @@ def test_without_a_reason_it_is_a_time_out(memory: zlog.Store, answer: tuple[int
     assert raised.value.hint == zlog.StoreTimeout.hint
 
 
-def test_only_the_own_pool_counts() -> None:
+def test_only_own_pool_counts_as_full() -> None:
     assert full_pool(health("pool 'logs2' is full (no space)"), "logs") == ""
     assert full_pool(FULL, "other") == "pool 'other' is full (no space)"

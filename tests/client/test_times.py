@@ -31,14 +31,14 @@ def append_at(log: zlog.Log, *seconds: float) -> None:
         log.append(b"at %r" % second)
 
 
-def test_the_first_entry_that_is_not_older(log: zlog.Log) -> None:
+def test_find_time_returns_first_not_older_entry(log: zlog.Log) -> None:
     append_at(log, 0, 10, 10, 10, 20, 30)
     found = {second: log.find_time(at(second)) for second in (-1, 0, 1, 10, 11, 30, 31)}
     assert found == {-1: 0, 0: 0, 1: 1, 10: 1, 11: 4, 30: 5, 31: 6}
     assert log.find_time(at(10).timestamp()) == 1
 
 
-def test_a_clock_before_1970_counts_as_1970(log: zlog.Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clock_before_1970_counts_as_1970(log: zlog.Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("zlog.environment.World.wall_clock_us", lambda _: -1)
     assert log.append(b"x") == 0
     assert log.read(0).timestamp == datetime.fromtimestamp(0, timezone.utc)
@@ -46,21 +46,21 @@ def test_a_clock_before_1970_counts_as_1970(log: zlog.Log, monkeypatch: pytest.M
     assert log.tail() == 1
 
 
-def test_a_time_out_of_range_in_utc_is_refused(log: zlog.Log) -> None:
+def test_time_out_of_utc_range_is_refused(log: zlog.Log) -> None:
     west, east = timezone(timedelta(hours=-9)), timezone(timedelta(hours=9))
     for moment in (datetime(9999, 12, 31, 23, tzinfo=west), datetime(1, 1, 1, tzinfo=east)):
         with pytest.raises(ValueError, match="in UTC"):
             log.find_time(moment)
 
 
-def test_in_an_empty_log_and_in_one_that_is_all_trimmed(log: zlog.Log) -> None:
+def test_find_time_in_empty_or_trimmed_log(log: zlog.Log) -> None:
     assert [log.find_time(0), log.earliest(), log.tail()] == [0, 0, 0]
     append_at(log, 0, 1, 2)
     log.trim_to(3)
     assert [log.find_time(0), log.earliest(), log.tail()] == [3, 3, 3]
 
 
-def test_positions_without_an_entry_are_passed_over(log: zlog.Log) -> None:
+def test_positions_without_entry_are_skipped(log: zlog.Log) -> None:
     """Also when nothing else is left; what was trimmed alone has no time either."""
     append_at(log, *range(200))
     for position in range(40, 160):
@@ -72,7 +72,7 @@ def test_positions_without_an_entry_are_passed_over(log: zlog.Log) -> None:
     assert log.find_time(at(100)) == 200
 
 
-def test_a_hole_is_neither_waited_for_nor_filled(memory: zlog.Store) -> None:
+def test_find_time_does_not_wait_or_fill(memory: zlog.Store) -> None:
     with zlog.Log.create(memory, "orders", width=4) as log:
         append_at(log, 0)
         leave_hole(log)
@@ -113,7 +113,7 @@ def test_decreasing_times_give_a_position_that_crosses_the_time(
             assert found == sum(time < when for time in times)
 
 
-def test_a_search_costs_few_and_small_reads(memory: zlog.Store) -> None:
+def test_search_needs_few_small_reads(memory: zlog.Store) -> None:
     counted = FaultyStore(memory, lambda *_: None)
     with zlog.Log.create(counted, "orders", width=4) as log:
         append_at(log, 0)
@@ -125,7 +125,7 @@ def test_a_search_costs_few_and_small_reads(memory: zlog.Store) -> None:
         assert counted.operations - before <= 4 * 40
 
 
-def test_in_a_log_of_many_stripes(memory: zlog.Store) -> None:
+def test_find_time_spans_many_stripes(memory: zlog.Store) -> None:
     with zlog.Log.create(memory, "orders", width=2, stripe_records=2) as log:
         append_at(log, *range(200))
         assert log.stat().stripes > 32  # more than a view holds

@@ -37,7 +37,7 @@ def log(memory: zlog.Store) -> Iterator[zlog.Log]:
         yield log
 
 
-def test_readers_get_a_gap_and_go_on(log: zlog.Log) -> None:
+def test_readers_get_unreadable_gap_and_continue(log: zlog.Log) -> None:
     items = list(log.read_range(0, None))
     gap = zlog.Gap(2, 3, zlog.GapKind.UNREADABLE)
     assert [item for item in items if isinstance(item, zlog.Gap)] == [gap]
@@ -49,7 +49,7 @@ def test_readers_get_a_gap_and_go_on(log: zlog.Log) -> None:
     assert "Upgrade" in raised.value.hint
 
 
-def test_nothing_changes_it(log: zlog.Log) -> None:
+def test_unreadable_entry_is_not_trimmed_or_filled(log: zlog.Log) -> None:
     for change in (log.trim, log.fill):
         with pytest.raises(zlog.UnsupportedVersion):
             change(2)
@@ -59,7 +59,7 @@ def test_nothing_changes_it(log: zlog.Log) -> None:
     assert kinds == [zlog.GapKind.TRIMMED, zlog.GapKind.UNREADABLE]
 
 
-def test_an_audit_tells_it_from_damage(log: zlog.Log) -> None:
+def test_check_distinguishes_unreadable_from_damaged(log: zlog.Log) -> None:
     audit = log.check()
     (finding,) = audit
     assert finding.kind is zlog.FindingKind.UNREADABLE
@@ -86,7 +86,7 @@ def make_lost(store: zlog.Store, log: zlog.Log, position: int) -> None:
 @pytest.mark.parametrize(
     ("make", "hint"), [(make_unreadable, "Upgrade"), (make_lost, "zlog check LOG --repair")]
 )
-def test_an_append_that_meets_it_does_not_know_whether_it_is_its_own(
+def test_append_at_unreadable_entry_is_indeterminate(
     memory: zlog.Store, make: Callable[[zlog.Store, zlog.Log, int], None], hint: str
 ) -> None:
     """An append that meets damage does not move: after a repair it would be stored twice."""
@@ -103,7 +103,7 @@ def test_an_append_that_meets_it_does_not_know_whether_it_is_its_own(
     assert hint in raised.value.hint
 
 
-def test_an_entry_is_acknowledged_by_a_reply_of_a_newer_class(
+def test_reply_of_newer_class_acknowledges_entry(
     memory: zlog.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     execute = BlockingIo.execute
@@ -124,7 +124,7 @@ def test_an_entry_is_acknowledged_by_a_reply_of_a_newer_class(
         log.write(reserved, b"later")
 
 
-def test_a_trim_frees_all_else_before_it_tells(memory: zlog.Store) -> None:
+def test_trim_frees_other_entries_before_error(memory: zlog.Store) -> None:
     assert isinstance(memory, MemoryStore)
     with zlog.Log.create(memory, "orders", width=1) as log:
         log.append(b"of the first stripe")
@@ -142,7 +142,7 @@ def test_a_trim_frees_all_else_before_it_tells(memory: zlog.Store) -> None:
         assert sorted(len(keys) for keys in left.values()) == [1, 4]
 
 
-def test_retention_by_bytes_goes_on_above_it(log: zlog.Log) -> None:
+def test_byte_limit_continues_above_unreadable_entry(log: zlog.Log) -> None:
     for keep in (10, 1):
         log.set_retention(zlog.Retention(bytes=keep))
         with pytest.raises(zlog.UnsupportedVersion):
@@ -152,7 +152,7 @@ def test_retention_by_bytes_goes_on_above_it(log: zlog.Log) -> None:
 
 
 @pytest.mark.parametrize("attribute", [HEAD, HEADER])
-def test_an_object_of_a_newer_version_is_refused_with_what_to_do(
+def test_object_of_newer_version_error_has_hint(
     log: zlog.Log, memory: zlog.Store, attribute: bytes
 ) -> None:
     door = MemoryDoor(memory)
@@ -165,7 +165,7 @@ def test_an_object_of_a_newer_version_is_refused_with_what_to_do(
     assert "libcls_zlog.so" in raised.value.hint
 
 
-def test_a_changed_layout_keeps_what_a_newer_version_put_into_it(memory: zlog.Store) -> None:
+def test_layout_change_keeps_unknown_view_fields(memory: zlog.Store) -> None:
     door, further = MemoryDoor(memory), b"\x03\x01further"
     with zlog.Log.create(memory, "orders", width=1) as log:
         log.append(b"of the first stripe")
@@ -186,6 +186,6 @@ def test_a_changed_layout_keeps_what_a_newer_version_put_into_it(memory: zlog.St
     assert stored.count(b"further") == 2
 
 
-def test_bytes_that_are_not_a_view_are_not_blamed_on_the_store() -> None:
+def test_undecodable_view_error_does_not_blame_store() -> None:
     with pytest.raises(zlog.CorruptEntry, match="log 'orders': the bytes are not a view"):
         zlog.View.decode("orders", b"junk")

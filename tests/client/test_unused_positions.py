@@ -69,7 +69,7 @@ def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return slept
 
 
-def test_a_million_holes_are_filled_with_few_operations(
+def test_million_holes_are_filled_with_few_operations(
     memory: zlog.Store, waited: list[float]
 ) -> None:
     log = zlog.Log.create(memory, "orders", width=4)
@@ -109,7 +109,7 @@ async def test_followers_and_columns_pass_many_holes(
     assert sum(len(each) for each in columns) == 1
 
 
-def test_what_was_written_among_the_holes_stays(memory: zlog.Store) -> None:
+def test_entries_between_holes_are_kept(memory: zlog.Store) -> None:
     """A run ends where an object holds something; the others' are not cut short."""
     log = zlog.Log.create(memory, "orders", width=4)
     entries = {}
@@ -123,7 +123,7 @@ def test_what_was_written_among_the_holes_stays(memory: zlog.Store) -> None:
     assert {item.kind for item in items if not isinstance(item, Entry)} == {GapKind.FILLED}
 
 
-def test_what_was_lost_among_the_holes_stays_lost(memory: zlog.Store) -> None:
+def test_lost_entries_between_holes_stay_lost(memory: zlog.Store) -> None:
     """A run ends there too, and the reader goes on behind it."""
     log = zlog.Log.create(memory, "orders", width=2)
     leave_hole(log, 30_000)
@@ -141,7 +141,7 @@ def test_what_was_lost_among_the_holes_stays_lost(memory: zlog.Store) -> None:
     assert fates == [*expected, (behind, "entry")]
 
 
-def test_a_range_fills_nothing_behind_its_end(memory: zlog.Store) -> None:
+def test_range_does_not_fill_beyond_its_end(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders", width=4)
     leave_hole(log, 4000)
     log.append(b"behind")

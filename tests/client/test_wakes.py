@@ -99,9 +99,7 @@ def follow(store: zlog.Store, store_url: str) -> Iterator[Callable[..., Followin
         each.close()
 
 
-def test_a_follower_is_woken_and_seldom_looks(
-    log: zlog.Log, follow: Callable[..., Following]
-) -> None:
+def test_notified_follower_rarely_polls(log: zlog.Log, follow: Callable[..., Following]) -> None:
     with log.writer() as writer:
         following = follow()
         late = 0
@@ -118,7 +116,7 @@ def test_a_follower_is_woken_and_seldom_looks(
         following.end(lambda: writer.append(b"the last"))
 
 
-def test_without_notifications_a_follower_looks(
+def test_follower_without_notifications_polls(
     log: zlog.Log, follow: Callable[..., Following]
 ) -> None:
     """They are refused, or lost."""
@@ -140,7 +138,7 @@ def test_without_notifications_a_follower_looks(
             assert following.calls.count("watch") == 1 or not refused
 
 
-def test_a_log_without_a_sequencer_wakes_too(
+def test_log_without_sequencer_notifies_followers(
     store: zlog.Store, follow: Callable[..., Following]
 ) -> None:
     log = zlog.Log.create(WithoutSequencer(store), "orders", width=2)
@@ -155,7 +153,7 @@ def test_a_log_without_a_sequencer_wakes_too(
     following.end(lambda: log.append(b"the last"))
 
 
-def test_a_removed_log_leaves_nothing_behind(
+def test_removed_log_leaves_no_notification_object(
     store: zlog.Store, store_url: str, follow: Callable[..., Following]
 ) -> None:
     log = zlog.Log.create(WithoutSequencer(store), "orders", width=2)

@@ -48,7 +48,7 @@ def printed(code: str, *arguments: object) -> int:
 
 
 @pytest.mark.parametrize("read", ["read_range", "follow", "read_columns"])
-def test_entries_that_are_larger_than_expected_end_a_window(tmp_path: Path, read: str) -> None:
+def test_unexpectedly_large_entries_end_window(tmp_path: Path, read: str) -> None:
     with zlog.connect(tmp_path) as store, zlog.Log.create(store, "orders", width=4) as log:
         for _ in range(200):
             log.append(bytes(1 << 20))
@@ -57,14 +57,14 @@ def test_entries_that_are_larger_than_expected_end_a_window(tmp_path: Path, read
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another malloc has its own ways")
-def test_replies_lie_in_memory_that_others_left(tmp_path: Path) -> None:
+def test_replies_reuse_freed_memory(tmp_path: Path) -> None:
     with zlog.connect(tmp_path) as store, zlog.Log.create(store, "orders") as log:
         log.append_many([bytes(16 << 10)] * 2048)
     assert printed(READ_AGAIN, tmp_path) < 2048, "page faults, for 32 MiB"
 
 
 @pytest.mark.parametrize("large", [range(40), range(37, 40), range(1, 40, 7)])
-def test_windows_of_all_sizes_are_read_whole(memory: zlog.Store, large: range) -> None:
+def test_windows_of_all_sizes_are_read_completely(memory: zlog.Store, large: range) -> None:
     with zlog.Log.create(memory, "orders", width=3, entry_bytes_max=8 << 20) as log:
         entries = [b"%d" % i * (WINDOW_BYTES // 20 if i in large else 1) for i in range(40)]
         for entry in entries:

@@ -61,7 +61,7 @@ def check_no_data(windows: list[Columns]) -> None:
 
 @pytest.mark.parametrize("older", [False, True])
 @pytest.mark.parametrize("indexes", [None, [1]])
-def test_all_but_the_data_is_the_same(
+def test_columns_without_data_match_otherwise(
     log: zlog.Log, older: bool, indexes: list[int] | None
 ) -> None:
     metered = MeteredStore(log.store, older=older)
@@ -83,7 +83,7 @@ def test_all_but_the_data_is_the_same(
 
 
 @pytest.mark.parametrize("older", [False, True])
-def test_holes_are_settled_without_data_too(sequenced: zlog.Log, older: bool) -> None:
+def test_holes_are_filled_without_data(sequenced: zlog.Log, older: bool) -> None:
     log = sequenced
     log.append_many(LARGE)
     leave_hole(log, 3)
@@ -97,7 +97,7 @@ def test_holes_are_settled_without_data_too(sequenced: zlog.Log, older: bool) ->
 
 
 @pytest.mark.parametrize("older", [False, True])
-def test_more_than_a_reply_with_data_may_hold(memory: zlog.Store, older: bool) -> None:
+def test_reply_without_data_covers_more_entries(memory: zlog.Store, older: bool) -> None:
     metered = MeteredStore(memory, older=older)
     log = zlog.Log.create(metered, "orders", width=1, stripe_bytes=1 << 30)
     for _ in range(5):
@@ -109,7 +109,7 @@ def test_more_than_a_reply_with_data_may_hold(memory: zlog.Store, older: bool) -
 
 @pytest.mark.parametrize("older", [False, True])
 @pytest.mark.parametrize("tags", [None, ["t"]])
-def test_damaged_and_forged_data_is_not_noticed(
+def test_damaged_and_forged_data_is_not_detected(
     memory: zlog.Store, older: bool, tags: list[str] | None
 ) -> None:
     log = zlog.Log.create(memory, "orders", width=1, mac_key=KEY)

@@ -51,21 +51,21 @@ def run(program: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_hosts_apply_a_method_whole_or_not_at_all(programs: Path) -> None:
+def test_hosts_apply_methods_atomically(programs: Path) -> None:
     run(programs / "host_test")
 
 
-def test_clients_that_run_methods_themselves_take_turns(programs: Path) -> None:
+def test_client_side_execution_is_serialized(programs: Path) -> None:
     run(programs / "client_side_test")
 
 
-def test_librados_is_declared_as_its_own_header_has_it(programs: Path) -> None:
+def test_librados_declarations_match_header(programs: Path) -> None:
     """The comparison is made by the compiler: where it differs there is no program."""
     if (found := run(programs / "librados_test").strip()) != "compared":
         unavailable(found)
 
 
-def test_the_rules_ask_for_no_time() -> None:
+def test_protocol_core_never_reads_clock() -> None:
     """All timestamps are those of clients, so that OSDs' clocks may show anything."""
     asks = re.compile(r"chrono|gettime|ceph_clock|std::time|\butime|\btime\(")
     sources = [
@@ -77,11 +77,11 @@ def test_the_rules_ask_for_no_time() -> None:
     assert [path.name for path in sources if asks.search(path.read_text())] == []
 
 
-def test_every_message_can_grow(programs: Path) -> None:
+def test_messages_are_extensible(programs: Path) -> None:
     run(programs / "messages_test")
 
 
-def test_arbitrary_bytes_at_every_method(programs: Path) -> None:
+def test_methods_survive_fuzzing(programs: Path) -> None:
     """It refuses to begin without a sound request of each method."""
     run(programs / "fuzz_methods", "1", "20000")
 
@@ -99,5 +99,5 @@ def test_conformance_requests_at_the_fuzzer(programs: Path, tmp_path: Path) -> N
     run(programs / "fuzz_methods", *map(str, files))
 
 
-def test_arbitrary_frames_at_the_sequencers_hot_path(programs: Path) -> None:
+def test_sequencer_hot_path_survives_fuzzing(programs: Path) -> None:
     run(programs / "fuzz_grants", "1", "100000")

@@ -84,7 +84,7 @@ def test_block_is_not_split_beyond_a_request(stripe: Stripe) -> None:
 
 
 @sizes
-def test_the_last_trim_frees_the_block(stripe: Stripe, entries: list[Entry]) -> None:
+def test_last_trim_frees_block(stripe: Stripe, entries: list[Entry]) -> None:
     stripe.write(1, entries, in_block=6)
     whole = stored_bytes(stripe)
     stripe.trim(1, [0, 2, 4])
@@ -98,7 +98,7 @@ def test_the_last_trim_frees_the_block(stripe: Stripe, entries: list[Entry]) -> 
 
 
 @sizes
-def test_a_trim_point_frees_whole_blocks(stripe: Stripe, entries: list[Entry]) -> None:
+def test_trim_point_frees_whole_blocks(stripe: Stripe, entries: list[Entry]) -> None:
     stripe.write(1, entries, in_block=2)
     whole = stored_bytes(stripe)
     assert stripe.trim_to(1, 3) == Answer(Code.OK, False)
@@ -132,7 +132,7 @@ def test_damaged_block_is_lost(stripe: Stripe, door: Door, entries: list[Entry])
 
 @with_door
 @sizes
-def test_a_block_is_repaired_as_a_whole(stripe: Stripe, door: Door, entries: list[Entry]) -> None:
+def test_block_is_repaired_as_whole(stripe: Stripe, door: Door, entries: list[Entry]) -> None:
     stripe.write(1, entries, in_block=6)
     stripe.trim(1, [1])
     sound = door.load(stripe.name)

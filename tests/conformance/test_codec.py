@@ -93,7 +93,7 @@ def sound(kind: str, said: str) -> st.SearchStrategy[Any]:
 @pytest.mark.parametrize("method", ENCODED)
 @settings(max_examples=50, deadline=None)
 @given(data=st.data())
-def test_requests_are_encoded_alike(method: str, data: st.DataObject) -> None:
+def test_both_codecs_encode_requests_identically(method: str, data: st.DataObject) -> None:
     struct = STRUCTS[METHODS[method].request]
     values = [data.draw(sound(*each)) for each in zip(struct.kinds, struct.bounds, strict=True)]
     if method == "seal":
@@ -145,12 +145,12 @@ OUT_OF_BOUNDS = [
 
 
 @pytest.mark.parametrize(("method", "values"), OUT_OF_BOUNDS, ids=str)
-def test_requests_out_of_bounds_are_not_made(method: str, values: tuple[Any, ...]) -> None:
+def test_native_codec_refuses_out_of_bounds_requests(method: str, values: tuple[Any, ...]) -> None:
     with pytest.raises(ValueError, match=f"not a valid {method} request"):
         getattr(native, method)(*arguments(values))
 
 
-def test_requests_out_of_bounds_are_refused(store: Store, prefix: str) -> None:
+def test_hosts_refuse_out_of_bounds_requests(store: Store, prefix: str) -> None:
     """By a host that gets them all the same."""
     victims = Victims(store, prefix)
     for method, values in OUT_OF_BOUNDS:
@@ -160,7 +160,7 @@ def test_requests_out_of_bounds_are_refused(store: Store, prefix: str) -> None:
 
 
 @given(where=geometry_and_positions(), epoch=U64, time=U64, writer=WRITER, base=U64, data=st.data())
-def test_writes(
+def test_both_codecs_encode_writes_identically(
     where: tuple[int, list[int]],
     epoch: int,
     time: int,
@@ -200,14 +200,14 @@ def test_data_of_large_write_is_page_aligned(length: int) -> None:
 @pytest.mark.parametrize(
     "positions", [[3, 2], [2, 2], [-1], [2**64], [2**63], [0, 4, 5], []], ids=str
 )
-def test_unsound_positions_are_refused(positions: list[int]) -> None:
+def test_invalid_positions_are_refused(positions: list[int]) -> None:
     for stripe_unit in (1, 2):
         with pytest.raises((ValueError, OverflowError)):
             native.trim(1, wire.striping_of(4, stripe_unit), positions)
 
 
 @pytest.mark.parametrize("striping", hostile.NO_STRIPINGS, ids=hex)
-def test_unsound_stripings_are_refused(striping: int) -> None:
+def test_invalid_stripings_are_refused(striping: int) -> None:
     with pytest.raises(ValueError, match="not a valid striping"):
         native.trim(1, striping, [0])
     with pytest.raises(ValueError, match="not a valid striping"):
@@ -233,7 +233,7 @@ def test_bad_writes_raise(positions: list[int], numbers: list[int], data: list[b
 
 
 @pytest.mark.parametrize("length", [0, 15, 17])
-def test_a_writer_has_16_bytes(length: int) -> None:
+def test_writer_id_must_have_16_bytes(length: int) -> None:
     with pytest.raises(ValueError, match=r"."):
         native.fill(1, 1, b"w" * length, 0, 1, [0])
     with pytest.raises(ValueError, match=r"."):
@@ -265,7 +265,7 @@ VIEWS = st.builds(
 
 
 @given(view=VIEWS)
-def test_views(view: View) -> None:
+def test_views_round_trip(view: View) -> None:
     data = requests.view(view)
     fields = native.decode_view(data)
     assert native.encode_view(*fields) == data
@@ -295,7 +295,7 @@ def slots(reply: Any, with_ids: bool) -> tuple[Slot, ...]:
     return tuple(found)
 
 
-def test_read_replies(store: Store, prefix: str) -> None:
+def test_both_codecs_decode_read_replies_identically(store: Store, prefix: str) -> None:
     stripe = Stripe(store, prefix, 4, 1)
     stripe.seal(1)
     stripe.write(1, [Entry(p, p, b"data %d" % p) for p in range(1, 81, 4)])
@@ -353,7 +353,7 @@ def test_unreadable_write_reply_is_ignored() -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(name=st.sampled_from(sorted(DECODERS)), data=st.data())
-def test_damaged_replies_are_refused_or_read(name: str, data: st.DataObject) -> None:
+def test_damaged_replies_never_crash_decoder(name: str, data: st.DataObject) -> None:
     sound = bytearray(DECODERS[name])
     for _ in range(data.draw(st.integers(1, 4))):
         sound[data.draw(st.integers(0, len(sound) - 1))] = data.draw(st.integers(0, 255))

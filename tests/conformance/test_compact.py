@@ -19,7 +19,7 @@ from .stored import MemoryDoor
 EVERYTHING = 2**63
 
 
-def test_keys_and_bytes_come_back(store: Store, prefix: str) -> None:
+def test_compaction_reclaims_keys_and_bytes(store: Store, prefix: str) -> None:
     """Of many updates of a few keys, in batches of every size, a record or two are left."""
     stripe = Stripe(store, prefix)
     stripe.seal(1)
@@ -71,7 +71,9 @@ def test_compact_leaves_damaged_records(damageable: tuple[Stripe, MemoryDoor]) -
     assert stripe.read(1, [365]).value.slots[0].data == b"365" * 9
 
 
-def test_damage_of_a_sparse_record(damageable: tuple[Stripe, MemoryDoor]) -> None:
+def test_damaged_sparse_record_is_lost_and_repairable(
+    damageable: tuple[Stripe, MemoryDoor],
+) -> None:
     """Its positions are lost, none is unwritten; it is repaired as any record, and trimmed."""
     stripe, door = damageable
     gone = [p for p in range(400) if p % 8]

@@ -187,7 +187,7 @@ def test_damaged_record_is_not_overwritten(stripe: Stripe, sound: Content, door:
         assert lost(stripe.read(EPOCH, POSITIONS)) == list(span)
 
 
-def test_a_damaged_record_can_be_trimmed(stripe: Stripe, sound: Content, door: Door) -> None:
+def test_damaged_record_can_be_trimmed(stripe: Stripe, sound: Content, door: Door) -> None:
     for key, span in SPANS.items():
         door.save(stripe.name, sound.with_value(key, flip(sound.omap[key], 9)))
         assert stripe.trim(EPOCH, [span[0]]).code == Code.OK
@@ -256,7 +256,7 @@ def test_failed_call_changes_nothing(stripe: Stripe, door: Door) -> None:
     assert door.load(stripe.name) == content
 
 
-def test_keys_of_others_are_left_alone(stripe: Stripe, sound: Content, door: Door) -> None:
+def test_foreign_keys_are_ignored(stripe: Stripe, sound: Content, door: Door) -> None:
     foreign = {b"a": b"x", b"e": b"x", b"f.0000000000000003.1": b"x", b"z": b""}
     door.save(stripe.name, replace(sound, omap={**sound.omap, **foreign}))
     assert lost(stripe.read(EPOCH, POSITIONS)) == []

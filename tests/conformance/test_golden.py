@@ -28,12 +28,12 @@ def test_golden_bytes(path: Path, store: Store, prefix: str) -> None:
             assert str(taped.passed) == str(expected), command
 
 
-def test_every_method_is_in_a_conversation() -> None:
+def test_golden_conversations_cover_every_method() -> None:
     assert {each.method for each in exchanges()} == {*METHODS} - {"stat", "version"}
     # see below, and test_version
 
 
-def test_stat_reply_has_this_shape(store: Store, prefix: str) -> None:
+def test_stat_reply_has_fixed_layout(store: Store, prefix: str) -> None:
     """Two of its numbers are the layout's own; the rest is fixed."""
     entries = [Entry(5, 1, b""), Entry(9, 2, b""), Entry(17, 3, b"\x00\xff")]
     store.execute(prefix, "seal", request("seal", 5, 4, 1, True))

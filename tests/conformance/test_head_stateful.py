@@ -252,9 +252,9 @@ class DirectoryMachine(Machine):
         self.both("find")
 
 
-def test_histories_of_a_head_object(store: Store, prefix: str, host: str) -> None:
+def test_head_object_agrees_with_model(store: Store, prefix: str, host: str) -> None:
     run_histories(HeadMachine, store, prefix, STEPS[host])
 
 
-def test_histories_of_a_directory(store: Store, prefix: str, host: str) -> None:
+def test_directory_agrees_with_model(store: Store, prefix: str, host: str) -> None:
     run_histories(DirectoryMachine, store, prefix, STEPS[host])

@@ -39,7 +39,7 @@ def unharmed(store: Store, prefix: str) -> Iterator[None]:
 
 @pytest.mark.usefixtures("unharmed", "daemons_stay_up")
 @pytest.mark.parametrize("method", METHODS)
-def test_malformed_requests_are_einval(store: Store, prefix: str, method: str) -> None:
+def test_malformed_requests_return_einval(store: Store, prefix: str, method: str) -> None:
     victims = Victims(store, prefix)
     name, _ = targets(method, victims)
     for request in hostile.malformed(method):
@@ -58,7 +58,7 @@ def test_lying_counts_are_refused(store: Store, prefix: str) -> None:
 
 
 @pytest.mark.usefixtures("unharmed", "daemons_stay_up")
-def test_unknown_methods_are_eopnotsupp(store: Store, prefix: str) -> None:
+def test_unknown_methods_return_eopnotsupp(store: Store, prefix: str) -> None:
     victims = Victims(store, prefix)
     for method in ("", "sealed", "Seal", "seal ", "omap_get", "x" * 1000):
         code, reply = store.execute(victims.stripe.name, method, b"\x01")

@@ -76,7 +76,7 @@ def head(store: Store, prefix: str) -> Head:
     return made
 
 
-def test_the_largest_entry_comes_back(stripe: Stripe) -> None:
+def test_largest_entry_round_trips(stripe: Stripe) -> None:
     data = b"0123456789abcdef" * MIB
     assert len(data) == ENTRY_BYTES_MAX
     assert write_large(stripe, {0: data, 1: b"small"}).code == Code.OK
@@ -86,7 +86,7 @@ def test_the_largest_entry_comes_back(stripe: Stripe) -> None:
     assert (reply.count, reply.data(0) == data, reply.data(1)) == (2, True, b"small")
 
 
-def test_an_entry_above_the_limit_is_refused(stripe: Stripe) -> None:
+def test_oversized_entry_is_refused(stripe: Stripe) -> None:
     """The native codec builds no such request, and the class checks for itself."""
     data = bytes(ENTRY_BYTES_MAX + 1)
     with pytest.raises(ValueError, match=r"."):
@@ -99,7 +99,7 @@ def test_an_entry_above_the_limit_is_refused(stripe: Stripe) -> None:
     assert stripe.max_position(1).value.highest is None
 
 
-def test_padding_before_the_data_of_a_write(stripe: Stripe) -> None:
+def test_write_padding_is_zero_and_bounded(stripe: Stripe) -> None:
     """Up to 4,095 bytes, all of them zero."""
     write = encode_write(1, 1, WRITER, 1, [0], [0], [b"entry"])
     head = write.removesuffix(b"entry")
@@ -114,7 +114,7 @@ def test_padding_before_the_data_of_a_write(stripe: Stripe) -> None:
     assert read_large(stripe, [0], 100).data(0) == b"entry"
 
 
-def test_reads_are_cut_at_the_replys_limit(stripe: Stripe) -> None:
+def test_reads_stop_at_reply_limit(stripe: Stripe) -> None:
     """32 MiB of data is the most that one reply holds, whatever was asked."""
     for position in range(3):
         data = bytes([position]) * ENTRY_BYTES_MAX
@@ -199,7 +199,7 @@ def test_trim_to_respects_records_max(crowded: Stripe) -> None:
 
 
 @pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
-def test_trimmed_data_is_gone_from_storage(stripe: Stripe, door: Door) -> None:
+def test_trim_removes_data_from_storage(stripe: Stripe, door: Door) -> None:
     """P10 of the reliability properties: trim frees space; nothing of an entry is kept."""
     small = {p: b"small%d" % p for p in range(5)}
     large = {10 + i: (b"large%d" % i) * 2_000 for i in range(5)}
@@ -314,6 +314,6 @@ def test_cursors_max(head: Head) -> None:
     assert head.cursor_commit("still.more", CREATE, 9000) == full
 
 
-def test_an_object_has_a_name(store: Store) -> None:
+def test_empty_object_name_is_refused(store: Store) -> None:
     for method, sound in hostile.SOUND.items():
         assert store.execute("", method, sound) == (-errno.EINVAL, b""), method

@@ -22,7 +22,7 @@ CALLERS = 4
 POSITIONS = 60
 
 
-def test_each_position_has_one_winner(store: Store, prefix: str) -> None:
+def test_racing_writes_have_one_winner_per_position(store: Store, prefix: str) -> None:
     """Writers and fillers race for the same positions, each in an order of its own."""
     Stripe(store, prefix).seal(1)
 
@@ -102,7 +102,7 @@ def test_no_write_of_older_epoch_after_seal(store: Store, prefix: str) -> None:
     assert [p for p, slot in enumerate(slots) if slot.state == State.WRITTEN] == acknowledged
 
 
-def test_every_epoch_is_handed_out_once(store: Store, prefix: str) -> None:
+def test_every_epoch_is_granted_once(store: Store, prefix: str) -> None:
     Head(store, prefix).create("log", 7)
 
     def race(_caller: int) -> list[int]:

@@ -443,5 +443,5 @@ class StripeMachine(Machine):
         self.look(0)
 
 
-def test_histories_of_a_stripe_object(store: Store, prefix: str, host: str) -> None:
+def test_stripe_object_agrees_with_model(store: Store, prefix: str, host: str) -> None:
     run_histories(StripeMachine, store, prefix, STEPS[host])

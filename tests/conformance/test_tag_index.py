@@ -82,7 +82,7 @@ def fill_chunk(stripe: Stripe, start: int, *tags: bytes) -> int:
 
 
 @pytest.mark.parametrize("first", [0, 2**33, 2**40, POSITION_MAX - 700])
-def test_positions_far_up_are_found(stripe: Stripe, first: int) -> None:
+def test_select_finds_very_high_positions(stripe: Stripe, first: int) -> None:
     top = fill_chunk(stripe, first, A)
     top = fill_chunk(stripe, top + 2, B)
     write(stripe, [top], A)
@@ -159,7 +159,7 @@ def columns(names: bytes, counts: list[int], ids: list[int]) -> bytes:
 
 
 @pytest.mark.usefixtures("daemons_stay_up")
-def test_tags_that_are_none_are_refused(stripe: Stripe) -> None:
+def test_malformed_tags_are_refused(stripe: Stripe) -> None:
     bad = [
         columns(b"\1a", [0, 0], []),  # no entry has it
         columns(b"\1a\1b", [1, 0], [0]),
@@ -215,7 +215,7 @@ def _bucket(tag: bytes) -> bytes:
     return b"t.%02x" % (wire.crc32c(tag) % 64)
 
 
-def test_a_trim_drops_chunks(damageable: tuple[Stripe, MemoryDoor]) -> None:
+def test_trim_drops_index_chunks(damageable: tuple[Stripe, MemoryDoor]) -> None:
     stripe, door = damageable
     tagged = indexed(stripe)
     before = index_keys(door.load(stripe.name))
@@ -275,7 +275,7 @@ def test_damaged_record_is_a_gap(damageable: tuple[Stripe, MemoryDoor]) -> None:
     assert (expected[-1], expected[-1], State.LOST) in select(stripe, [A])[1]
 
 
-def test_many_gaps_come_in_many_replies(damageable: tuple[Stripe, MemoryDoor]) -> None:
+def test_many_gaps_span_several_replies(damageable: tuple[Stripe, MemoryDoor]) -> None:
     stripe, door = damageable
     write(stripe, [0], A)
     count = 10_000
@@ -305,7 +305,7 @@ def test_chunk_spares_its_records(damageable: tuple[Stripe, MemoryDoor]) -> None
     assert select(stripe, [A], end=17_000)[1]  # else nothing would have been noticed anyway
 
 
-def test_a_wrong_place_costs_no_entry(damageable: tuple[Stripe, MemoryDoor]) -> None:
+def test_wrong_index_location_does_not_hide_entries(damageable: tuple[Stripe, MemoryDoor]) -> None:
     """Its checksum is right, and where an entry's data lies, how much, or its checksum is not."""
     stripe, door = damageable
     expected = chunked(stripe)

@@ -37,14 +37,14 @@ def check(path: Path, world: World, rewrite: bool) -> None:
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
-def test_host_answers_as_written(
+def test_host_follows_transcript(
     path: Path, store: Store, prefix: str, rewrite_transcripts: bool
 ) -> None:
     check(path, HostWorld(store, prefix), rewrite_transcripts)
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
-def test_model_answers_as_written(path: Path) -> None:
+def test_model_follows_transcript(path: Path) -> None:
     check(path, ModelWorld(), rewrite=False)
 
 

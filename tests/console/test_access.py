@@ -38,7 +38,7 @@ def guarded(shop: zlog.Store, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield console
 
 
-def test_nothing_is_told_without_the_token(guarded: ConsoleProcess) -> None:
+def test_requests_without_token_are_refused(guarded: ConsoleProcess) -> None:
     for path in PROTECTED:
         assert guarded.ask(f"/api/{path}").status == 401
         for given in (
@@ -55,7 +55,7 @@ def test_nothing_is_told_without_the_token(guarded: ConsoleProcess) -> None:
     assert guarded.post("logs/orders/append", {"data": "x"}).status == 401
 
 
-def test_with_the_token(guarded: ConsoleProcess) -> None:
+def test_requests_with_token_are_accepted(guarded: ConsoleProcess) -> None:
     for kind in ("Bearer", "bearer"):
         answer = guarded.ask("/api/about", {"Authorization": f"{kind} {TOKEN}"})
         assert (answer.status, answer.fields["changes"]) == (200, True)
@@ -72,7 +72,7 @@ def test_with_the_token(guarded: ConsoleProcess) -> None:
     assert guarded.ask("/api/about", {"Cookie": cookie}).status == 200
 
 
-def test_a_browser_with_the_token_in_the_address(guarded: ConsoleProcess, visit: Visitor) -> None:
+def test_browser_accepts_token_in_address(guarded: ConsoleProcess, visit: Visitor) -> None:
     page = visit(guarded, f"/#token={TOKEN}", refused=["401"])
     expect(page.locator('[data-log="orders"]')).to_be_visible()
     assert TOKEN not in page.url
@@ -80,7 +80,7 @@ def test_a_browser_with_the_token_in_the_address(guarded: ConsoleProcess, visit:
     expect(page.locator('[data-log="orders"]')).to_be_visible()
 
 
-def test_a_browser_with_the_token_by_hand(guarded: ConsoleProcess, visit: Visitor) -> None:
+def test_browser_accepts_typed_token(guarded: ConsoleProcess, visit: Visitor) -> None:
     page = visit(guarded, "/#token=wrong-wrong-wrong", refused=["401"])
     expect(page.locator(".notice")).to_contain_text("the token is wrong")
     page.get_by_label("Token").fill("also wrong")
@@ -91,7 +91,7 @@ def test_a_browser_with_the_token_by_hand(guarded: ConsoleProcess, visit: Visito
     expect(page.locator('[data-log="orders"]')).to_be_visible()
 
 
-def test_on_loopback_other_names_are_refused(shop_console: ConsoleProcess) -> None:
+def test_loopback_refuses_other_host_names(shop_console: ConsoleProcess) -> None:
     for path in ("/", "/static/main.js", "/api/about", "/api/logs/orders/entries"):
         for name in ("evil.example", "evil.example:7462", "127.0.0.1.evil.example", "", "[::2]"):
             assert shop_console.ask(path, {"Host": name}).status == 421
@@ -99,14 +99,14 @@ def test_on_loopback_other_names_are_refused(shop_console: ConsoleProcess) -> No
             assert shop_console.ask(path, {"Host": name}).status == 200
 
 
-def test_the_printed_address_of_any_loopback_address_works(
+def test_printed_loopback_address_works(
     serve: Callable[..., ConsoleProcess], visit: Visitor
 ) -> None:
     page = visit(serve(listen="127.0.0.2"))
     expect(page.get_by_text("There are no logs yet")).to_be_visible()
 
 
-def test_the_printed_addresses_of_all_addresses(serve: Callable[..., ConsoleProcess]) -> None:
+def test_wildcard_listen_prints_reachable_addresses(serve: Callable[..., ConsoleProcess]) -> None:
     console = serve(listen="0.0.0.0")
     port = console.address.rpartition(":")[2]
     first, second, third = console.said.splitlines()
@@ -117,7 +117,7 @@ def test_the_printed_addresses_of_all_addresses(serve: Callable[..., ConsoleProc
     assert "SSH" in third
 
 
-def test_pages_of_other_sites_start_no_work(
+def test_cross_site_requests_are_refused(
     shop_console: ConsoleProcess, guarded: ConsoleProcess, browser: Browser
 ) -> None:
     """A GET needs no leave of theirs, such as an image, or a link that a script follows."""
@@ -140,7 +140,7 @@ def test_pages_of_other_sites_start_no_work(
         assert guarded.ask("/api/about", with_token).status == status
 
 
-def test_every_answer_has_the_headers_that_keep_it_here(guarded: ConsoleProcess) -> None:
+def test_responses_have_security_headers(guarded: ConsoleProcess) -> None:
     for path, status in (("/", 200), ("/static/main.js", 200), ("/api/about", 401), ("/no", 404)):
         answer = guarded.ask(path)
         assert answer.status == status
@@ -150,7 +150,9 @@ def test_every_answer_has_the_headers_that_keep_it_here(guarded: ConsoleProcess)
     assert guarded.ask("/static/%2e%2e/access.py").status == 404
 
 
-def test_tls(serve: Callable[..., ConsoleProcess], visit: Visitor, tmp_path: Path) -> None:
+def test_console_serves_tls(
+    serve: Callable[..., ConsoleProcess], visit: Visitor, tmp_path: Path
+) -> None:
     certificate = Authority(tmp_path, "ca").sign("console")
     console = serve("--tls-cert", certificate, listen="0.0.0.0")
     assert console.address.startswith("https://")

@@ -39,7 +39,7 @@ def state(log: zlog.Log) -> tuple[object, ...]:
     return log.views(), log.tail(), log.cursors(), items
 
 
-def test_without_leave_no_request_changes_anything(
+def test_requests_without_allow_changes_are_refused(
     log: zlog.Log, serve: Callable[..., ConsoleProcess], visit: Visitor
 ) -> None:
     console = serve()
@@ -59,7 +59,7 @@ def test_without_leave_no_request_changes_anything(
     assert state(log) == before
 
 
-def test_looking_at_everything_changes_nothing(
+def test_viewing_pages_does_not_change_state(
     log: zlog.Log, serve: Callable[..., ConsoleProcess]
 ) -> None:
     console = serve("--allow-changes")
@@ -70,7 +70,7 @@ def test_looking_at_everything_changes_nothing(
     assert state(log) == before
 
 
-def test_invalid_requests_say_what_they_lack(
+def test_invalid_requests_are_refused_with_reason(
     log: zlog.Log, serve: Callable[..., ConsoleProcess]
 ) -> None:
     console = serve("--allow-changes")
@@ -125,7 +125,7 @@ def answers(page: Page) -> list[str]:
     return asked
 
 
-def test_append_and_fill(page: Page, log: zlog.Log) -> None:
+def test_page_appends_and_fills(page: Page, log: zlog.Log) -> None:
     page.get_by_label("Entry", exact=True).fill("Gr\u00fc\u00dfe")
     page.get_by_label("Tags").fill("a, b")
     page.get_by_role("button", name="Append").click()
@@ -142,7 +142,7 @@ def test_append_and_fill(page: Page, log: zlog.Log) -> None:
         log.read(10)
 
 
-def test_trim(page: Page, log: zlog.Log) -> None:
+def test_page_trims_after_confirmation(page: Page, log: zlog.Log) -> None:
     choose(page, 4)
     page.once("dialog", lambda box: box.dismiss())
     page.get_by_role("button", name="Trim below it").click()
@@ -159,7 +159,7 @@ def test_trim(page: Page, log: zlog.Log) -> None:
     assert log.stat().trim_point == 4
 
 
-def test_layouts_and_cursors(page: Page, log: zlog.Log) -> None:
+def test_page_changes_layout_and_cursors(page: Page, log: zlog.Log) -> None:
     asked = answers(page)
     page.keyboard.press("4")
     width = page.get_by_label("Width")

@@ -47,7 +47,7 @@ def data(page: Page, position: int) -> str:
     return text
 
 
-def test_as_text(page: Page) -> None:
+def test_entries_are_shown_as_text(page: Page) -> None:
     assert data(page, 1) == (
         "bell \\u{0007}, right to left \\u{202e}evil, zero \\u{200b}, BOM \\u{feff}"
     )
@@ -63,13 +63,13 @@ def test_as_text(page: Page) -> None:
     assert tags == ["<b>", "a\\u{202e}b", "plain"]
 
 
-def test_as_json(page: Page) -> None:
+def test_entries_are_shown_as_json(page: Page) -> None:
     page.get_by_label("Show data as").select_option("JSON")
     assert data(page, 3) == ('{\n  "n": 12345678901234567890,\n  "x": 1.10,\n  "s": "\\u{202e}"\n}')
     assert data(page, 1).startswith("bell \\u{0007}")  # which is no JSON
 
 
-def test_as_hex(page: Page) -> None:
+def test_entries_are_shown_as_hex(page: Page) -> None:
     page.get_by_label("Show data as").select_option("hex")
     lines = data(page, 0).split("\n")
     assert len(lines) == 16
@@ -78,7 +78,7 @@ def test_as_hex(page: Page) -> None:
     assert lines[4] == "000040  40 41 42 43 44 45 46 47 48 49 4a 4b 4c 4d 4e 4f  @ABCDEFGHIJKLMNO"
 
 
-def test_of_a_huge_one_all_can_be_had(page: Page, tmp_path: Path) -> None:
+def test_large_entry_can_be_downloaded(page: Page, tmp_path: Path) -> None:
     assert data(page, 7) == "z" * (16 << 10)
     with page.expect_download() as download:
         page.get_by_role("link", name="all 97.7 KiB").click()
@@ -87,7 +87,7 @@ def test_of_a_huge_one_all_can_be_had(page: Page, tmp_path: Path) -> None:
     assert (tmp_path / "all").read_bytes() == b"z" * 100_000
 
 
-def test_gaps_of_each_kind(
+def test_all_gap_kinds_are_shown(
     store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
 ) -> None:
     with zlog.Log.create(store, "gaps", width=2, stripe_unit=1) as log:
@@ -122,7 +122,7 @@ def test_gaps_of_each_kind(
     expect(page.locator("#items .lost").nth(1)).to_contain_text(re.compile("zlog.gaps"))
 
 
-def test_a_log_with_macs(
+def test_log_with_macs_needs_key_file(
     store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor, tmp_path: Path
 ) -> None:
     key = b"k" * 32

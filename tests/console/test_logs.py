@@ -45,7 +45,7 @@ def human(size: int) -> str:
     return f"{size / 1024:.1f} KiB" if size >= 1024 else f"{size} B"
 
 
-def test_every_number_is_that_of_the_overview(
+def test_numbers_match_overview(
     shop: zlog.Store, shop_console: ConsoleProcess, visit: Visitor
 ) -> None:
     page = visit(shop_console)
@@ -70,7 +70,7 @@ def test_every_number_is_that_of_the_overview(
         }
 
 
-def test_it_sorts_and_filters(shop_console: ConsoleProcess, visit: Visitor) -> None:
+def test_logs_are_sorted_and_filtered(shop_console: ConsoleProcess, visit: Visitor) -> None:
     page = visit(shop_console)
     expect(page.locator(".logs .body .row")).to_have_count(7)
     page.get_by_role("button", name="Tail").click()
@@ -88,7 +88,7 @@ def test_it_sorts_and_filters(shop_console: ConsoleProcess, visit: Visitor) -> N
     expect(page.get_by_text("No log has this in its name.")).to_be_visible()
 
 
-def test_keys_choose_a_log_and_open_it(shop_console: ConsoleProcess, visit: Visitor) -> None:
+def test_keys_select_and_open_log(shop_console: ConsoleProcess, visit: Visitor) -> None:
     page = visit(shop_console)
     expect(page.locator(".logs .body .row")).to_have_count(7)
     page.get_by_role("button", name="Log", exact=True).focus()
@@ -113,7 +113,7 @@ def test_keys_choose_a_log_and_open_it(shop_console: ConsoleProcess, visit: Visi
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_light_and_dark(shop_console: ConsoleProcess, visit: Visitor) -> None:
+def test_page_supports_light_and_dark_theme(shop_console: ConsoleProcess, visit: Visitor) -> None:
     def background(page: Page) -> str:
         return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
 
@@ -131,7 +131,7 @@ def test_light_and_dark(shop_console: ConsoleProcess, visit: Visitor) -> None:
     assert background(chosen_by_the_system) == dark
 
 
-def test_logs_come_grow_and_go_while_they_are_shown(
+def test_page_follows_created_and_removed_logs(
     store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
 ) -> None:
     console = serve()
@@ -154,7 +154,7 @@ def test_logs_come_grow_and_go_while_they_are_shown(
     expect(page.get_by_text("There are no logs yet")).to_be_visible()
 
 
-def test_a_log_that_can_not_be_read_hides_no_other(
+def test_unreadable_log_does_not_hide_others(
     store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
 ) -> None:
     zlog.Log.create(store, "sound").close()
@@ -169,14 +169,14 @@ def test_a_log_that_can_not_be_read_hides_no_other(
     expect(page.locator("#problem")).to_contain_text("broken")
 
 
-def test_the_page_asks_for_all_its_modules_at_once(shop_console: ConsoleProcess) -> None:
+def test_page_preloads_all_modules(shop_console: ConsoleProcess) -> None:
     page = shop_console.ask("/").body.decode()
     modules = files("zlog.cli.commands.console").joinpath("static").iterdir()
     for name in (module.name for module in modules if module.name.endswith(".js")):
         assert page.count(f'"/static/{name}"') == 1
 
 
-def test_a_missing_log_is_one_message_until_it_exists(
+def test_missing_log_is_one_message_until_created(
     store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
 ) -> None:
     console = serve()
@@ -199,7 +199,7 @@ def test_a_missing_log_is_one_message_until_it_exists(
     expect(page.locator(".notice")).to_have_count(0, timeout=4000)  # it would last for 9 s
 
 
-def test_addresses_that_people_type(shop_console: ConsoleProcess, visit: Visitor) -> None:
+def test_typed_addresses_are_handled(shop_console: ConsoleProcess, visit: Visitor) -> None:
     page = visit(shop_console, refused=["40"])
     for typed, name in (("%E0%A4%A", "%E0%A4%A"), ("no%2Flog", "no/log"), ("<b>", "<b>")):
         page.goto(f"{shop_console.address}/#/log/{typed}")

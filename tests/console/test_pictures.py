@@ -88,7 +88,7 @@ def take(page: Page, folder: Path, name: str) -> None:
     assert 10_000 < path.stat().st_size < BYTES_MAX
 
 
-def test_all_logs(busy_shop: ConsoleProcess, visit: Visitor, folder: Path) -> None:
+def test_picture_of_all_logs(busy_shop: ConsoleProcess, visit: Visitor, folder: Path) -> None:
     page = visit(busy_shop)
     expect(page.locator(".logs .body .row")).to_have_count(1 + len(OTHERS))
     page.wait_for_function(_HAS_HISTORY, arg=_LOOKS)
@@ -96,7 +96,9 @@ def test_all_logs(busy_shop: ConsoleProcess, visit: Visitor, folder: Path) -> No
 
 
 @pytest.mark.parametrize("look", ["light", "dark"])
-def test_positions(busy_shop: ConsoleProcess, visit: Visitor, folder: Path, look: str) -> None:
+def test_picture_of_positions(
+    busy_shop: ConsoleProcess, visit: Visitor, folder: Path, look: str
+) -> None:
     page = visit(busy_shop, "/#/log/orders", color_scheme=look)
     expect(page.locator("[data-shown]")).to_be_visible()
     expect(page.locator('[data-fact="kept"]')).to_be_visible()
@@ -114,13 +116,13 @@ def test_positions(busy_shop: ConsoleProcess, visit: Visitor, folder: Path, look
     take(page, folder, "positions" if look == "light" else "positions-dark")
 
 
-def test_tail(busy_shop: ConsoleProcess, visit: Visitor, folder: Path) -> None:
+def test_picture_of_tail(busy_shop: ConsoleProcess, visit: Visitor, folder: Path) -> None:
     page = visit(busy_shop, "/#/log/orders?tab=tail", color_scheme="dark")
     expect(page.locator("#tail .item").nth(60)).to_be_attached()
     take(page, folder, "tail")
 
 
-def test_check(busy_shop: ConsoleProcess, visit: Visitor, folder: Path) -> None:
+def test_picture_of_check(busy_shop: ConsoleProcess, visit: Visitor, folder: Path) -> None:
     page = visit(busy_shop, "/#/log/shipments?tab=check")
     page.get_by_role("button", name="Check now").click()
     expect(page.locator("#check-summary")).to_contain_text("serious")
@@ -128,14 +130,14 @@ def test_check(busy_shop: ConsoleProcess, visit: Visitor, folder: Path) -> None:
     take(page, folder, "check")
 
 
-def test_cursors(busy_shop: ConsoleProcess, visit: Visitor, folder: Path) -> None:
+def test_picture_of_cursors(busy_shop: ConsoleProcess, visit: Visitor, folder: Path) -> None:
     page = visit(busy_shop, "/#/log/orders?tab=cursors")
     expect(page.get_by_text("Kept: 30 d.")).to_be_visible()
     take(page, folder, "cursors")
 
 
 @pytest.mark.parametrize("place", ["/", "/#/log/orders", "/#/log/orders?tab=tail"])
-def test_narrow_windows_need_no_scrolling_sideways(
+def test_narrow_windows_need_no_horizontal_scrolling(
     busy_shop: ConsoleProcess, visit: Visitor, tmp_path: Path, place: str
 ) -> None:
     page = visit(busy_shop, place, viewport={"width": 400, "height": 800})

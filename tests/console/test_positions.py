@@ -92,7 +92,7 @@ def drawn(page: Page, x: float, y: float, of: Locator | None = None) -> str:
 @pytest.mark.parametrize(
     ("start", "end", "cells"), [(0, None, 400), (980, 1040, 60), (3500, 4100, 7), (0, 100, 4096)]
 )
-def test_the_map_is_the_logs(
+def test_map_matches_position_map(
     orders: zlog.Log,
     shop_console: ConsoleProcess,
     start: int,
@@ -110,7 +110,7 @@ def test_the_map_is_the_logs(
     assert [stripe["width"] for stripe in told["stripes"]] == [each.width for each in found.stripes]
 
 
-def test_what_is_drawn_is_what_positions_hold(page: Page, orders: zlog.Log) -> None:
+def test_drawn_colours_match_positions(page: Page, orders: zlog.Log) -> None:
     """Of single positions each is a column of one colour."""
     for start in (696, 996, 2012, 3504):
         page.get_by_role("textbox", name="Position").fill(str(start + 8))
@@ -141,7 +141,7 @@ def runs(page: Page) -> list[tuple[str, int]]:
     return [(f"#{colour}", len([*same])) for colour, same in groupby(each)]
 
 
-def test_only_a_hole_looks_like_a_hole(page: Page) -> None:
+def test_only_holes_look_like_holes(page: Page) -> None:
     """Columns of 4 to 5 pixels touch each other; lines between wider ones look like no state."""
     names = colours(page)
     page.get_by_role("textbox", name="Position").fill("5000")
@@ -177,7 +177,7 @@ CROSSINGS = """async ([marks, width]) => {
 """Which labels are shown, and which of them a line or another label crosses."""
 
 
-def test_no_line_crosses_a_label(page: Page) -> None:
+def test_lines_do_not_cross_labels(page: Page) -> None:
     def place(*marks: tuple[str, float]) -> list[str]:
         given = [{"text": text, "at": at} for text, at in marks]
         found = page.evaluate(CROSSINGS, [given, 400])
@@ -194,7 +194,7 @@ def test_no_line_crosses_a_label(page: Page) -> None:
         place(*((f"cursor-{n}", draw.uniform(0, 400)) for n in range(count)))
 
 
-def test_a_click_opens_entries_there(page: Page, orders: zlog.Log) -> None:
+def test_click_opens_entries_at_position(page: Page, orders: zlog.Log) -> None:
     click_at(page, 3490, 0, TAIL)
     chosen = page.locator(".item.chosen, .item").first
     expect(chosen).to_have_attribute("data-position", one_of(range(3450, 3530)))
@@ -220,7 +220,7 @@ def one_of(positions: range) -> re.Pattern[str]:
     return re.compile("|".join(map(str, positions)))
 
 
-def test_wheel_keys_and_buttons_zoom_to_single_entries_and_back(page: Page) -> None:
+def test_wheel_keys_and_buttons_zoom(page: Page) -> None:
     strip(page).hover(position={"x": 300, "y": 60})
     lengths = [TAIL]
     while lengths[-1] > 16:
@@ -262,7 +262,7 @@ def wait_for_change(page: Page, length: int) -> tuple[int, int]:
     return shown(page)
 
 
-def test_a_drag_moves_and_the_overview_jumps(page: Page) -> None:
+def test_drag_moves_and_overview_jumps(page: Page) -> None:
     page.keyboard.press("+")
     shows(page, 1510, 4530)
     box = strip(page).bounding_box()
@@ -285,7 +285,7 @@ def wait_for_move(page: Page, start: int) -> tuple[int, int]:
     return shown(page)
 
 
-def test_the_tip_tells_the_numbers_of_a_column(page: Page, orders: zlog.Log) -> None:
+def test_tooltip_shows_numbers_of_column(page: Page, orders: zlog.Log) -> None:
     page.get_by_role("textbox", name="Position").fill("2009")
     page.get_by_role("button", name="Find").click()
     start, end = shown(page)
@@ -302,7 +302,7 @@ def test_the_tip_tells_the_numbers_of_a_column(page: Page, orders: zlog.Log) -> 
     )
 
 
-def test_find_by_position_and_by_time(page: Page, orders: zlog.Log) -> None:
+def test_find_accepts_position_and_time(page: Page, orders: zlog.Log) -> None:
     find = page.get_by_role("button", name="Find")
     page.get_by_role("textbox", name="Position").fill("5,039")
     find.click()
@@ -325,7 +325,7 @@ def test_find_by_position_and_by_time(page: Page, orders: zlog.Log) -> None:
     expect(page.get_by_text("No entries from here on.")).to_be_visible()
 
 
-def test_all_positions_follow_the_tail_and_a_part_stays(
+def test_full_range_follows_tail_and_partial_stays(
     store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
 ) -> None:
     with zlog.Log.create(store, "busy", width=2, stripe_unit=1) as log:

@@ -27,7 +27,7 @@ END_SECONDS = 5.0
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_ends_at_once_with_streams_open(
+def test_process_ends_immediately_with_open_streams(
     shop: zlog.Store, tmp_path: Path, visit: Visitor, number: int
 ) -> None:
     console = ConsoleProcess(shop.url, tmp_path)
@@ -43,7 +43,7 @@ def test_it_ends_at_once_with_streams_open(
     expect(page.locator("#tail-state")).to_contain_text("does not answer")
 
 
-def test_one_that_is_started_again_is_found_again(
+def test_page_reconnects_to_restarted_process(
     store: zlog.Store, tmp_path: Path, visit: Visitor
 ) -> None:
     zlog.Log.create(store, "old").close()
@@ -64,7 +64,7 @@ def test_one_that_is_started_again_is_found_again(
             again.terminate()
 
 
-def test_an_address_in_use(shop: zlog.Store) -> None:
+def test_address_in_use_is_reported(shop: zlog.Store) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listen = f"127.0.0.1:{taken.getsockname()[1]}"
         words = [ZLOG, "--store", shop.url, "console", "--listen", listen]
@@ -74,14 +74,14 @@ def test_an_address_in_use(shop: zlog.Store) -> None:
     assert "--listen" in done.stderr
 
 
-def test_no_store(tmp_path: Path) -> None:
+def test_missing_store_is_reported(tmp_path: Path) -> None:
     words = [ZLOG, "--store", (tmp_path / "none").as_uri(), "console", "--listen", "127.0.0.1:0"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == ExitCode.UNREACHABLE
     assert not (tmp_path / "none").exists()
 
 
-def test_without_the_package_it_says_what_to_install(shop: zlog.Store) -> None:
+def test_missing_package_error_has_install_hint(shop: zlog.Store) -> None:
     code = (
         f"import sys; sys.modules['starlette'] = None; sys.argv = ['zlog', '--store',"
         f" {shop.url!r}, 'console']; from zlog.cli.main import main; main()"
@@ -93,13 +93,13 @@ def test_without_the_package_it_says_what_to_install(shop: zlog.Store) -> None:
     assert "pip install 'starlette>=" in done.stderr
 
 
-def test_only_names_that_match(shop: zlog.Store, tmp_path: Path, visit: Visitor) -> None:
+def test_match_option_filters_names(shop: zlog.Store, tmp_path: Path, visit: Visitor) -> None:
     with ConsoleProcess(shop.url, tmp_path, "--match", "s*s") as console:
         page = visit(console)
         expect(page.locator(".logs .body .name")).to_have_text(["sessions", "shipments"])
 
 
-def test_a_log_that_is_made_anew_is_the_new_one(
+def test_recreated_log_replaces_old_one(
     store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
 ) -> None:
     with zlog.Log.create(store, "orders") as log:
@@ -114,7 +114,7 @@ def test_a_log_that_is_made_anew_is_the_new_one(
     assert console.get("logs/orders/entries")["tail"] == 7
 
 
-def test_a_store_that_goes_away(tmp_path: Path, visit: Visitor) -> None:
+def test_removed_store_is_reported(tmp_path: Path, visit: Visitor) -> None:
     folder = tmp_path / "store"
     with zlog.connect(folder.as_uri()) as store, zlog.Log.create(store, "orders") as log:
         log.append_many([b"entry"] * 5)

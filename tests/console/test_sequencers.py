@@ -17,7 +17,7 @@ from ..support.waiting import wait_until
 from .conftest import Visitor
 
 
-def test_the_leader_and_a_fail_over(
+def test_page_shows_leader_and_failover(
     ceph_cluster: CephCluster, tmp_path: Path, visit: Visitor
 ) -> None:
     url = ceph_cluster.url(f"test-{uuid4().hex[:12]}")

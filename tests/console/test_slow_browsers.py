@@ -49,7 +49,7 @@ def listen(store: zlog.Store, path: str, heard: Callable[[Event], bool]) -> None
         pool.submit(asyncio.run, run()).result()
 
 
-def test_an_audit(store: zlog.Store) -> None:
+def test_slow_browser_receives_all_findings(store: zlog.Store) -> None:
     with zlog.Log.create(store, "orders", width=2, stripe_unit=1) as log:
         log.append_many([b"entry %02d" % n for n in range(10)])
         leave_hole(log)
@@ -66,7 +66,7 @@ def test_an_audit(store: zlog.Store) -> None:
         assert [(each["kind"], each["position"]) for each in found] == expected
 
 
-def test_a_live_tail(store: zlog.Store) -> None:
+def test_slow_browser_receives_all_entries(store: zlog.Store) -> None:
     with zlog.Log.create(store, "events", width=2) as log:
         shown: list[int] = []
 

@@ -20,7 +20,7 @@ def table(page: Page, number: int = 0) -> list[list[str]]:
     return [row.locator("td").all_inner_texts() for row in rows]
 
 
-def test_cursors_retention_and_sources(
+def test_cursors_retention_and_producers_are_shown(
     shop: zlog.Store, shop_console: ConsoleProcess, visit: Visitor
 ) -> None:
     page = visit(shop_console, "/#/log/orders?tab=cursors")
@@ -52,7 +52,9 @@ def test_cursors_retention_and_sources(
     ]
 
 
-def test_the_facts_of_a_log(shop: zlog.Store, shop_console: ConsoleProcess, visit: Visitor) -> None:
+def test_log_facts_match_overview(
+    shop: zlog.Store, shop_console: ConsoleProcess, visit: Visitor
+) -> None:
     page = visit(shop_console, "/#/log/orders")
     (log,) = [each for each in overview(shop) if each.name == "orders"]
     assert log.content is not None
@@ -70,7 +72,7 @@ def test_the_facts_of_a_log(shop: zlog.Store, shop_console: ConsoleProcess, visi
         expect(page.locator(f'[data-fact="{fact}"] dd')).to_have_text(value)
 
 
-def test_layouts_say_what_changed(
+def test_layouts_tab_shows_changes(
     store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
 ) -> None:
     with zlog.Log.create(store, "orders", width=2, stripe_unit=1) as log:
@@ -90,7 +92,7 @@ def test_layouts_say_what_changed(
         expect(page.locator("tbody tr").first).to_contain_text("made read-only")
 
 
-def test_an_audit_finds_a_hole_and_damage(
+def test_check_tab_shows_hole_and_damage(
     store: zlog.Store, serve: Callable[..., ConsoleProcess], visit: Visitor
 ) -> None:
     with zlog.Log.create(store, "orders", width=2, stripe_unit=1) as log:
@@ -114,7 +116,7 @@ def test_an_audit_finds_a_hole_and_damage(
     )
 
 
-def test_the_doctor(shop_console: ConsoleProcess, visit: Visitor) -> None:
+def test_doctor_page_shows_diagnosis(shop_console: ConsoleProcess, visit: Visitor) -> None:
     page = visit(shop_console, "/#/doctor")
     expect(page.get_by_role("button", name="Run again")).to_be_enabled()
     expect(page.get_by_text("is open")).to_be_visible()
@@ -123,7 +125,7 @@ def test_the_doctor(shop_console: ConsoleProcess, visit: Visitor) -> None:
     expect(page.get_by_role("button", name="Run again")).to_be_enabled()
 
 
-def test_an_embedded_store_has_no_sequencer(
+def test_embedded_store_shows_no_sequencer(
     shop: zlog.Store, shop_console: ConsoleProcess, visit: Visitor
 ) -> None:
     page = visit(shop_console, "/#/sequencers")

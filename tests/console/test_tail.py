@@ -39,7 +39,7 @@ def texts(page: Page) -> list[str]:
     return page.locator("#tail pre").all_text_contents()
 
 
-def test_it_goes_on_pauses_and_goes_on_again(page: Page, log: zlog.Log) -> None:
+def test_tail_pauses_and_resumes(page: Page, log: zlog.Log) -> None:
     log.append(b"first", tags=["new"])
     expect(rows(page).last).to_contain_text("first")
     expect(rows(page).last.locator(".tags")).to_have_text("new")
@@ -56,7 +56,7 @@ def test_it_goes_on_pauses_and_goes_on_again(page: Page, log: zlog.Log) -> None:
     expect(rows(page)).to_have_count(1)
 
 
-def test_by_text_and_by_tag(page: Page, log: zlog.Log) -> None:
+def test_tail_filters_by_text_and_tag(page: Page, log: zlog.Log) -> None:
     page.get_by_role("searchbox", name="Text").fill("err")
     page.keyboard.press("Enter")
     expect(page.locator("#tail-state")).to_contain_text("50 others passed over")
@@ -72,7 +72,7 @@ def test_by_text_and_by_tag(page: Page, log: zlog.Log) -> None:
     assert texts(page) == ["error 2", "also of b"]
 
 
-def test_a_hole_is_told_once_it_is_old(page: Page, log: zlog.Log) -> None:
+def test_old_hole_is_shown(page: Page, log: zlog.Log) -> None:
     hole = leave_hole(log)
     log.append(b"behind the hole")
     expect(page.locator("#tail .gap")).to_contain_text("unwritten")
@@ -80,7 +80,7 @@ def test_a_hole_is_told_once_it_is_old(page: Page, log: zlog.Log) -> None:
     expect(rows(page).last).to_contain_text("behind the hole")
 
 
-def test_what_is_too_much_to_show_is_counted(page: Page, log: zlog.Log) -> None:
+def test_omitted_entries_are_counted(page: Page, log: zlog.Log) -> None:
     log.append_many([b"flood"] * 20_000)
     state = page.locator("#tail-state")
     expect(state).to_contain_text("more than can be shown left out")
@@ -93,15 +93,13 @@ def test_what_is_too_much_to_show_is_counted(page: Page, log: zlog.Log) -> None:
     assert rows(page).count() <= 2000
 
 
-def test_leaving_the_tab_ends_it(page: Page) -> None:
+def test_leaving_tab_ends_tail(page: Page) -> None:
     page.keyboard.press("1")
     expect(page.locator("#range")).to_contain_text("100 positions")
     expect(page.locator("#tail")).to_have_count(0)
 
 
-def test_data_as_hex_and_a_log_that_is_removed(
-    page: Page, log: zlog.Log, store: zlog.Store
-) -> None:
+def test_tail_shows_hex_and_log_removal(page: Page, log: zlog.Log, store: zlog.Store) -> None:
     page.get_by_label("Show data as").select_option("hex")
     assert texts(page)[0].startswith("000000  6f 6c 64 20 35 30")
     zlog.Log.remove(store, log.name)

@@ -38,7 +38,7 @@ def where(block: Block) -> str:
 
 
 @pytest.mark.parametrize("block", languages("python"), ids=where)
-def test_python_compiles_and_names_what_is_there(block: Block) -> None:
+def test_python_blocks_compile_and_use_existing_names(block: Block) -> None:
     tree = ast.parse(block.text)
     compile(block.text, str(block.page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     for node in ast.walk(tree):
@@ -51,7 +51,7 @@ def test_python_compiles_and_names_what_is_there(block: Block) -> None:
 
 
 @pytest.mark.parametrize("block", languages("json", "yaml"), ids=where)
-def test_data_parses(block: Block) -> None:
+def test_data_blocks_parse(block: Block) -> None:
     assert {"json": json.loads, "yaml": yaml.safe_load}[block.language](block.text)
 
 
@@ -158,6 +158,6 @@ def test_commands_parse(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "words", [["nosuch"], ["append"], ["read", "a", "--nosuch"], ["cursor", "nosuch"]]
 )
-def test_what_is_wrong_does_not_parse(words: list[str]) -> None:
+def test_wrong_commands_do_not_parse(words: list[str]) -> None:
     with pytest.raises(click.UsageError):
         parse(words)

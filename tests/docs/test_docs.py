@@ -65,12 +65,12 @@ def generate() -> Any:
     return module
 
 
-def test_the_readme_runs(tmp_path: Path) -> None:
+def test_readme_example_runs(tmp_path: Path) -> None:
     (block,) = python_blocks(README, ceph=False)
     run(block, {}, **{"file:///tmp/zlog-store": (tmp_path / "store").as_uri()})
 
 
-def test_the_python_reference_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_reference_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZLOG_STORE", (tmp_path / "store").as_uri())
     monkeypatch.chdir(tmp_path)  # a block writes a file
     names: dict[str, Any] = {}
@@ -79,24 +79,24 @@ def test_the_python_reference_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     names["store"].close()
 
 
-def test_the_page_on_testing_runs() -> None:
+def test_testing_page_runs() -> None:
     names: dict[str, Any] = {}
     for block in python_blocks(TESTING, ceph=False):
         run(block, names)
 
 
-def test_every_file_that_is_said_to_test_something_is_there() -> None:
+def test_every_referenced_test_file_exists() -> None:
     text = (DOCS / "correctness.md").read_text()
     named = set(re.findall(r"`(tests/[\w/.]+)`", text))
     assert len(named) > 20  # else nothing was found
     assert [name for name in sorted(named) if not (REPOSITORY / name).exists()] == []
 
 
-def test_every_name_for_testing_is_documented() -> None:
+def test_every_testing_name_is_documented() -> None:
     assert not {*zlog.testing.__all__} - words(TESTING)
 
 
-def test_the_python_reference_runs_on_ceph(ceph_cluster: CephCluster) -> None:
+def test_python_reference_runs_on_ceph(ceph_cluster: CephCluster) -> None:
     for module in ("rados", "zlog._native.rados"):
         pytest.importorskip(module, reason=f"{module} is not there")
     for block in python_blocks(API, ceph=True):
@@ -104,19 +104,19 @@ def test_the_python_reference_runs_on_ceph(ceph_cluster: CephCluster) -> None:
         run(block, {"zlog": zlog}, **place)
 
 
-def test_no_link_is_dead() -> None:
+def test_documentation_links_resolve() -> None:
     program = [sys.executable, str(REPOSITORY / "tools" / "check-links"), str(README), str(DOCS)]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_every_page_is_reachable_from_the_index() -> None:
+def test_every_page_is_in_index() -> None:
     index = (DOCS / "README.md").read_text()
     for page in DOCS.glob("*.md"):
         assert page.name == "README.md" or f"({page.name})" in index
 
 
-def test_the_tables_of_metrics_are_the_help_texts(generate: Any) -> None:
+def test_metric_tables_match_help_texts(generate: Any) -> None:
     text = (DOCS / "metrics.md").read_text()
     assert generate.render(text) == text, "run: python docs/generate.py"
     for family in chain.from_iterable(generate.metrics().values()):
@@ -191,7 +191,7 @@ def test_settings_have_the_documented_defaults(face: Any) -> None:
         assert {*parameters} - {*documented} <= {"store", "name", *of_the_log}
 
 
-def test_the_certificates_of_the_page_on_operating_are_strictly_valid(tmp_path: Path) -> None:
+def test_documented_certificates_are_strictly_valid(tmp_path: Path) -> None:
     (recipe,) = [each for each in blocks(DOCS / "operating.md") if "openssl" in each.text]
     subprocess.run(["sh", "-euc", recipe.text], cwd=tmp_path, check=True, capture_output=True)
     verify = ["openssl", "verify", "-x509_strict", "-CAfile", "ca.pem", "seq1.pem"]

@@ -71,13 +71,13 @@ def faults(text: str) -> list[str]:
     return found
 
 
-def test_what_is_installed_is_there() -> None:
+def test_documented_install_lines_work() -> None:
     assert len(EXTRAS) >= 2
     wrong = {path: found for path in sources() for text in texts(path) if (found := faults(text))}
     assert wrong == {}
 
 
-def test_messages_have_their_lines_from_one_place() -> None:
+def test_install_lines_come_from_one_function() -> None:
     python = [path for path in sources() if path.suffix == ".py"]
     words = {word for path in python for text in texts(path) for word in installed(text)}
     assert not {word for word in words if ZLOG.fullmatch(word)}
@@ -103,5 +103,5 @@ def test_messages_have_their_lines_from_one_place() -> None:
         "pip install pyspark==4.2.0 deltaspark==4.4.0",
     ],
 )
-def test_wrong_lines_are_found(line: str) -> None:
+def test_wrong_install_lines_are_found(line: str) -> None:
     assert faults(line)

@@ -62,7 +62,7 @@ class Store:
 
 
 @pytest.mark.parametrize("store_url", ["embedded"], indirect=True)
-def test_what_is_confirmed_is_there_once_after_kills(store_url: str, tmp_path: Path) -> None:
+def test_confirmed_writes_survive_kills_once(store_url: str, tmp_path: Path) -> None:
     chance = random.Random(1)
     folder = tmp_path / "table"
     folder.mkdir()
@@ -105,7 +105,7 @@ def test_what_is_confirmed_is_there_once_after_kills(store_url: str, tmp_path: P
 
 
 @pytest.mark.parametrize("store_url", ["embedded"], indirect=True)
-def test_a_fenced_store_loses_nothing_of_its_successor(store_url: str, tmp_path: Path) -> None:
+def test_fenced_store_keeps_writes_of_successor(store_url: str, tmp_path: Path) -> None:
     folder = tmp_path / "table"  # made by the first store
     stores = [Store(store_url, folder)]
     assert stores[0].ask("add total 1") == "ok"

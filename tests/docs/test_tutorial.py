@@ -68,18 +68,18 @@ def follow(page: list[Block], terminal: Terminal, folder: Path) -> None:
             )
 
 
-def test_the_tutorial_on_an_embedded_store(terminal: Terminal, home: Path) -> None:
+def test_embedded_tutorial_runs(terminal: Terminal, home: Path) -> None:
     page = [block for block in blocks(DOCS / "tutorial.md") if not block.needs_ceph]
     follow(page, terminal, home / "tutorial")
 
 
-def test_the_page_on_objects(terminal: Terminal, home: Path) -> None:
+def test_objects_page_runs(terminal: Terminal, home: Path) -> None:
     terminal.enter("export ZLOG_STORE=file://$HOME/zlog-store")
     terminal.wait_until_idle(_SECONDS)
     follow(blocks(DOCS / "objects.md"), terminal, home / "tutorial")
 
 
-def test_the_tutorial_on_ceph(terminal: Terminal, home: Path) -> None:
+def test_ceph_tutorial_runs(terminal: Terminal, home: Path) -> None:
     if choose() != "native":
         unavailable("the tutorial starts Ceph's daemons itself, and they are not installed")
     page = blocks(DOCS / "tutorial.md")

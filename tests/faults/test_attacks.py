@@ -26,13 +26,15 @@ def memory() -> Iterator[zlog.Store]:
         yield store
 
 
-def test_the_user_of_an_attacked_log_notices_nothing(memory: zlog.Store) -> None:
+def test_attacks_do_not_affect_user(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "attacked", width=2, stripe_unit=2)
     hostile = zlog.Log.open(memory, "attacked")
     assert attack(log, hostile, 2, time.monotonic() + 1) == []
 
 
-def test_the_same_on_ceph(ceph_cluster: CephCluster, user: Callable[..., str]) -> None:
+def test_attacks_do_not_affect_user_on_ceph(
+    ceph_cluster: CephCluster, user: Callable[..., str]
+) -> None:
     before = ceph_cluster.pids()
     with (
         zlog.connect(user("allow pool zlog class zlog", name="owner")) as own,
@@ -44,7 +46,7 @@ def test_the_same_on_ceph(ceph_cluster: CephCluster, user: Callable[..., str]) -
     assert ceph_cluster.pids() == before
 
 
-def test_a_writer_gets_past_a_reader_that_fills_ahead_of_it(user: Callable[..., str]) -> None:
+def test_writer_overtakes_hostile_fills(user: Callable[..., str]) -> None:
     with (
         zlog.connect(user(LOCK, "allow pool zlog class zlog", name="owner")) as store,
         SequencerProcess(store.url),

@@ -67,7 +67,7 @@ def test_objects(new_ceph_cluster: Callable[[ClusterSpec], CephCluster], tmp_pat
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["killed", "power lost"])
-def test_everything_holds_on_an_embedded_store_whose_users_die(tmp_path: Path, lost: bool) -> None:
+def test_properties_hold_on_embedded_store_with_kills(tmp_path: Path, lost: bool) -> None:
     """P14."""
     outcome = run_kills(tmp_path, 1, KILLS, power=lost)
     assert outcome.wrong == []
@@ -78,7 +78,7 @@ def test_everything_holds_on_an_embedded_store_whose_users_die(tmp_path: Path, l
     assert outcome.operations["read"] > outcome.operations["append"]
 
 
-def test_a_store_that_forgets_is_noticed(tmp_path: Path) -> None:
+def test_rolled_back_store_is_detected(tmp_path: Path) -> None:
     """While no process runs it is put back to what it was before."""
     store, earlier = tmp_path / "store", tmp_path / "earlier"
     with users(tmp_path, random.Random(1)) as clients:

@@ -49,7 +49,7 @@ def journal(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_journal_tells_everything(journal: Path) -> None:
+def test_journal_records_all_operations(journal: Path) -> None:
     history = merge([journal])
     assert check(history) == []
     found = [(each.action, each.result, each.position) for each in history.operations]
@@ -62,14 +62,14 @@ def test_a_journal_tells_everything(journal: Path) -> None:
     assert all(each.returned > each.invoked for each in history.operations)
 
 
-def test_long_entries_are_told_apart_by_their_digest(journal: Path) -> None:
+def test_journal_stores_digest_of_long_entries(journal: Path) -> None:
     _, big, *_ = merge([journal]).operations
     assert big.entry is not None
     assert len(big.entry) < 100
     assert b"3000" in big.entry
 
 
-def test_what_a_killed_process_had_begun_is_pending(tmp_path: Path) -> None:
+def test_operation_of_killed_process_is_pending(tmp_path: Path) -> None:
     path = tmp_path / "killed.journal"
     with contextlib.closing(Journal(path)) as journal:
         journal.invoke("one", Action.APPEND, entry=b"a")
@@ -79,7 +79,7 @@ def test_what_a_killed_process_had_begun_is_pending(tmp_path: Path) -> None:
     assert (operation.result, operation.entry) == (Result.PENDING, b"a")
 
 
-def test_the_short_run_has_every_kind_that_it_asks_for() -> None:
+def test_short_run_plans_every_requested_fault() -> None:
     assert set(KINDS_OF_SHORT_RUN) < set(KINDS)
     crowds = (SMALL, EXCLUSIVE, OBJECTS)
     assert {role for crowd in crowds for role in crowd.roles.values()} == set(ROLES)
@@ -97,7 +97,7 @@ WRITE = """
 """
 
 
-def test_when_the_power_fails_pages_that_were_not_synced_are_lost(tmp_path: Path) -> None:
+def test_power_failure_loses_unsynced_pages(tmp_path: Path) -> None:
     file = tmp_path / "file"
     pages = set()
     for seed in range(40):

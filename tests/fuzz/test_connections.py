@@ -24,14 +24,14 @@ INPUTS = 10_000
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_whatever_comes_the_sequencer_serves_who_is_sound(seed: int) -> None:
+def test_sequencer_serves_valid_clients_under_hostile_input(seed: int) -> None:
     outcome = run(seed, INPUTS)
     assert outcome.answers > INPUTS
     assert outcome.epochs > INPUTS / 20  # logs were taken over again and again
     assert {"malformed", "limit", "idle"} <= outcome.closed.keys()
 
 
-def test_a_seed_decides_everything() -> None:
+def test_runs_are_deterministic_per_seed() -> None:
     one, again, other = (vars(run(seed, 2000)) for seed in (1, 1, 4))
     for outcome in (one, again, other):
         del outcome["resident_kib"]
@@ -49,7 +49,7 @@ def test_a_seed_decides_everything() -> None:
         "outstanding_per_connection_max",
     ],
 )
-def test_every_limit_is_met_and_looked_at(limit: str) -> None:
+def test_raised_limits_are_detected(limit: str) -> None:
     """A server that allows more than it should is found out."""
     more = {limit: 4 * getattr(LIMITS, limit)}
     if limit == "connections_max":
@@ -99,7 +99,7 @@ def _slow_readers(patch: pytest.MonkeyPatch) -> None:
         (_slow_readers, 1, "does not read"),
     ],
 )
-def test_what_is_broken_is_noticed(
+def test_fuzzer_detects_broken_code(
     monkeypatch: pytest.MonkeyPatch,
     broken: Callable[[pytest.MonkeyPatch], None],
     seed: int,
@@ -110,7 +110,7 @@ def test_what_is_broken_is_noticed(
         run(seed, INPUTS)
 
 
-def test_a_peer_that_reads_a_little_can_not_hold_a_connection_that_is_closed() -> None:
+def test_slow_reader_cannot_keep_closed_connection() -> None:
     async def work() -> None:
         world = World(0)
         link = Transport(world, "10.0.0.1", reads=False)
@@ -126,7 +126,7 @@ def test_a_peer_that_reads_a_little_can_not_hold_a_connection_that_is_closed() -
     testing.run_virtually(work())
 
 
-def test_a_seed_that_fails_can_be_run_again() -> None:
+def test_single_seed_can_be_rerun() -> None:
     done = run_module("tests.fuzz", "--seed", "3", "--inputs", "500")
     assert "500 inputs" in done.stdout
     assert "0 of 1 seeds failed" in done.stdout

@@ -36,7 +36,7 @@ def test_model_holds_in_every_state(configuration: Configuration, searches: Sear
     assert found.states >= configuration.states_min
 
 
-def test_every_place_of_interest_is_reached(searches: Searches) -> None:
+def test_searches_reach_every_marked_state(searches: Searches) -> None:
     named = set(re.findall(r'reached\("(.*?)"\)', MODEL.read_text()))
     assert len(named) > 20
     reached = {place for each in CONFIGURATIONS for place in searches[each.name].result().reached}
@@ -44,13 +44,13 @@ def test_every_place_of_interest_is_reached(searches: Searches) -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda each: each.name)
-def test_a_broken_variant_is_found(variant: Variant, searches: Searches) -> None:
+def test_search_detects_broken_variant(variant: Variant, searches: Searches) -> None:
     found = searches[variant.name].result()
     assert found.violated == variant.violated, "\n".join(found.steps)
     assert found.steps
 
 
-def test_every_variant_of_the_model_is_tried() -> None:
+def test_every_model_variant_is_tested() -> None:
     switches = {
         "APPENDERS", "READERS", "EPOCHS", "POSITIONS", "FIRST", "SECOND", "REACH", "BREADTH", "FULL"
     }  # fmt: skip
@@ -60,7 +60,7 @@ def test_every_variant_of_the_model_is_tried() -> None:
     assert names - switches == {each.name for each in VARIANTS}
 
 
-def test_a_search_that_was_cut_short_is_not_complete() -> None:
+def test_truncated_search_is_not_complete() -> None:
     cut = exhaust(["APPENDERS=1", "EPOCHS=2"], depth_max=40)
     assert cut.states > 0
     assert not cut.violated

@@ -82,7 +82,7 @@ def doubled(cells: Sequence[Cell]) -> list[tuple[AppendId, int]]:
     part=st.integers(1, 5),
     intervals_max=st.sampled_from([1, 2, 5, 1000]),
 )
-def test_appends_that_stand_twice_are_found_whatever_there_is_space_for(
+def test_audit_finds_duplicate_appends_in_bounded_memory(
     cells: list[Cell], striping: Striping, window: int, part: int, intervals_max: int
 ) -> None:
     audit = Audit(intervals_max)
@@ -129,7 +129,7 @@ def test_positions_are_counted_in_rows(cells: list[Cell], striping: Striping, pa
     assert all(a.stop < b.start for a, b in zip(audit.holes, audit.holes[1:], strict=False))
 
 
-def test_what_nobody_told_is_unknown() -> None:
+def test_unreported_positions_are_unknown() -> None:
     audit = Audit()
     audit.begin("all", 10, 20, 4)
     audit.add(reply_about([(State.WRITTEN, 1, 1, 5)] * 2), 10)
@@ -141,7 +141,7 @@ def test_what_nobody_told_is_unknown() -> None:
     assert audit.lost == [range(12, 20, 4)]
 
 
-def test_a_malformed_reply_is_refused() -> None:
+def test_malformed_reply_is_refused() -> None:
     audit = Audit()
     audit.begin("all", 0, 4, 2)
     sound = reply_about([(State.WRITTEN, 1, 1, 5)] * 2)
@@ -154,7 +154,7 @@ def test_a_malformed_reply_is_refused() -> None:
     assert audit.add(sound, 0) == 2
 
 
-def test_a_writer_takes_an_interval_for_all_its_appends() -> None:
+def test_one_writer_needs_one_interval() -> None:
     """One that reads a log in order never needs a second pass for it."""
     audit = Audit(intervals_max=2)
     cells = [(State.WRITTEN, 1, number, 0) for number in range(100)]

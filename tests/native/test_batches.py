@@ -55,7 +55,7 @@ def test_writes_by_object(
     assert {residue: bytes(request) for residue, request in found.items()} == expected
 
 
-def test_a_request_is_sent_as_often_as_one_likes() -> None:
+def test_request_can_be_sent_repeatedly() -> None:
     with zlog.connect("mem://") as one, zlog.connect("mem://") as other:
         (request,) = requests([b"entry"])
         for store in (one, other):
@@ -68,7 +68,7 @@ def test_a_request_is_sent_as_often_as_one_likes() -> None:
         assert memoryview(request).readonly
 
 
-def test_a_store_that_gains_nothing_by_waiting_starts_a_call_before_it_takes_the_next() -> None:
+def test_memory_store_starts_each_call_immediately() -> None:
     seen = []
     queue = CompletionQueue()
     with zlog.connect("mem://") as store:
@@ -84,7 +84,7 @@ def test_a_store_that_gains_nothing_by_waiting_starts_a_call_before_it_takes_the
         assert read(store, [0, 1, 2]) == [b"a", b"b", b"c"]
 
 
-def test_entries_stay_as_they_were_until_they_are_encoded() -> None:
+def test_later_buffer_changes_do_not_affect_request() -> None:
     data = bytearray(b"before")
     entries = [data]
     ((_, request),) = encode_writes(1, 1, WRITER, 1, 0, 0, entries, 0, 1)
@@ -96,13 +96,15 @@ def test_entries_stay_as_they_were_until_they_are_encoded() -> None:
         assert read(store, [0]) == [b"before"]
 
 
-def test_a_payload_is_bytes_or_a_request() -> None:
+def test_payload_must_be_bytes_or_request() -> None:
     with zlog.connect("mem://") as store, pytest.raises(TypeError, match="not str"):
         store.execute(OBJECT, "seal", "text")  # type: ignore[arg-type]
 
 
 @given(ENTRIES, st.integers(1, 10), st.integers(1, 100))
-def test_a_cut_keeps_both_limits(entries: list[bytes], count_max: int, bytes_max: int) -> None:
+def test_entries_cut_respects_both_limits(
+    entries: list[bytes], count_max: int, bytes_max: int
+) -> None:
     start, parts = 0, []
     while start < len(entries):
         end = entries_cut(entries, start, count_max, bytes_max)
@@ -114,7 +116,7 @@ def test_a_cut_keeps_both_limits(entries: list[bytes], count_max: int, bytes_max
     assert parts == entries
 
 
-def test_entries_that_could_change_are_copied() -> None:
+def test_mutable_entries_are_copied() -> None:
     own = [b"a", b"b"]
     assert entries_owned(own) is own
     buffer = bytearray(b"b")
@@ -125,7 +127,7 @@ def test_entries_that_could_change_are_copied() -> None:
         entries_owned([b"a", "text"])  # type: ignore[list-item]
 
 
-def test_what_is_too_large_or_no_bytes_is_found() -> None:
+def test_entries_check_finds_invalid_entries() -> None:
     assert entries_check([b"abc", bytearray(4), memoryview(b"12345")], 5) is None
     assert entries_check([b"abc", memoryview(b"12345")], 4) == (1, 5)
     with pytest.raises(TypeError, match="encode"):
@@ -157,7 +159,7 @@ def test_column_as_list(
 
 
 @pytest.mark.parametrize("offsets", [[], [0, 4], [-1, 2], [2, 1], [0, 3, 2, 3]])
-def test_a_column_lies_in_its_data(offsets: list[int]) -> None:
+def test_column_offsets_must_be_within_data(offsets: list[int]) -> None:
     with pytest.raises(ValueError, match="a column"):
         EntryColumn(array("i", offsets), b"abc")
     with pytest.raises(IndexError):
@@ -172,7 +174,7 @@ def written(data: bytes, striping: Striping) -> zlog.Log:
 
 
 @pytest.mark.parametrize("stripe_unit", [1, 2, 8])
-def test_a_window_is_put_together_from_replies(stripe_unit: int) -> None:
+def test_window_combines_replies(stripe_unit: int) -> None:
     striping = Striping(3, stripe_unit)
     log = written(b"data", striping)
     log.trim(4)
@@ -188,7 +190,7 @@ def test_a_window_is_put_together_from_replies(stripe_unit: int) -> None:
     assert len(window) == 10
 
 
-def test_a_window_knows_what_nobody_answered() -> None:
+def test_window_counts_unanswered_positions() -> None:
     log = written(b"data", Striping(2))
     window = Window(0, 4, None)
     window.add(reply_to(log, 1, range(1, 4, 2)), 1, 2)
@@ -196,7 +198,7 @@ def test_a_window_knows_what_nobody_answered() -> None:
     assert window.found() == {1: log.read(1), 3: log.read(3)}
 
 
-def test_a_reply_to_other_positions_is_lost_and_never_wrong() -> None:
+def test_reply_for_other_positions_is_lost() -> None:
     """The checksum covers the position: an answer about others can't be taken for this one's."""
     log = written(b"data", Striping(2))
     window = Window(0, 4, None)
@@ -209,13 +211,13 @@ def test_a_reply_to_other_positions_is_lost_and_never_wrong() -> None:
 
 
 @pytest.mark.parametrize("reply", [b"", b"\x01", b"\x02" + bytes(20), bytes(64)])
-def test_a_malformed_reply_is_an_error(reply: bytes) -> None:
+def test_malformed_reply_raises_corrupt_entry(reply: bytes) -> None:
     with pytest.raises(zlog.CorruptEntry):
         Window(0, 4, None).add(reply, 0, 2)
 
 
 @given(st.integers(0, 2**64 - 1))
-def test_times_are_exact_and_the_last_one_is_the_last(us: int) -> None:
+def test_timestamps_convert_exactly_up_to_maximum(us: int) -> None:
     last = datetime.max.replace(tzinfo=timezone.utc)
     try:
         expected = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=us)

@@ -60,18 +60,18 @@ def frozen_store(store: zlog.Store, ceph_cluster: CephCluster) -> Iterator[zlog.
     ceph_cluster.osd("thaw", 0)
 
 
-def test_a_pool_that_is_not_there(ceph_cluster: CephCluster) -> None:
+def test_missing_pool_is_reported(ceph_cluster: CephCluster) -> None:
     with pytest.raises(StoreUnavailable, match="no pool 'missing'") as caught:
         zlog.connect(ceph_cluster.url().replace(f"ceph://{ceph_cluster.pool}", "ceph://missing"))
     assert "ceph osd pool create missing" in caught.value.hint
 
 
-def test_a_client_that_is_not_known(ceph_cluster: CephCluster) -> None:
+def test_unknown_client_is_refused(ceph_cluster: CephCluster) -> None:
     with pytest.raises(StoreUnavailable, match=r"does not let client\.nobody in with the key"):
         zlog.connect(f"{ceph_cluster.url()}&id=nobody")
 
 
-def test_a_configuration_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_configuration_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match=r"configuration file .*missing"):
         zlog.connect(f"ceph://zlog?conf={tmp_path}/missing.conf")
 
@@ -88,7 +88,7 @@ def silent_monitor(tmp_path: Path) -> Iterator[str]:
         yield f"ceph://zlog?conf={conf}&timeout=1"
 
 
-def test_connecting_takes_a_bounded_time(silent_monitor: str) -> None:
+def test_connecting_times_out(silent_monitor: str) -> None:
     begin = time.monotonic()
     with pytest.raises(StoreTimeout, match="connect to the cluster") as caught:
         zlog.connect(silent_monitor)
@@ -96,7 +96,7 @@ def test_connecting_takes_a_bounded_time(silent_monitor: str) -> None:
     assert time.monotonic() - begin < 10
 
 
-def test_a_signal_interrupts_connecting(silent_monitor: str) -> None:
+def test_signal_interrupts_connecting(silent_monitor: str) -> None:
     interrupt_soon()
     begin = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
@@ -104,7 +104,7 @@ def test_a_signal_interrupts_connecting(silent_monitor: str) -> None:
     assert time.monotonic() - begin < 3
 
 
-def test_a_signal_interrupts_an_operation(frozen_store: zlog.Store) -> None:
+def test_signal_interrupts_operation(frozen_store: zlog.Store) -> None:
     interrupt_soon()
     with pytest.raises(KeyboardInterrupt):
         frozen_store.execute(OBJECT, "stat", messages.stat(1))
@@ -178,7 +178,7 @@ def test_request_outlives_its_caller(store: zlog.Store, ceph_cluster: CephCluste
     assert read(store, [0, 1, 2]) == [*entries, b"data"]
 
 
-def test_results_come_without_the_interpreter_lock(store: zlog.Store) -> None:
+def test_results_arrive_without_interpreter_lock(store: zlog.Store) -> None:
     queue, count = CompletionQueue(), 50
     for position in range(count):
         store.submit(queue, position, [(OBJECT, "write", write_request([position]))])
@@ -192,7 +192,7 @@ def test_results_come_without_the_interpreter_lock(store: zlog.Store) -> None:
     assert read(store, range(count)) == [b"data"] * count
 
 
-def test_closing_with_operations_outstanding_is_quick(url: str, ceph_cluster: CephCluster) -> None:
+def test_close_cancels_outstanding_operations_quickly(url: str, ceph_cluster: CephCluster) -> None:
     store = zlog.connect(url)
     seal(store)
     queue, count = CompletionQueue(), 500
@@ -213,7 +213,7 @@ def test_closing_with_operations_outstanding_is_quick(url: str, ceph_cluster: Ce
     assert codes == dict.fromkeys(range(count), -errno.ECANCELED)
 
 
-def test_dropping_a_store_closes_it(url: str) -> None:
+def test_dropped_store_is_closed(url: str) -> None:
     code = """
         import gc, sys, zlog
         from zlog._native import messages
@@ -230,7 +230,7 @@ def test_dropping_a_store_closes_it(url: str) -> None:
     assert run(code, url).strip() == "200"
 
 
-def test_a_forked_child_is_told_to_open_its_own(url: str) -> None:
+def test_forked_child_must_open_its_own_store(url: str) -> None:
     code = """
         import gc, os, sys, zlog
         from zlog._native import messages
@@ -264,7 +264,7 @@ def ioctx(ceph_cluster: CephCluster) -> Iterator[rados.Ioctx]:
         opened.close()
 
 
-def test_an_ioctx_is_a_store(ioctx: rados.Ioctx, ceph_cluster: CephCluster) -> None:
+def test_ioctx_can_be_used_as_store(ioctx: rados.Ioctx, ceph_cluster: CephCluster) -> None:
     with zlog.connect(ioctx) as store:
         assert (store.pool, store.namespace) == (ioctx.name, ioctx.nspace)
         seal(store)
@@ -273,7 +273,7 @@ def test_an_ioctx_is_a_store(ioctx: rados.Ioctx, ceph_cluster: CephCluster) -> N
             assert read(other, [0]) == [b"data"]
 
 
-def test_an_ioctx_may_be_changed_and_closed_meanwhile(ioctx: rados.Ioctx) -> None:
+def test_store_is_independent_of_its_ioctx(ioctx: rados.Ioctx) -> None:
     with zlog.connect(ioctx) as store:
         seal(store)
         ioctx.set_namespace("elsewhere")
@@ -282,20 +282,20 @@ def test_an_ioctx_may_be_changed_and_closed_meanwhile(ioctx: rados.Ioctx) -> Non
         assert read(store, [0]) == [b"data"]
 
 
-def test_a_closed_ioctx_is_refused(ioctx: rados.Ioctx) -> None:
+def test_closed_ioctx_is_refused(ioctx: rados.Ioctx) -> None:
     ioctx.close()
     with pytest.raises(StoreUnavailable, match="closed"):
         zlog.connect(ioctx)
 
 
-def test_what_is_no_ioctx_is_refused() -> None:
+def test_object_of_another_type_is_refused() -> None:
     from zlog._native.rados import CephStore
 
     with pytest.raises(TypeError, match=r"expected a rados\.Ioctx"):
         CephStore.from_ioctx(object())  # type: ignore[arg-type]
 
 
-def test_an_ioctx_of_unknown_layout_is_refused(ioctx: rados.Ioctx) -> None:
+def test_ioctx_of_unknown_layout_is_refused(ioctx: rados.Ioctx) -> None:
     from zlog._native.rados import CephStore
 
     unknown = type(
@@ -306,7 +306,7 @@ def test_an_ioctx_of_unknown_layout_is_refused(ioctx: rados.Ioctx) -> None:
     assert "ceph://" in caught.value.hint
 
 
-def test_questions_to_copies_take_few_threads(store: zlog.Store, ceph_cluster: CephCluster) -> None:
+def test_replica_reads_use_bounded_threads(store: zlog.Store, ceph_cluster: CephCluster) -> None:
     """What is too many at once is refused, until some are answered."""
     queue, request = CompletionQueue(), messages.max_position(1)
     threads = len(list(Path("/proc/self/task").iterdir()))
@@ -331,7 +331,7 @@ def test_questions_to_copies_take_few_threads(store: zlog.Store, ceph_cluster: C
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_connecting_leaves_stderr_as_it_was(url: str, there: bool) -> None:
+def test_connecting_does_not_change_stderr_flags(url: str, there: bool) -> None:
     """librados makes a pipe non-blocking, and with it stdout where both are one pipe."""
     kept = os.dup(2)
     ends = os.pipe()

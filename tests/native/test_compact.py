@@ -56,7 +56,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "store"
 
 
-def test_the_file_shrinks_and_keeps_what_is_not_trimmed(folder: Path) -> None:
+def test_compaction_shrinks_file_and_keeps_entries(folder: Path) -> None:
     before = size_of(folder)
     with EmbeddedStore(folder) as store:
         assert store.compact() == before - size_of(folder)
@@ -64,7 +64,7 @@ def test_the_file_shrinks_and_keeps_what_is_not_trimmed(folder: Path) -> None:
     check(folder)
 
 
-def test_the_file_keeps_its_owner_and_permissions(folder: Path) -> None:
+def test_compaction_keeps_owner_and_permissions(folder: Path) -> None:
     data = folder / "data.mdb"
     data.chmod(0o640)
     if os.geteuid() == 0:
@@ -90,7 +90,7 @@ def test_the_file_keeps_its_owner_and_permissions(folder: Path) -> None:
     assert os.getxattr(data, "system.posix_acl_access") == acl
 
 
-def test_others_in_the_process_go_on(folder: Path) -> None:
+def test_compaction_does_not_disturb_other_handles(folder: Path) -> None:
     """Handles of the same store, and threads that are in the middle of appending."""
     with (
         EmbeddedStore(folder) as other,
@@ -166,7 +166,7 @@ def test_compact_refused_while_store_is_open(
     check(folder)
 
 
-def test_who_comes_while_it_is_at_work_is_told(folder: Path) -> None:
+def test_opening_during_compaction_is_refused(folder: Path) -> None:
     with (folder / "data.mdb").open("r+b") as file:
         lock = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
         fcntl.fcntl(file, fcntl.F_OFD_SETLK, lock)
@@ -176,7 +176,7 @@ def test_who_comes_while_it_is_at_work_is_told(folder: Path) -> None:
     check(folder)
 
 
-def test_who_waits_for_it_opens_the_new_file(folder: Path) -> None:
+def test_waiting_process_opens_compacted_file(folder: Path) -> None:
     """The old one, which is open in the waiting process already, is of no use any more."""
     old = (folder / "data.mdb").open("r+b")
     lock = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
@@ -194,17 +194,17 @@ def test_who_waits_for_it_opens_the_new_file(folder: Path) -> None:
     assert before != (folder / "data.mdb").read_bytes()
 
 
-def test_a_store_that_is_only_read_is_not_compacted(folder: Path) -> None:
+def test_read_only_store_refuses_compaction(folder: Path) -> None:
     with EmbeddedStore(folder, read_only=True) as store, pytest.raises(StoreReadOnly):
         store.compact()
 
 
-def test_a_store_without_a_file_is_not_compacted() -> None:
+def test_memory_store_refuses_compaction() -> None:
     with zlog.connect("mem://") as store, pytest.raises(ZlogError, match="has no file"):
         store.compact()
 
 
-def test_what_a_dead_one_left_is_removed(folder: Path) -> None:
+def test_leftover_of_killed_compaction_is_removed(folder: Path) -> None:
     (folder / "data.mdb.new").write_bytes(bytes(1000))
     EmbeddedStore(folder, read_only=True).close()
     assert (folder / "data.mdb.new").exists()
@@ -288,7 +288,7 @@ def deaths(folder: Path, die: Path) -> Iterator[Path]:
         shutil.rmtree(copy)
 
 
-def test_killed_at_any_step_it_loses_nothing(folder: Path, die: Path) -> None:
+def test_compaction_survives_kill_at_any_step(folder: Path, die: Path) -> None:
     whole = size_of(folder)
     sizes = set()
     for copy in deaths(folder, die):
@@ -320,6 +320,6 @@ COMPACT_UNSYNCED = """
 """
 
 
-def test_where_its_new_name_may_not_last_nothing_is_acknowledged(folder: Path, die: Path) -> None:
+def test_unsynced_rename_blocks_writes(folder: Path, die: Path) -> None:
     done = run_with(die, COMPACT_UNSYNCED, folder)
     assert done.stdout.split() == ["refused", "refused", "refused", "taken"], done.stderr

@@ -23,7 +23,7 @@ def readable(queue: CompletionQueue) -> bool:
     return bool(poll.poll(0))
 
 
-def test_the_descriptor_is_readable_exactly_while_results_wait() -> None:
+def test_descriptor_is_readable_while_results_are_queued() -> None:
     queue = CompletionQueue()
     with MemoryStore() as store:
         assert not readable(queue)
@@ -35,7 +35,7 @@ def test_the_descriptor_is_readable_exactly_while_results_wait() -> None:
         assert queue.drain() == []
 
 
-def test_a_store_in_python_puts_its_results_in() -> None:
+def test_python_store_can_put_results() -> None:
     queue = CompletionQueue()
     queue.put(2**63, -5, b"")
     queue.put(1, 0, b"reply")
@@ -43,7 +43,7 @@ def test_a_store_in_python_puts_its_results_in() -> None:
     assert queue.drain() == [(2**63, -5, b""), (1, 0, b"reply")]
 
 
-def test_a_result_has_the_code_and_the_reply() -> None:
+def test_result_contains_code_and_reply() -> None:
     queue = CompletionQueue()
     with MemoryStore() as store:
         seal(store)
@@ -54,7 +54,7 @@ def test_a_result_has_the_code_and_the_reply() -> None:
         assert messages.refusal(reply).number == 1
 
 
-def test_a_large_reply_stays_where_it_is_as_long_as_somebody_has_it() -> None:
+def test_large_reply_buffer_lives_while_referenced() -> None:
     queue = CompletionQueue()
     request = messages.read(1, False, 1 << 20, 1, [0])
     with MemoryStore() as store:
@@ -76,29 +76,29 @@ def test_a_large_reply_stays_where_it_is_as_long_as_somebody_has_it() -> None:
         messages.refusal(view.obj)  # type: ignore[arg-type]
 
 
-def test_wait_gives_up_after_its_timeout() -> None:
+def test_wait_ends_at_timeout() -> None:
     begin = time.monotonic()
     assert not CompletionQueue().wait(0.25)
     assert 0.24 < time.monotonic() - begin < SECONDS
 
 
 @pytest.mark.parametrize("timeout", [0, -1.0])
-def test_wait_without_patience_returns_at_once(timeout: float) -> None:
+def test_wait_without_timeout_returns_immediately(timeout: float) -> None:
     assert not CompletionQueue().wait(timeout)
 
 
-def test_wait_refuses_a_timeout_that_is_no_number() -> None:
+def test_wait_refuses_invalid_timeout() -> None:
     with pytest.raises(ValueError, match="number of seconds"):
         CompletionQueue().wait(float("nan"))
 
 
-def test_a_signal_interrupts_wait() -> None:
+def test_signal_interrupts_wait() -> None:
     interrupt_soon()
     with pytest.raises(KeyboardInterrupt):
         CompletionQueue().wait(SECONDS)
 
 
-def test_results_of_many_threads_all_arrive() -> None:
+def test_results_of_many_threads_arrive() -> None:
     queue, threads, each = CompletionQueue(), 8, 200
     with MemoryStore() as store:
         seal(store)
@@ -119,7 +119,7 @@ def test_results_of_many_threads_all_arrive() -> None:
         assert read(store, range(threads * each)) == [b"data"] * (threads * each)
 
 
-def test_a_queue_is_refused_in_a_forked_child() -> None:
+def test_queue_is_refused_in_forked_child() -> None:
     code = """
         import os
         from zlog import StoreUnavailable

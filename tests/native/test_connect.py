@@ -14,7 +14,7 @@ from zlog import aio
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_without_create_nothing_is_made(tmp_path: Path, there: bool) -> None:
+def test_connect_without_create_leaves_disk_unchanged(tmp_path: Path, there: bool) -> None:
     folder = tmp_path / "typo" / "store"
     if there:
         folder.mkdir(parents=True)
@@ -30,7 +30,7 @@ def test_without_create_nothing_is_made(tmp_path: Path, there: bool) -> None:
 
 @pytest.mark.parametrize("create", [True, False])
 @pytest.mark.parametrize("below", ["", "store"])
-def test_a_file_is_no_store(tmp_path: Path, create: bool, below: str) -> None:
+def test_connect_refuses_regular_file(tmp_path: Path, create: bool, below: str) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"precious")
     with pytest.raises(zlog.StoreUnavailable, match=r"file.* is not a directory") as caught:
@@ -40,7 +40,7 @@ def test_a_file_is_no_store(tmp_path: Path, create: bool, below: str) -> None:
     assert path.read_bytes() == b"precious"
 
 
-async def test_without_create_what_is_there_opens(tmp_path: Path) -> None:
+async def test_connect_without_create_opens_existing_store(tmp_path: Path) -> None:
     with pytest.raises(zlog.StoreUnavailable, match="there is no store"):
         await aio.connect(tmp_path, create=False)
     zlog.connect(tmp_path).close()
@@ -50,26 +50,26 @@ async def test_without_create_what_is_there_opens(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["mem://shared", "mem:shared", "mem:///tmp", "mem://?timeout=1"])
-def test_a_store_in_memory_has_no_name(url: str) -> None:
+def test_named_memory_store_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="use mem://"):
         zlog.connect(url)
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "soon"])
-def test_connecting_takes_some_time(seconds: str) -> None:
+def test_invalid_connect_timeout_is_refused(seconds: str) -> None:
     with pytest.raises(ValueError, match="is not a number of seconds above 0"):
         zlog.connect(f"ceph://logs?timeout={seconds}")
 
 
 @pytest.mark.parametrize("rest", ["?timeout=1", "#old", "/a?b#c"])
-def test_a_directory_has_no_settings(tmp_path: Path, rest: str) -> None:
+def test_directory_url_refuses_settings(tmp_path: Path, rest: str) -> None:
     url = (tmp_path / "logs").as_uri() + rest
     with pytest.raises(ValueError, match="%3F"):
         zlog.connect(url)
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_directory_may_have_any_name(tmp_path: Path) -> None:
+def test_directory_names_may_contain_special_characters(tmp_path: Path) -> None:
     path = tmp_path / "what? #1 100%"
     with zlog.connect(path) as store:
         zlog.connect(store.url).close()
@@ -96,7 +96,7 @@ def test_path_is_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: 
         assert store.url == Path(os.path.realpath(path)).as_uri()
 
 
-def test_a_store_stays_in_its_process(tmp_path: Path) -> None:
+def test_store_cannot_be_copied_or_pickled(tmp_path: Path) -> None:
     with zlog.connect(tmp_path) as embedded, zlog.connect("mem://") as memory:
         for store in (embedded, memory):
             for duplicate in (pickle.dumps, copy.copy, copy.deepcopy):

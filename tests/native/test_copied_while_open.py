@@ -34,7 +34,7 @@ COPY_AND_APPEND = """
 """
 
 
-def test_no_writer_harms_the_others_by_copying_the_files(tmp_path: Path) -> None:
+def test_copying_files_does_not_disturb_writers(tmp_path: Path) -> None:
     folder = tmp_path / "store"
     with zlog.connect(folder) as store:
         zlog.Log.create(store, "orders", width=2).close()
@@ -63,7 +63,7 @@ def test_no_writer_harms_the_others_by_copying_the_files(tmp_path: Path) -> None
         assert list(log.check()) == []
 
 
-def test_copying_ends_no_snapshot(tmp_path: Path) -> None:
+def test_copying_process_stays_listed_as_reader(tmp_path: Path) -> None:
     """A process that has copied the files stays listed as a reader, and not as a dead one."""
     code = """
         import fcntl, os, shutil, struct, sys

@@ -53,7 +53,7 @@ DAMAGE = """
 """
 
 
-def test_pages_that_contradict_each_other_abort_no_process(tmp_path: Path) -> None:
+def test_damaged_pages_never_abort_process(tmp_path: Path) -> None:
     endings = json.loads(run(DAMAGE, tmp_path, 40))
     assert 1 in endings, "no damage was met"
     assert -signal.SIGABRT not in endings

@@ -75,7 +75,7 @@ def trim_to(store: EmbeddedStore, position: int) -> int:
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o002, 0o077], ids="{:03o}".format)
-def test_new_files_honour_the_umask(tmp_path: Path, umask: int) -> None:
+def test_new_files_honour_umask(tmp_path: Path, umask: int) -> None:
     code = """
         import os, sys
         from zlog._native import messages
@@ -91,7 +91,7 @@ def test_new_files_honour_the_umask(tmp_path: Path, umask: int) -> None:
     )
 
 
-def test_a_sequencer_that_is_made_anew_is_open_to_the_users_of_the_database(tmp_path: Path) -> None:
+def test_recreated_sequencer_file_inherits_database_permissions(tmp_path: Path) -> None:
     code = """
         import os, sys
         from zlog._native import messages
@@ -106,7 +106,7 @@ def test_a_sequencer_that_is_made_anew_is_open_to_the_users_of_the_database(tmp_
     assert mode_of(tmp_path / "sequencer") == 0o660
 
 
-def test_two_stores_in_one_process_share_the_environment(tmp_path: Path) -> None:
+def test_stores_in_one_process_share_environment(tmp_path: Path) -> None:
     first, second = EmbeddedStore(tmp_path), EmbeddedStore(tmp_path)
     seal(first)
     assert write(second, [0]) == 0
@@ -118,7 +118,7 @@ def test_two_stores_in_one_process_share_the_environment(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("acknowledged", [1, 5, 20])
-def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, acknowledged: int) -> None:
+def test_acknowledged_writes_survive_kill_9(tmp_path: Path, acknowledged: int) -> None:
     with EmbeddedStore(tmp_path) as store:
         seal(store)
         process = start(APPEND, tmp_path, 0, 1, 0)
@@ -145,7 +145,7 @@ def test_concurrent_operations_share_transactions(tmp_path: Path) -> None:
         assert read(store, range(count)) == [b"data"] * count
 
 
-def test_operations_that_are_submitted_together_are_synced_together(tmp_path: Path) -> None:
+def test_operations_submitted_together_share_one_transaction(tmp_path: Path) -> None:
     queue, count = CompletionQueue(), 100
     with EmbeddedStore(tmp_path) as store:
         seal(store)
@@ -160,7 +160,7 @@ def test_operations_that_are_submitted_together_are_synced_together(tmp_path: Pa
         assert read(store, range(count)) == [b"data"] * count
 
 
-def test_a_full_map_is_a_full_store(tmp_path: Path) -> None:
+def test_full_map_returns_enospc_until_trimmed(tmp_path: Path) -> None:
     with EmbeddedStore(tmp_path, map_bytes=1 << 20) as store:
         seal(store)
         codes = [write(store, [position], bytes(50_000)) for position in range(40)]
@@ -174,7 +174,7 @@ def test_a_full_map_is_a_full_store(tmp_path: Path) -> None:
         assert write(store, [101], bytes(1 << 20)) == 0, "a larger map has space"
 
 
-def test_an_operation_that_does_not_fit_does_not_fail_those_beside_it(tmp_path: Path) -> None:
+def test_oversized_operation_does_not_fail_concurrent_operations(tmp_path: Path) -> None:
     queue = CompletionQueue()
     with EmbeddedStore(tmp_path, map_bytes=1 << 20) as store:
         seal(store)
@@ -185,7 +185,7 @@ def test_an_operation_that_does_not_fit_does_not_fail_those_beside_it(tmp_path: 
         assert read(store, range(3)) == [b"small", None, b"small"]
 
 
-def test_less_is_mapped_where_address_space_is_limited(tmp_path: Path) -> None:
+def test_map_shrinks_to_address_space_limit(tmp_path: Path) -> None:
     code = """
         import resource, sys
         resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
@@ -197,7 +197,7 @@ def test_less_is_mapped_where_address_space_is_limited(tmp_path: Path) -> None:
     assert run(code, tmp_path).strip() == "0"
 
 
-def test_what_others_wrote_beyond_the_own_map_can_be_read(tmp_path: Path) -> None:
+def test_data_beyond_own_map_is_readable(tmp_path: Path) -> None:
     with EmbeddedStore(tmp_path, map_bytes=1 << 20) as small:
         seal(small)
         code = """
@@ -214,19 +214,19 @@ def test_what_others_wrote_beyond_the_own_map_can_be_read(tmp_path: Path) -> Non
         assert write(small, [1], bytes(1 << 20)) in (0, -errno.ENOSPC)
 
 
-def test_a_directory_that_holds_something_else_is_refused(tmp_path: Path) -> None:
+def test_foreign_data_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data.mdb").write_bytes(b"something else" * 1000)
     with pytest.raises(StoreUnavailable, match="holds something else") as caught:
         EmbeddedStore(tmp_path)
     assert not caught.value.retryable
 
 
-def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+def test_impossible_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="can't make"):
         EmbeddedStore(tmp_path / ("too long" * 100))
 
 
-def test_a_forked_child_is_told_to_open_its_own(tmp_path: Path) -> None:
+def test_forked_child_must_open_its_own_store(tmp_path: Path) -> None:
     code = """
         import gc, os, sys
         from zlog import StoreUnavailable
@@ -258,7 +258,7 @@ def test_a_forked_child_is_told_to_open_its_own(tmp_path: Path) -> None:
         assert read(store, range(4)) == [b"x", None, b"x", b"x"]
 
 
-def test_closing_gives_up_what_has_not_begun(tmp_path: Path) -> None:
+def test_close_cancels_queued_operations(tmp_path: Path) -> None:
     queue, count = CompletionQueue(), 2000
     store = EmbeddedStore(tmp_path)
     seal(store)
@@ -273,7 +273,7 @@ def test_closing_gives_up_what_has_not_begun(tmp_path: Path) -> None:
                 assert read(again, [position]) == [b"data"]
 
 
-def test_closing_ends_those_who_wait(tmp_path: Path) -> None:
+def test_close_ends_waiting_callers(tmp_path: Path) -> None:
     store = EmbeddedStore(tmp_path)
     seal(store)
 
@@ -303,7 +303,7 @@ HOLD_LOCK = """
 """
 
 
-def test_a_stopped_process_holds_nobody_up_for_ever(tmp_path: Path) -> None:
+def test_stopped_lock_holder_does_not_block_forever(tmp_path: Path) -> None:
     store = EmbeddedStore(tmp_path)
     seal(store)
     holder = start(HOLD_LOCK, tmp_path)

@@ -39,7 +39,7 @@ INCARNATION = re.compile(r"^(49 →) ((?:[0-9a-f]{2} ?){16})$", re.MULTILINE)
 """What is random of it."""
 
 
-def test_the_database_looks_as_documented(tmp_path: Path) -> None:
+def test_database_matches_documentation(tmp_path: Path) -> None:
     with EmbeddedStore(tmp_path) as store:
         request = messages.head_create("a", 1)
         assert store.execute("zlog.a.head", "head_create", request, SECONDS)[0] == 0
@@ -49,14 +49,14 @@ def test_the_database_looks_as_documented(tmp_path: Path) -> None:
     assert re.sub(INCARNATION, r"\1 16 bytes", run(DUMP, tmp_path)) == example[1]
 
 
-def test_an_object_that_was_refused_leaves_nothing(tmp_path: Path) -> None:
+def test_refused_object_is_not_stored(tmp_path: Path) -> None:
     with EmbeddedStore(tmp_path) as store:
         code, _ = store.execute("zlog.a.head", "head_create", b"\x01 malformed", SECONDS)
         assert code == -errno.EINVAL
     assert len(run(DUMP, tmp_path).splitlines()) == 3
 
 
-def test_the_shared_sequencer_looks_as_documented(tmp_path: Path) -> None:
+def test_shared_sequencer_file_matches_documentation(tmp_path: Path) -> None:
     log_id, epoch, tail = 5, 7, 11
     with EmbeddedStore(tmp_path) as store:
         shared = store.sequencer()

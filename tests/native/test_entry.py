@@ -18,7 +18,7 @@ TIME = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc)
 ENTRY = Entry(7, b"data", TIME)
 
 
-def test_an_entry_has_the_fields_of_a_tuple() -> None:
+def test_entry_has_tuple_fields() -> None:
     assert (ENTRY.position, ENTRY.data, ENTRY.timestamp) == (7, b"data", TIME)
     assert ENTRY.end == 8
     assert [*ENTRY] == [7, b"data", TIME]
@@ -27,7 +27,7 @@ def test_an_entry_has_the_fields_of_a_tuple() -> None:
         ENTRY[3]
 
 
-def test_entries_are_compared_by_what_they_hold() -> None:
+def test_entries_compare_by_value() -> None:
     assert Entry(7, b"data", TIME) == ENTRY == (7, b"data", TIME)
     assert hash(ENTRY) == hash((7, b"data", TIME))
     later = TIME + timedelta(microseconds=1)
@@ -40,7 +40,7 @@ def test_entries_are_compared_by_what_they_hold() -> None:
         ENTRY < 7  # noqa: B015
 
 
-def test_an_entry_can_be_matched_copied_and_shown() -> None:
+def test_entry_supports_match_copy_and_repr() -> None:
     match ENTRY:
         case Entry(position, data, timestamp):
             assert (position, data, timestamp) == (7, b"data", TIME)
@@ -52,20 +52,20 @@ def test_an_entry_can_be_matched_copied_and_shown() -> None:
     assert repr(ENTRY) == f"Entry(position=7, data=b'data', timestamp={TIME!r})"
 
 
-def test_an_entry_makes_others_and_dictionaries() -> None:
+def test_entry_supports_replace_and_asdict() -> None:
     assert ENTRY._replace(position=8) == (8, b"data", TIME)
     assert ENTRY._asdict() == {"position": 7, "data": b"data", "timestamp": TIME}
     with pytest.raises(TypeError):
         ENTRY._replace(other=1)
 
 
-def test_an_entry_can_not_be_changed() -> None:
+def test_entry_is_immutable() -> None:
     for name in ("position", "data", "timestamp", "other"):
         with pytest.raises(AttributeError):
             setattr(ENTRY, name, 1)
 
 
-def test_entries_refuse_what_can_not_be() -> None:
+def test_entry_refuses_invalid_values() -> None:
     with pytest.raises(OverflowError):
         Entry(-1, b"", TIME)
     with pytest.raises(TypeError):
@@ -74,11 +74,11 @@ def test_entries_refuse_what_can_not_be() -> None:
         Entry(0, b"", TIME.replace(tzinfo=None))
 
 
-def test_the_garbage_collector_need_not_look_at_entries() -> None:
+def test_garbage_collector_does_not_track_entries() -> None:
     assert not gc.is_tracked(ENTRY)
 
 
-def test_an_entry_lives_on_without_its_log() -> None:
+def test_entry_outlives_its_log() -> None:
     with zlog.connect("mem://") as store:
         log = zlog.Log.create(store, "orders", width=2)
         log.append_many([b"%d" % i * 5000 for i in range(8)])
@@ -88,7 +88,7 @@ def test_an_entry_lives_on_without_its_log() -> None:
     assert [entry.data for entry in entries] == [b"%d" % i * 5000 for i in range(8)]  # type: ignore[union-attr]
 
 
-def test_items_come_from_one_batch_after_the_other() -> None:
+def test_items_iterate_over_consecutive_batches() -> None:
     gap = Gap(0, 4, GapKind.FILLED)
     batches: list[Sequence[Entry | Gap] | None] = [[gap], [], [ENTRY, gap], None]
     items = Items(lambda: batches.pop(0))
@@ -96,7 +96,7 @@ def test_items_come_from_one_batch_after_the_other() -> None:
     assert [*items] == []
 
 
-def test_an_error_ends_the_items() -> None:
+def test_error_ends_iteration() -> None:
     def fail() -> None:
         raise zlog.StoreTimeout("too slow")
 
@@ -106,7 +106,7 @@ def test_an_error_ends_the_items() -> None:
     assert [*items] == []
 
 
-def test_items_are_not_taken_by_two_at_once() -> None:
+def test_concurrent_iteration_is_refused() -> None:
     def twice() -> None:
         next(items)
 
@@ -115,7 +115,7 @@ def test_items_are_not_taken_by_two_at_once() -> None:
         next(items)
 
 
-def test_a_window_that_is_not_full_gives_states_and_no_entries() -> None:
+def test_incomplete_window_yields_states() -> None:
     """As a batch it would be a mistake, but not one that reads where nothing is."""
     window = Window(0, 3, None)
     batches = [window, None]

@@ -43,7 +43,7 @@ EXHAUSTED = """
 """
 
 
-def test_without_descriptors_calls_say_so_and_work_later(tmp_path: Path) -> None:
+def test_calls_fail_clearly_without_file_descriptors(tmp_path: Path) -> None:
     run(
         EXHAUSTED
         + """
@@ -65,7 +65,7 @@ def test_without_descriptors_calls_say_so_and_work_later(tmp_path: Path) -> None
     )
 
 
-def test_an_exclusive_writer_without_descriptors(tmp_path: Path) -> None:
+def test_exclusive_writer_survives_lack_of_descriptors(tmp_path: Path) -> None:
     run(
         EXHAUSTED
         + """
@@ -88,7 +88,7 @@ def test_an_exclusive_writer_without_descriptors(tmp_path: Path) -> None:
     )
 
 
-def test_without_threads_calls_say_so_and_work_later(tmp_path: Path) -> None:
+def test_calls_fail_clearly_without_threads(tmp_path: Path) -> None:
     run(
         EXHAUSTED
         + """

@@ -67,7 +67,7 @@ REMOVE = """
 """
 
 
-def test_trimming_makes_space_on_a_disk_that_is_full(disk: Path) -> None:
+def test_trim_frees_space_on_full_disk(disk: Path) -> None:
     with zlog.connect(disk / "store") as store, zlog.Log.create(store, "orders") as log:
         for turn in range(30):
             if turn == 0:
@@ -80,7 +80,7 @@ def test_trimming_makes_space_on_a_disk_that_is_full(disk: Path) -> None:
         assert {finding.kind for finding in log.check()} <= {zlog.FindingKind.HOLE}
 
 
-def test_what_fits_into_the_file_on_a_full_disk_is_known(disk: Path) -> None:
+def test_space_inside_file_is_reported(disk: Path) -> None:
     with zlog.connect(disk / "store") as store, zlog.Log.create(store, "orders") as log:
         log.append_many([bytes(1000)] * 4000)
         fill_up(disk)
@@ -93,7 +93,7 @@ def test_what_fits_into_the_file_on_a_full_disk_is_known(disk: Path) -> None:
         log.append_many([bytes(1000)] * (space_inside(store) // 2000))
 
 
-def test_removing_a_log_makes_space_on_a_disk_that_is_full(disk: Path) -> None:
+def test_removing_log_frees_space_on_full_disk(disk: Path) -> None:
     with zlog.connect(disk / "store") as store:
         with zlog.Log.create(store, "orders", width=4) as log:
             log.append_many([bytes(1000)] * 4000)

@@ -18,12 +18,12 @@ FIND = """
 """
 
 
-def test_the_extension_brings_no_librados() -> None:
+def test_importing_extension_does_not_load_librados() -> None:
     code = "import zlog._native.rados; print('librados' in open('/proc/self/maps').read())"
     assert run(code).strip() == "False"
 
 
-def test_a_librados_that_lacks_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outdated_librados_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     library = tmp_path / "librados.so.2"
     build = ["gcc", "-shared", "-Wl,-soname,librados.so.2", "-x", "c", "-", "-o", str(library)]
     subprocess.run(build, input="int rados_create(void) { return 0; }", text=True, check=True)

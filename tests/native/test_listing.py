@@ -21,7 +21,7 @@ def make(store: zlog.Store, name: str) -> None:
     assert store.execute(name, "seal", messages.seal(1, 1, 0, True))[0] == 0
 
 
-def test_names_that_begin_so(store: zlog.Store) -> None:
+def test_listing_filters_by_prefix(store: zlog.Store) -> None:
     for name in ("a.", "a.1", "a.22", "a.3", "b", "a", "A.1", "a.1.x"):
         make(store, name)
     assert sorted(listed(store, "a.")[0]) == ["a.", "a.1", "a.1.x", "a.22", "a.3"]
@@ -31,11 +31,11 @@ def test_names_that_begin_so(store: zlog.Store) -> None:
     assert sorted(listed(store, "a.1")[0]) == ["a.1.x"]
 
 
-def test_an_empty_store(store: zlog.Store) -> None:
+def test_empty_store_has_empty_listing(store: zlog.Store) -> None:
     assert listed(store, "") == ([], 1)
 
 
-def test_pages(store: zlog.Store, host: str) -> None:
+def test_listing_spans_several_pages(store: zlog.Store, host: str) -> None:
     queue = CompletionQueue()
     names = [f"many.{number:05}" for number in range(OBJECTS)]
     seal = messages.seal(1, 1, 0, True)
@@ -52,7 +52,7 @@ def test_pages(store: zlog.Store, host: str) -> None:
     assert sorted(listed(store, "many.0000")[0]) == names[:10]
 
 
-def test_listing_beside_other_operations(store: zlog.Store) -> None:
+def test_listing_runs_concurrently_with_other_operations(store: zlog.Store) -> None:
     make(store, "one")
     queue = CompletionQueue()
     stat = messages.stat(1)
@@ -66,7 +66,7 @@ def test_listing_beside_other_operations(store: zlog.Store) -> None:
     assert answers[8] == (0, b"\0one")
 
 
-def test_more_objects_than_a_page_has_in_one_place(ceph_cluster: CephCluster) -> None:
+def test_listing_pages_through_colliding_hashes(ceph_cluster: CephCluster) -> None:
     """Others may put many objects into one place, by a key for all."""
     rados = pytest.importorskip("rados")
     names = [f"same.{number:04}" for number in range(1100)]
@@ -85,7 +85,7 @@ def test_more_objects_than_a_page_has_in_one_place(ceph_cluster: CephCluster) ->
 
 
 @pytest.mark.parametrize("after", [b"nonsense", b"-1", b"4294967296", b"99999999999999999999"])
-def test_a_place_that_is_none_is_refused(ceph_cluster: CephCluster, after: bytes) -> None:
+def test_invalid_listing_cursor_is_refused(ceph_cluster: CephCluster, after: bytes) -> None:
     with zlog.connect(ceph_cluster.url("nowhere")) as store:
         queue = CompletionQueue()
         store.list_objects(queue, 0, "", after)
@@ -103,7 +103,7 @@ def list_all(store: zlog.Store, queue: CompletionQueue, token: int) -> None:
 
 
 @pytest.mark.parametrize("begin", [ask, list_all])
-def test_a_store_is_closed_while_a_thread_of_it_is_at_work(
+def test_store_can_be_closed_during_operations(
     ceph_cluster: CephCluster,
     begin: Callable[[zlog.Store, CompletionQueue, int], None],
 ) -> None:

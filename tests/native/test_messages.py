@@ -14,7 +14,7 @@ from zlog._native import messages
 STUB = ast.parse((REPOSITORY / "zlog/_native/messages.pyi").read_text())
 
 
-def test_the_stub_has_every_function_and_its_parameters() -> None:
+def test_stub_declares_every_function() -> None:
     told = {
         each.name: [argument.arg for argument in each.args.args]
         for each in STUB.body
@@ -29,7 +29,7 @@ def test_the_stub_has_every_function_and_its_parameters() -> None:
     assert len([name for name, words in told.items() if words != ["reply"]]) > 30
 
 
-def test_the_stub_has_every_named_tuple_and_its_fields() -> None:
+def test_stub_declares_every_named_tuple() -> None:
     told = {
         each.name: tuple(
             row.target.id
@@ -47,7 +47,7 @@ def test_the_stub_has_every_named_tuple_and_its_fields() -> None:
     assert pickle.loads(pickle.dumps(stripe)) == stripe
 
 
-def test_values_by_name() -> None:
+def test_keyword_arguments_are_accepted() -> None:
     named = messages.seal(1, residue=0, create=True, stride=2)
     assert named == messages.seal(1, 2, 0, True)
     with pytest.raises(TypeError, match="nonsense"):
@@ -58,7 +58,7 @@ def test_values_by_name() -> None:
         messages.seal(1, 2, stride=2, residue=0, create=True)  # type: ignore[misc]
 
 
-def test_a_later_value_that_is_left_out_is_the_default() -> None:
+def test_omitted_argument_uses_default() -> None:
     assert messages.read(1, True, 9, 1, [0], tags=True) == messages.read(
         1, True, 9, 1, [0], False, True
     )
@@ -77,12 +77,12 @@ def test_a_later_value_that_is_left_out_is_the_default() -> None:
         ((0, 2, 0, True), ValueError),
     ],
 )
-def test_values_that_no_request_holds(values: tuple[int, ...], error: type[Exception]) -> None:
+def test_invalid_arguments_are_refused(values: tuple[int, ...], error: type[Exception]) -> None:
     with pytest.raises(error):
         messages.seal(*values)
 
 
-def test_text_is_no_bytes() -> None:
+def test_bytes_and_text_are_not_interchangeable() -> None:
     with pytest.raises(TypeError):
         messages.head_create(b"orders", 1)  # type: ignore[arg-type]
     with pytest.raises(TypeError):

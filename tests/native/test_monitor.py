@@ -28,14 +28,14 @@ def asked(store: zlog.Store, prefix: str, **arguments: str) -> Any:
     return drive(monitor.ask(BlockingIo(store), Deadline(30), prefix, **arguments))
 
 
-def test_an_answer(ceph_cluster: CephCluster) -> None:
+def test_monitor_answers_command(ceph_cluster: CephCluster) -> None:
     with zlog.connect(ceph_cluster.url()) as store:
         pools = asked(store, "osd pool ls", detail="detail")
         assert ceph_cluster.pool in {pool["pool_name"] for pool in pools}
         assert asked(store, "osd ls") == asyncio.run(asked_on_a_loop(store, "osd ls")) == [0]
 
 
-def test_a_refusal_is_in_the_monitors_words(ceph_cluster: CephCluster) -> None:
+def test_refusal_quotes_monitor_message(ceph_cluster: CephCluster) -> None:
     with (
         zlog.connect(ceph_cluster.url()) as store,
         pytest.raises(zlog.StoreUnavailable, match="refuse `no such command`: command not known"),
@@ -43,7 +43,7 @@ def test_a_refusal_is_in_the_monitors_words(ceph_cluster: CephCluster) -> None:
         asked(store, "no such command")
 
 
-def test_a_monitor_that_does_not_answer_holds_nobody_up(ceph_cluster: CephCluster) -> None:
+def test_frozen_monitor_call_times_out(ceph_cluster: CephCluster) -> None:
     with zlog.connect(f"{ceph_cluster.url()}&timeout=3") as store:
         ceph_cluster.monitor("freeze")
         try:
@@ -58,7 +58,7 @@ def test_a_monitor_that_does_not_answer_holds_nobody_up(ceph_cluster: CephCluste
 
 
 @pytest.mark.parametrize("store_url", ["mem", "embedded"], indirect=True)
-def test_a_store_that_is_not_on_ceph_has_none(store_url: str) -> None:
+def test_other_stores_refuse_monitor_commands(store_url: str) -> None:
     with (
         zlog.connect(store_url) as store,
         pytest.raises(zlog.StoreUnavailable, match="not supported"),

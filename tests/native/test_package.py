@@ -52,7 +52,7 @@ def test_wheel_holds_each_file_of_the_packages_once(wheel: zipfile.ZipFile) -> N
     assert sorted(held) == sorted([*expected, *generated])
 
 
-def test_zlog_brings_asyncio_and_its_version() -> None:
+def test_package_exposes_aio_and_version_lazily() -> None:
     code = "import sys, zlog; print(zlog.aio.Log.__name__, 'importlib.metadata' in sys.modules)"
     assert run(code).split() == ["Log", "False"]
     installed = importlib.metadata.version("zlog-ceph")
@@ -61,7 +61,7 @@ def test_zlog_brings_asyncio_and_its_version() -> None:
         zlog.version  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_python_m_zlog_is_the_command() -> None:
+def test_python_m_zlog_runs_command() -> None:
     code = """
         import runpy, sys
         sys.argv[1:] = ["--version"]
@@ -70,21 +70,21 @@ def test_python_m_zlog_is_the_command() -> None:
     assert run(code).split() == ["zlog", zlog.__version__]
 
 
-def test_the_licence_is_installed_and_named() -> None:
+def test_licence_is_installed_and_named() -> None:
     metadata = importlib.metadata.metadata("zlog-ceph")
     assert metadata["License-Expression"] == "Apache-2.0"
     text = importlib.metadata.distribution("zlog-ceph").read_text("licenses/LICENSE")
     assert text == (REPOSITORY / "LICENSE").read_text()
 
 
-def test_importing_zlog_loads_no_librados() -> None:
+def test_importing_zlog_does_not_load_librados() -> None:
     loaded = run(
         "import sys, zlog; print('zlog._native.rados' in sys.modules, 'rados' in sys.modules)"
     )
     assert loaded.split() == ["False", "False"]
 
 
-def test_state_that_a_process_has_once_is_in_one_extension() -> None:
+def test_process_wide_state_is_in_one_extension() -> None:
     """The hosts over LMDB and over librados keep tables that a second copy would not know."""
     assert messages.__file__
     files = [*Path(messages.__file__).parent.glob("*.so")]
@@ -93,7 +93,7 @@ def test_state_that_a_process_has_once_is_in_one_extension() -> None:
         assert [name.partition(".")[0] for name in users] == [module]
 
 
-def test_extensions_export_their_start_only() -> None:
+def test_extensions_export_only_init_function() -> None:
     spec = importlib.util.find_spec("zlog._native.local")
     assert spec is not None
     assert spec.origin is not None

@@ -65,7 +65,7 @@ def classes_in(hint: Any) -> Iterator[type]:
 
 
 @pytest.mark.parametrize("name", sorted(PUBLIC))
-def test_every_class_in_a_public_signature_can_be_imported(name: str) -> None:
+def test_classes_in_public_signatures_are_importable(name: str) -> None:
     used = {each for hint in hints(PUBLIC[name]) for each in classes_in(hint)}
     assert {each for each in used if not any(each is known for known in PUBLIC.values())} == set()
 
@@ -83,6 +83,6 @@ def is_documented(value: Any) -> bool:
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
-def test_what_is_public_says_so(module: ModuleType) -> None:
+def test_public_names_are_sorted_and_documented(module: ModuleType) -> None:
     assert [*module.__all__] == sorted(set(module.__all__))
     assert [name for name in module.__all__ if not is_documented(getattr(module, name))] == []

@@ -50,7 +50,7 @@ INFO = bytes.fromhex(
 FIRST = Holder(b"\x08\x0e\x10" + bytes(6), "c1", "tcp://a:1", 0x6B00AAAC + 0x08D138EC / 1e9)
 
 
-def test_what_is_sent() -> None:
+def test_lock_requests_match_expected_bytes() -> None:
     assert encode_lock("l", 1, "c1", "tcp://a:1", 2.5, 1) == bytes.fromhex(
         "010126000000 01000000 6c 01 02000000 6331 00000000 09000000 7463703a2f2f613a31"
         "02000000 0065cd1d 01"
@@ -62,14 +62,14 @@ def test_what_is_sent() -> None:
     assert encode_get_info("l") == bytes.fromhex("010105000000 01000000 6c")
 
 
-def test_who_holds_a_lock() -> None:
+def test_lock_info_is_decoded() -> None:
     first, second = decode_info(INFO)
     assert first == FIRST
     assert (second.cookie, second.description) == ("c2", "tcp://b:1")
     assert decode_info(bytes.fromhex("010109000000 00000000 00 00000000")) == []
 
 
-def test_what_is_cut_short_is_no_answer() -> None:
+def test_truncated_lock_info_is_refused() -> None:
     for length in range(len(INFO)):
         with pytest.raises(CorruptEntry, match="lock"):
             decode_info(INFO[:length])
@@ -111,7 +111,7 @@ def soon() -> Deadline:
     return Deadline(10)
 
 
-def test_one_holder_until_it_lets_go(stores: Stores) -> None:
+def test_exclusive_lock_has_one_holder(stores: Stores) -> None:
     one, other = lock(stores[0], "one"), lock(stores[1], "other")
     assert drive(one.holders(soon())) == []  # there isn't even an object
     assert drive(one.take(60, soon()))
@@ -126,7 +126,7 @@ def test_one_holder_until_it_lets_go(stores: Stores) -> None:
     assert drive(other.take(60, soon()))
 
 
-def test_a_lock_ends_by_itself(stores: Stores) -> None:
+def test_exclusive_lock_expires_after_duration(stores: Stores) -> None:
     one, other = lock(stores[0], "one"), lock(stores[1], "other")
     began = time.monotonic()
     assert drive(one.take(0.5, soon()))
@@ -137,7 +137,7 @@ def test_a_lock_ends_by_itself(stores: Stores) -> None:
     assert [holder.cookie for holder in drive(one.holders(soon()))] == ["other"]
 
 
-def test_a_lock_is_taken_away_from_the_one_that_was_seen(stores: Stores) -> None:
+def test_break_lock_removes_only_observed_holder(stores: Stores) -> None:
     one, other = lock(stores[0], "one"), lock(stores[1], "other")
     third = lock(stores[0], "third")
     assert drive(one.take(60, soon()))
@@ -148,7 +148,7 @@ def test_a_lock_is_taken_away_from_the_one_that_was_seen(stores: Stores) -> None
     assert not drive(third.take(60, soon()))
 
 
-def test_what_is_only_renewed_is_not_taken(stores: Stores) -> None:
+def test_renewal_does_not_take_lock(stores: Stores) -> None:
     one, other = lock(stores[0], "one"), lock(stores[1], "other")
     assert not drive(one.take(60, soon(), only_renew=True))
     assert (
@@ -162,7 +162,7 @@ def test_what_is_only_renewed_is_not_taken(stores: Stores) -> None:
     assert not drive(one.take(60, soon(), only_renew=True))
 
 
-def test_a_shared_lock_lists_all_who_have_it(stores: Stores) -> None:
+def test_shared_lock_lists_all_holders(stores: Stores) -> None:
     one, other = (
         lock(store, name, shared=True) for store, name in zip(stores, ("one", "other"), strict=True)
     )
@@ -172,7 +172,7 @@ def test_a_shared_lock_lists_all_who_have_it(stores: Stores) -> None:
     wait_until(lambda: len(drive(one.holders(soon()))) == 1, seconds=10)
 
 
-def test_a_lock_of_a_plain_client_is_one_to_cephs_own_tool(
+def test_client_side_lock_is_compatible_with_rados_tool(
     ceph_cluster: CephCluster, user: Callable[..., str], tmp_path: Path
 ) -> None:
     def rados(*words: str) -> subprocess.CompletedProcess[str]:
@@ -200,7 +200,7 @@ def test_a_lock_of_a_plain_client_is_one_to_cephs_own_tool(
         assert drive(one.take(60, soon()))
 
 
-def test_locks_and_logs_do_not_disturb_each_other(store: zlog.Store) -> None:
+def test_locks_and_logs_coexist(store: zlog.Store) -> None:
     assert drive(lock(store, "one").take(60, soon()))
     with zlog.Log.create(store, "orders") as log:
         assert log.append(b"x") == 0
@@ -224,7 +224,7 @@ def test_lock_on_osd_that_does_not_answer(store: zlog.Store, ceph_cluster: CephC
     assert drive(one.take(60, soon()))
 
 
-def test_no_other_method_of_another_class(store: zlog.Store) -> None:
+def test_other_class_methods_are_refused(store: zlog.Store) -> None:
     for method in ("assert_locked", ""):
         queue = CompletionQueue()
         store.lock(queue, 0, "zlog.directory", method, b"")
@@ -233,14 +233,14 @@ def test_no_other_method_of_another_class(store: zlog.Store) -> None:
         assert store.execute("zlog.directory", method, b"")[0] == -errno.EOPNOTSUPP, method
 
 
-def test_a_store_that_is_not_on_ceph_has_no_locks() -> None:
+def test_locks_always_succeed_on_other_stores() -> None:
     with zlog.connect("mem://") as store:
         assert drive(lock(store, "one").take(60, soon()))
         assert drive(lock(store, "two").take(60, soon()))
         assert drive(lock(store, "one").holders(soon())) == []
 
 
-def test_a_process_is_registered_once(store: zlog.Store) -> None:
+def test_service_registers_only_once(store: zlog.Store) -> None:
     """Without a manager nothing shows it, and nothing fails."""
     with zlog.connect(store.url) as other:
         other.register_service("zlog-test", uuid4().hex, {"address": "here"})

@@ -102,7 +102,7 @@ def content(folder: Path) -> dict[str, tuple[int, bytes]]:
     }
 
 
-def test_nothing_is_made_or_changed(folder: Path) -> None:
+def test_read_only_open_leaves_files_unchanged(folder: Path) -> None:
     (folder / "lock.mdb").unlink()
     before = content(folder)
     with EmbeddedStore(folder, read_only=True) as store:
@@ -116,7 +116,7 @@ def test_nothing_is_made_or_changed(folder: Path) -> None:
     assert content(folder) == before
 
 
-def test_what_writes_is_refused(folder: Path) -> None:
+def test_writes_return_erofs(folder: Path) -> None:
     queue = CompletionQueue()
     with EmbeddedStore(folder, read_only=True) as store:
         assert write(store, [1]) == -errno.EROFS
@@ -126,21 +126,21 @@ def test_what_writes_is_refused(folder: Path) -> None:
         assert read(store, [1]) == [None]
 
 
-def test_a_missing_store_is_not_made(tmp_path: Path) -> None:
+def test_missing_store_is_not_created(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="there is no store in"):
         EmbeddedStore(tmp_path / "typo", read_only=True)
     assert not [*tmp_path.iterdir()]
 
 
 @pytest.mark.parametrize("damage", [bytes(8192), b"something else" * 1000])
-def test_a_file_that_holds_no_store_is_refused(tmp_path: Path, damage: bytes) -> None:
+def test_foreign_data_file_is_refused(tmp_path: Path, damage: bytes) -> None:
     (tmp_path / "data.mdb").write_bytes(damage)
     with pytest.raises(StoreUnavailable, match="holds something else"):
         EmbeddedStore(tmp_path, read_only=True)
     assert [path.name for path in tmp_path.iterdir()] == ["data.mdb"]
 
 
-def test_a_truncated_file_is_refused(folder: Path) -> None:
+def test_truncated_file_is_refused(folder: Path) -> None:
     with EmbeddedStore(folder) as store:
         assert write(store, [1], bytes(100_000)) == 0
     os.truncate(folder / "data.mdb", 60_000)
@@ -149,7 +149,7 @@ def test_a_truncated_file_is_refused(folder: Path) -> None:
 
 
 @as_root
-def test_a_read_only_file_system(mounted: Path) -> None:
+def test_read_only_file_system_is_readable(mounted: Path) -> None:
     with EmbeddedStore(mounted, read_only=True) as store:
         assert read(store, [0]) == [b"data"]
     with pytest.raises(StoreUnavailable, match="Read-only file system") as caught:
@@ -159,7 +159,7 @@ def test_a_read_only_file_system(mounted: Path) -> None:
 
 @as_root
 @pytest.mark.parametrize("listed", [True, False])
-def test_another_user_with_permission_to_read(folder: Path, listed: bool) -> None:
+def test_other_user_reads_with_permission(folder: Path, listed: bool) -> None:
     folder.chmod(0o555)
     (folder / "data.mdb").chmod(0o444)
     (folder / "lock.mdb").chmod(0o666 if listed else 0o444)
@@ -168,14 +168,14 @@ def test_another_user_with_permission_to_read(folder: Path, listed: bool) -> Non
 
 
 @as_root
-def test_another_user_without_permission_to_read(folder: Path) -> None:
+def test_other_user_without_permission_is_refused(folder: Path) -> None:
     (folder / "data.mdb").chmod(0o600)
     result = read_as(NOBODY, folder)
     assert "Permission denied Ask its owner for permission to read data.mdb." in result.stderr
 
 
 @as_root
-def test_beside_a_writer_a_reader_must_be_able_to_list_itself(folder: Path) -> None:
+def test_reader_must_register_next_to_writer(folder: Path) -> None:
     (folder / "lock.mdb").chmod(0o644)
     with EmbeddedStore(folder):
         result = read_as(NOBODY, folder)
@@ -186,7 +186,7 @@ def test_beside_a_writer_a_reader_must_be_able_to_list_itself(folder: Path) -> N
 
 
 @as_root
-def test_a_read_only_file_system_that_is_written_to_elsewhere(folder: Path, mounted: Path) -> None:
+def test_read_only_mount_detects_writer_elsewhere(folder: Path, mounted: Path) -> None:
     with EmbeddedStore(folder):
         with pytest.raises(StoreUnavailable, match="has opened the store for writing") as caught:
             EmbeddedStore(mounted, read_only=True)
@@ -200,7 +200,7 @@ def test_a_read_only_file_system_that_is_written_to_elsewhere(folder: Path, moun
 
 
 @as_root
-def test_a_reader_that_is_stopped_in_a_glance_holds_no_writer_up_for_ever(folder: Path) -> None:
+def test_stopped_unlisted_reader_does_not_block_writer_forever(folder: Path) -> None:
     with (folder / "data.mdb").open("rb") as reader:
         lock_byte(reader.fileno(), 2)
         with pytest.raises(StoreUnavailable, match=r"reads it .* stopped in the middle"):
@@ -208,7 +208,7 @@ def test_a_reader_that_is_stopped_in_a_glance_holds_no_writer_up_for_ever(folder
     EmbeddedStore(folder).close()
 
 
-def test_a_writer_waits_for_the_end_of_a_glance(folder: Path) -> None:
+def test_writer_waits_for_short_read(folder: Path) -> None:
     reader = (folder / "data.mdb").open("rb")
     lock_byte(reader.fileno(), 2)
     threading.Timer(0.2, reader.close).start()
@@ -217,7 +217,7 @@ def test_a_writer_waits_for_the_end_of_a_glance(folder: Path) -> None:
         assert write(store, [1]) == 0
 
 
-def test_a_listed_reader_sees_whole_transactions_beside_a_writer(folder: Path) -> None:
+def test_reader_sees_whole_transactions(folder: Path) -> None:
     """Each transaction writes a pair: no reader sees half of one, however long it takes."""
     code = """
         import sys
@@ -243,14 +243,14 @@ def test_a_listed_reader_sees_whole_transactions_beside_a_writer(folder: Path) -
         assert read(store, [399]) == [b"399" * 1000]
 
 
-def test_one_process_writes_and_reads_only(folder: Path) -> None:
+def test_writer_and_reader_coexist_in_process(folder: Path) -> None:
     with EmbeddedStore(folder) as writer, EmbeddedStore(folder, read_only=True) as reader:
         assert write(writer, [1], b"new") == 0
         assert read(reader, [1]) == [b"new"]
         assert write(reader, [2]) == -errno.EROFS
 
 
-def test_one_process_that_reads_only_closes_that_before_it_writes(folder: Path) -> None:
+def test_reading_process_must_close_before_writing(folder: Path) -> None:
     with (
         EmbeddedStore(folder, read_only=True),
         pytest.raises(StoreUnavailable, match="this process reads it with"),
@@ -260,6 +260,6 @@ def test_one_process_that_reads_only_closes_that_before_it_writes(folder: Path) 
 
 
 @pytest.mark.parametrize("url", ["{}?mode=rw", "{}?mode=", "{}?mode=ro&x=1", "{}#mode=ro"])
-def test_other_settings_are_not_understood(folder: Path, url: str) -> None:
+def test_unknown_url_settings_are_refused(folder: Path, url: str) -> None:
     with pytest.raises(ValueError, match=r"only setting of an embedded store is \?mode=ro"):
         zlog.connect(url.format(folder.as_uri()))

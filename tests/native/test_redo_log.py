@@ -69,7 +69,7 @@ def test_acknowledged_entries_survive_loss_of_meta_page(tmp_path: Path, size: in
         assert read(store, [0, 1, 2]) == [b"first", data, b"third"]
 
 
-def test_what_takes_more_space_than_the_log_is_synced_twice(tmp_path: Path) -> None:
+def test_large_transaction_bypasses_redo_log(tmp_path: Path) -> None:
     """So its meta page is on the disk already, and nothing is noted of it."""
     large = b"large" * 20_000
     folder = write_and_fail_power(tmp_path, large)
@@ -79,7 +79,7 @@ def test_what_takes_more_space_than_the_log_is_synced_twice(tmp_path: Path) -> N
         assert read(store, [0, 1]) == [b"first", large]
 
 
-def test_removals_are_made_again_too(tmp_path: Path) -> None:
+def test_removals_are_replayed(tmp_path: Path) -> None:
     with EmbeddedStore(tmp_path / "store") as store:
         seal(store)
         for position in range(30):
@@ -92,7 +92,7 @@ def test_removals_are_made_again_too(tmp_path: Path) -> None:
         assert expected == [store.execute(OBJECT, "stat", messages.stat(1)), read(store, range(30))]
 
 
-def test_two_transactions_are_made_again_in_order(tmp_path: Path) -> None:
+def test_two_transactions_are_replayed_in_order(tmp_path: Path) -> None:
     """Of the younger one, which may have been under way, the meta page was lost as well."""
     with EmbeddedStore(tmp_path / "store") as store:
         seal(store)
@@ -105,7 +105,7 @@ def test_two_transactions_are_made_again_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [5, 50_000], ids="{} B".format)
-def test_what_is_not_whole_is_not_made_again(tmp_path: Path, size: int) -> None:
+def test_incomplete_transaction_is_not_replayed(tmp_path: Path, size: int) -> None:
     folder = write_and_fail_power(tmp_path, b"x" * size)
     path = folder / "data.mdb"
     data = path.read_bytes()
@@ -116,7 +116,7 @@ def test_what_is_not_whole_is_not_made_again(tmp_path: Path, size: int) -> None:
         assert write(store, [1], b"another") == 0
 
 
-def test_who_only_reads_asks_for_a_writer(tmp_path: Path) -> None:
+def test_read_only_open_requires_prior_replay(tmp_path: Path) -> None:
     folder = write_and_fail_power(tmp_path, b"second")
     with EmbeddedStore(folder, read_only=True) as store:
         assert read(store, [1]) == [None]  # in this run of the kernel no power was lost
@@ -128,7 +128,7 @@ def test_who_only_reads_asks_for_a_writer(tmp_path: Path) -> None:
         assert read(store, [0, 1]) == [b"first", b"second"]
 
 
-def test_a_backup_is_restored_with_its_last_transaction(tmp_path: Path) -> None:
+def test_restore_replays_last_transaction(tmp_path: Path) -> None:
     folder = write_and_fail_power(tmp_path, b"second")
     (tmp_path / "new").mkdir()
     restore(tmp_path / "new", folder)
@@ -136,7 +136,7 @@ def test_a_backup_is_restored_with_its_last_transaction(tmp_path: Path) -> None:
         assert read(store, [0, 1]) == [b"first", b"second"]
 
 
-def test_a_compacted_store_has_nothing_to_make_again(tmp_path: Path) -> None:
+def test_compaction_clears_redo_log(tmp_path: Path) -> None:
     """Its transactions have other numbers, which would be those of earlier changes."""
     with EmbeddedStore(tmp_path) as store:
         seal(store)
@@ -180,7 +180,7 @@ APPEND = """
 """
 
 
-def test_an_append_is_synced_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_append_is_synced_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with EmbeddedStore(tmp_path / "store") as store:
         seal(store)
     source, counter = tmp_path / "count.c", tmp_path / "count.so"

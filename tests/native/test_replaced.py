@@ -32,7 +32,7 @@ def entries(folder: Path) -> list[bytes]:
 
 
 @pytest.mark.parametrize("how", ["removed", "moved"])
-def test_a_store_that_is_made_anew_is_opened_anew(tmp_path: Path, how: str) -> None:
+def test_recreated_store_is_reopened(tmp_path: Path, how: str) -> None:
     folder = tmp_path / "store"
     store = zlog.connect(folder)
     log = zlog.Log.create(store, "orders")
@@ -54,7 +54,7 @@ def test_a_store_that_is_made_anew_is_opened_anew(tmp_path: Path, how: str) -> N
 
 
 @pytest.mark.parametrize("gone", ["data.mdb", "lock.mdb"])
-def test_a_store_without_one_of_its_files_takes_nothing(tmp_path: Path, gone: str) -> None:
+def test_store_with_missing_file_refuses_writes(tmp_path: Path, gone: str) -> None:
     with EmbeddedStore(tmp_path) as store:
         seal(store)
         (tmp_path / gone).unlink()

@@ -74,7 +74,7 @@ def test_store_older_than_its_sequencer_is_refused(folder: Path, backup: Path, h
     assert contents(folder) == BEFORE
 
 
-def test_another_stores_database_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_database_of_another_store_is_refused(folder: Path, tmp_path: Path) -> None:
     with zlog.connect(tmp_path / "other") as store:
         zlog.Log.create(store, "orders").append_many(AFTER)
         for _ in range(100):
@@ -112,7 +112,7 @@ APPEND_ANYWAY = """
 """
 
 
-def test_a_restored_store_goes_on_where_the_backup_ended(folder: Path, backup: Path) -> None:
+def test_restored_store_continues_from_backup(folder: Path, backup: Path) -> None:
     """In one step: the epochs since the backup are not gone through one by one."""
     kept = backup.read_bytes()
     restore(folder, backup)
@@ -126,7 +126,7 @@ def test_a_restored_store_goes_on_where_the_backup_ended(folder: Path, backup: P
     assert {path.name for path in folder.iterdir()} == FILES
 
 
-def test_a_store_that_was_lost_is_restored(folder: Path, backup: Path) -> None:
+def test_missing_store_is_restored(folder: Path, backup: Path) -> None:
     (folder / "data.mdb").unlink()
     restore(folder, backup)
     assert contents(folder) == BEFORE
@@ -136,7 +136,7 @@ def test_a_store_that_was_lost_is_restored(folder: Path, backup: Path) -> None:
     assert contents(folder) == BEFORE
 
 
-def test_what_is_no_backup_changes_nothing(folder: Path, tmp_path: Path, backup: Path) -> None:
+def test_restore_refuses_invalid_backup(folder: Path, tmp_path: Path, backup: Path) -> None:
     (tmp_path / "text").write_bytes(b"something else" * 1000)
     shutil.copy(backup, tmp_path / "short")
     with (tmp_path / "short").open("rb+") as file:
@@ -176,14 +176,14 @@ RESTORE_DAMAGED = """
 """
 
 
-def test_no_damaged_page_ends_the_process(folder: Path) -> None:
+def test_damaged_pages_do_not_crash_restore(folder: Path) -> None:
     """LMDB reads what is beyond a page, or beyond the file, where a damaged one sends it."""
     told = run(RESTORE_DAMAGED, folder)
     assert "or is damaged (its pages are damaged: " in told
     assert "restored" in told  # where nothing lies on the page
 
 
-def test_a_compacted_store_is_no_older_one(folder: Path) -> None:
+def test_compacted_store_is_not_considered_older(folder: Path) -> None:
     with zlog.connect(folder) as store:
         store.compact()
     before = contents(folder)

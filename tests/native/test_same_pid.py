@@ -37,7 +37,7 @@ def in_a_container(*arguments: object) -> subprocess.Popen[str]:
     )
 
 
-def test_two_processes_of_the_same_pid_share_a_store(tmp_path: Path) -> None:
+def test_processes_with_equal_pid_share_store(tmp_path: Path) -> None:
     unshare = shutil.which("unshare")
     if unshare is None or subprocess.run([unshare, "--pid", "--fork", "true"]).returncode != 0:
         pytest.skip("may not make a PID namespace here")

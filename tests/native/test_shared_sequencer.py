@@ -21,7 +21,7 @@ from .support import SECONDS, finish, interrupt_soon, run, start
 LOG, EPOCH = 7, 3
 
 
-def test_logs_do_not_share_a_tail() -> None:
+def test_logs_have_separate_tails() -> None:
     shared = SharedSequencer()
     logs = [LOG, LOG + 1024, 2**64 - 1, 0]
     for number, log in enumerate(logs):
@@ -29,7 +29,7 @@ def test_logs_do_not_share_a_tail() -> None:
     assert [shared.next(log, EPOCH, 1) for log in logs] == [0, 100, 200, 300]
 
 
-def test_only_a_higher_epoch_takes_over() -> None:
+def test_activation_requires_higher_epoch() -> None:
     shared = SharedSequencer()
     assert shared.activate(LOG, EPOCH, 10)
     assert not shared.activate(LOG, EPOCH, 20)
@@ -40,7 +40,7 @@ def test_only_a_higher_epoch_takes_over() -> None:
     assert shared.next(LOG, EPOCH + 1, 1) == 50
 
 
-def test_a_released_log_makes_space_for_another() -> None:
+def test_released_log_frees_space_for_another() -> None:
     shared = SharedSequencer()
     for log in range(1024):
         assert shared.activate(log, EPOCH, log)
@@ -62,7 +62,7 @@ def test_positions_do_not_overflow() -> None:
     assert shared.next(LOG, EPOCH, 1) == 2**63 - 2
 
 
-def test_wait_returns_when_the_tail_has_passed(tmp_path: Path) -> None:
+def test_wait_returns_once_tail_passed(tmp_path: Path) -> None:
     shared = SharedSequencer(tmp_path)
     assert shared.activate(LOG, EPOCH, 0)
     other = SharedSequencer(tmp_path)
@@ -73,7 +73,7 @@ def test_wait_returns_when_the_tail_has_passed(tmp_path: Path) -> None:
     assert shared.wait(LOG, EPOCH, 3, 0.05) is None
 
 
-def test_wait_ends_with_its_epoch() -> None:
+def test_wait_ends_when_epoch_ends() -> None:
     shared = SharedSequencer()
     assert shared.activate(LOG, EPOCH, 0)
     successor = threading.Timer(0.1, shared.activate, (LOG, EPOCH + 1, 0))
@@ -84,7 +84,7 @@ def test_wait_ends_with_its_epoch() -> None:
     successor.join()
 
 
-def test_a_signal_interrupts_wait() -> None:
+def test_signal_interrupts_wait() -> None:
     shared = SharedSequencer()
     assert shared.activate(LOG, EPOCH, 0)
     interrupt_soon()
@@ -113,7 +113,7 @@ def test_processes_get_different_positions(tmp_path: Path) -> None:
     assert all(sorted(each) == each for each in grants)
 
 
-def test_processes_that_open_at_once_share_one(tmp_path: Path) -> None:
+def test_concurrent_processes_share_sequencer(tmp_path: Path) -> None:
     code = f"""
         import sys
         from zlog._native.local import SharedSequencer
@@ -146,7 +146,7 @@ def hold_lock_and_die(directory: Path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 
-def test_a_process_killed_in_the_middle_costs_one_activation(tmp_path: Path) -> None:
+def test_killed_process_costs_one_activation(tmp_path: Path) -> None:
     shared = SharedSequencer(tmp_path)
     assert shared.activate(LOG, EPOCH, 10)
     hold_lock_and_die(tmp_path)
@@ -158,7 +158,7 @@ def test_a_process_killed_in_the_middle_costs_one_activation(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("damage", ["reboot", "version", "cut", "garbage"])
-def test_a_file_of_no_use_is_replaced(tmp_path: Path, damage: str) -> None:
+def test_unusable_file_is_replaced(tmp_path: Path, damage: str) -> None:
     shared = SharedSequencer(tmp_path)
     assert shared.activate(LOG, EPOCH, 10)
     path = file_with_lock(tmp_path)
@@ -180,7 +180,7 @@ def test_a_file_of_no_use_is_replaced(tmp_path: Path, damage: str) -> None:
     assert shared.next(LOG, EPOCH, 1) == 10, "who had the old file keeps it, and its stale epoch"
 
 
-def test_it_works_across_a_fork(tmp_path: Path) -> None:
+def test_sequencer_works_across_fork(tmp_path: Path) -> None:
     code = f"""
         import os, sys
         from zlog._native.local import SharedSequencer
@@ -194,6 +194,6 @@ def test_it_works_across_a_fork(tmp_path: Path) -> None:
     assert run(code, tmp_path).strip() == "5"
 
 
-def test_a_missing_directory_is_an_error(tmp_path: Path) -> None:
+def test_missing_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SequencerUnavailable, match="No such file"):
         SharedSequencer(tmp_path / "missing")

@@ -42,7 +42,7 @@ def test_positions_of_an_object(striping: Striping, start: int, length: int) -> 
 
 
 @given(STRIPINGS, STARTS, LENGTHS)
-def test_the_parts_of_a_range_are_all_of_it(striping: Striping, start: int, length: int) -> None:
+def test_range_parts_cover_range(striping: Striping, start: int, length: int) -> None:
     """Each object that has any of it once, in the order of their first positions."""
     parts = striping.by_object(start, start + length)
     firsts = [part[0] for part in parts]
@@ -52,7 +52,7 @@ def test_the_parts_of_a_range_are_all_of_it(striping: Striping, start: int, leng
 
 
 @given(STRIPINGS, STARTS, st.integers(0, 40))
-def test_the_way_from_one_position_to_another(striping: Striping, start: int, count: int) -> None:
+def test_rank_and_successor_match_rule(striping: Striping, start: int, count: int) -> None:
     number = object_of(striping, start)
     far = start + (count + 1) * striping.stripe_unit * striping.width
     mine = those_of(striping, start, far + 1, number)
@@ -74,7 +74,7 @@ def test_slices_of_places(striping: Striping, start: int, length: int, data: st.
     assert [*places[cut][:3]] == [*places][cut][:3]
 
 
-def test_places_are_no_range_with_steps() -> None:
+def test_object_positions_refuse_steps() -> None:
     places = Striping(4, 2).positions(0, 100, 1)
     with pytest.raises(ValueError, match="not in steps"):
         places[::2]
@@ -87,7 +87,7 @@ def test_places_are_no_range_with_steps() -> None:
 
 
 @given(ANY_STRIPINGS)
-def test_a_striping_is_one_number_on_the_wire(striping: Striping) -> None:
+def test_striping_packs_into_one_number(striping: Striping) -> None:
     """Its width in the lower half, and above the power of two that its stripe unit is."""
     low, high = striping.packed & 0xFFFF, striping.packed >> 16
     assert (low, 1 << high) == striping
@@ -99,7 +99,7 @@ def test_a_striping_is_one_number_on_the_wire(striping: Striping) -> None:
     st.integers(0, 2**40) | st.integers(POSITION_MAX - 2**28, POSITION_MAX),
     st.integers(1, 2000),
 )
-def test_a_row_is_encoded_as_its_positions_are(striping: Striping, first: int, count: int) -> None:
+def test_object_positions_encode_like_list(striping: Striping, first: int, count: int) -> None:
     """By the core, which goes from one to the next on its own."""
     places = ObjectPositions(striping, first, POSITION_MAX + 1)[:count]
     positions = [*places]

@@ -35,7 +35,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("left", [-1, 100_000, 3 * 4096, 2 * 4096])
-def test_a_truncated_store_is_refused(file: Path, left: int) -> None:
+def test_truncated_store_is_refused(file: Path, left: int) -> None:
     size = file.stat().st_size
     cut = left % size
     os.truncate(file, cut)
@@ -45,13 +45,13 @@ def test_a_truncated_store_is_refused(file: Path, left: int) -> None:
     assert file.stat().st_size == cut
 
 
-def test_a_store_of_a_page_says_what_lmdb_says(file: Path) -> None:
+def test_one_page_store_reports_lmdb_error(file: Path) -> None:
     os.truncate(file, 4096)
     assert "MDB_INVALID" in run(OPEN, file.parent)
 
 
 @pytest.mark.parametrize("left", ["empty", "missing"])
-def test_an_emptied_store_is_not_begun_anew(file: Path, left: str) -> None:
+def test_emptied_store_is_not_recreated(file: Path, left: str) -> None:
     if left == "empty":
         os.truncate(file, 0)
     else:
@@ -62,7 +62,7 @@ def test_an_emptied_store_is_not_begun_anew(file: Path, left: str) -> None:
     )
 
 
-def test_a_file_that_lacks_only_free_pages_is_whole(tmp_path: Path) -> None:
+def test_missing_free_pages_are_harmless(tmp_path: Path) -> None:
     """LMDB does not write pages that a transaction gave back; the file may end before them."""
     with EmbeddedStore(tmp_path) as store:
         seal(store)

@@ -50,7 +50,7 @@ def remove_watched(store: zlog.Store, object: str = OBJECT) -> int:
     return answer(queue)[0]
 
 
-def test_a_notification_ends_all_waits(store: zlog.Store, other: zlog.Store) -> None:
+def test_notification_ends_all_waits(store: zlog.Store, other: zlog.Store) -> None:
     code, number = watch(store)
     assert code == 0
     assert number > 0
@@ -64,7 +64,7 @@ def test_a_notification_ends_all_waits(store: zlog.Store, other: zlog.Store) -> 
     assert len(waits) == 3
 
 
-def test_none_is_missed_between_two_waits(store: zlog.Store, other: zlog.Store) -> None:
+def test_notification_between_waits_is_not_missed(store: zlog.Store, other: zlog.Store) -> None:
     _, number = watch(store)
     for _ in range(5):
         other.notify(OBJECT)
@@ -74,7 +74,7 @@ def test_none_is_missed_between_two_waits(store: zlog.Store, other: zlog.Store) 
         number = newest
 
 
-def test_a_wait_that_is_given_up(store: zlog.Store) -> None:
+def test_cancelled_wait_returns_ecanceled(store: zlog.Store) -> None:
     _, number = watch(store)
     queue = CompletionQueue()
     under_way = store.watch(queue, 1, OBJECT, number)
@@ -86,7 +86,7 @@ def test_a_wait_that_is_given_up(store: zlog.Store) -> None:
     assert watch(store, number)[0] == 0
 
 
-def test_a_store_that_is_closed_ends_its_waits(store: zlog.Store, store_url: str) -> None:
+def test_closing_store_ends_its_waits(store: zlog.Store, store_url: str) -> None:
     other = zlog.connect(store_url)
     _, number = watch(other)
     queue = CompletionQueue()
@@ -119,7 +119,7 @@ def test_processes_notify_each_other(store: zlog.Store, store_url: str, host: st
     assert answer(queue)[0] == 0
 
 
-def test_what_was_watched_is_removed(store: zlog.Store) -> None:
+def test_watched_object_can_be_removed(store: zlog.Store) -> None:
     assert remove_watched(store) == 0  # there is nothing
     assert watch(store)[0] == 0
     for _ in range(2):
@@ -127,7 +127,7 @@ def test_what_was_watched_is_removed(store: zlog.Store) -> None:
     assert listed(store, "") == ([], 1)
 
 
-def test_a_store_that_can_only_be_read_has_no_means(tmp_path: Path) -> None:
+def test_read_only_store_does_not_support_watch(tmp_path: Path) -> None:
     folder = tmp_path / "store"
     zlog.connect(folder).close()
     with zlog.connect(f"{folder.as_uri()}?mode=ro") as store:
@@ -141,7 +141,7 @@ def operations(cluster: CephCluster) -> int:
     return int(counters["osd"]["op"])
 
 
-def test_on_ceph_they_leave_together(ceph_cluster: CephCluster) -> None:
+def test_ceph_notifications_are_coalesced(ceph_cluster: CephCluster) -> None:
     with zlog.connect(ceph_cluster.url(namespace="watch-together")) as store:
         before = operations(ceph_cluster)
         _hammer(store, 1.5)
@@ -161,7 +161,7 @@ def _hammer(store: zlog.Store, seconds: float) -> None:
         store.notify(OBJECT)
 
 
-def test_a_watch_that_is_lost(ceph_cluster: CephCluster) -> None:
+def test_lost_watch_is_renewed(ceph_cluster: CephCluster) -> None:
     """Its object is removed: the OSD says so, and the next wait begins anew."""
     with zlog.connect(ceph_cluster.url(namespace="watch-lost")) as store:
         _, number = watch(store)
@@ -201,7 +201,7 @@ def test_watch_outlives_its_osd(new_ceph_cluster: Callable[[ClusterSpec], CephCl
         ("allow pool zlog class zlog, allow rw pool=zlog object_prefix zlog.wake/", 0),
     ],
 )
-def test_who_may_watch(user: Callable[..., str], caps: str, code: int) -> None:
+def test_watch_requires_write_cap(user: Callable[..., str], caps: str, code: int) -> None:
     """And remove what is watched. A log is removed without that, too."""
     with zlog.connect(user("allow pool zlog class zlog", name="owner")) as owner:
         zlog.Log.create(owner, "orders").close()

@@ -23,7 +23,7 @@ async def async_space(log: zlog.Log) -> AsyncIterator[aio.Space]:
         yield space
 
 
-async def test_every_object(async_space: aio.Space) -> None:
+async def test_all_object_types_work(async_space: aio.Space) -> None:
     space = async_space
     await space.map("m").put_many({"a": 1, "b": 2})
     await space.map("m").delete("a")
@@ -75,7 +75,7 @@ async def test_every_object(async_space: aio.Space) -> None:
     assert "space" in repr(space)
 
 
-async def test_one_that_is_cancelled_asks_for_no_lock(async_space: aio.Space) -> None:
+async def test_cancelled_acquire_withdraws_lock_request(async_space: aio.Space) -> None:
     lock = async_space.lock("l")
     held = await lock.acquire("me", lease=60)
     for turns in range(12):
@@ -109,7 +109,7 @@ class Tails:
         return tail
 
 
-async def test_readers_share_a_look_at_the_tail(async_space: aio.Space, space: Space) -> None:
+async def test_readers_share_tail_query(async_space: aio.Space, space: Space) -> None:
     values = async_space.map("m")
     space.map("m").put("key", "old")
     tails = Tails(async_space._replica.port)
@@ -117,7 +117,7 @@ async def test_readers_share_a_look_at_the_tail(async_space: aio.Space, space: S
     assert tails.begun == 2  # the first one begins at once, and the others have the next
 
 
-async def test_a_reader_joins_no_look_that_began_before_it(
+async def test_reader_does_not_join_earlier_tail_query(
     async_space: aio.Space, space: Space
 ) -> None:
     values = async_space.map("m")
@@ -137,7 +137,7 @@ async def test_a_reader_joins_no_look_that_began_before_it(
     assert tails.begun == 2
 
 
-async def test_a_read_that_fails_fails_for_all_that_share_it(async_space: aio.Space) -> None:
+async def test_failed_tail_query_fails_all_sharing_readers(async_space: aio.Space) -> None:
     port = async_space._replica.port
     with pytest.MonkeyPatch.context() as patch:
 
@@ -151,7 +151,7 @@ async def test_a_read_that_fails_fails_for_all_that_share_it(async_space: aio.Sp
     assert await async_space.map("m").get("key") is None
 
 
-async def test_one_that_is_cancelled_breaks_nothing(async_space: aio.Space) -> None:
+async def test_cancelled_call_leaves_space_usable(async_space: aio.Space) -> None:
     space = async_space
     for i in range(30):
         task = asyncio.create_task(space.counter("c").add_and_get(1))

@@ -37,7 +37,7 @@ def fill(space: Space, count: int = 50) -> dict[str, str]:
     return items
 
 
-def test_a_checkpoint_in_many_pieces(
+def test_checkpoint_is_split_into_pieces(
     log: zlog.Log, space: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoint_module, "PIECE_BYTES", 100)
@@ -56,7 +56,7 @@ def test_a_checkpoint_in_many_pieces(
     assert log.cursor("objects.space").position == start
 
 
-def test_trims_as_far_as_others_let_it(log: zlog.Log, space: Space) -> None:
+def test_checkpoint_trim_stops_at_other_cursors(log: zlog.Log, space: Space) -> None:
     items = fill(space)
     reader = log.cursor("reader", create=1)
     with Space.open(log, "another") as another:
@@ -75,7 +75,7 @@ def test_trims_as_far_as_others_let_it(log: zlog.Log, space: Space) -> None:
         assert another.map("map").items() == [("key", 1)]
 
 
-def test_a_checkpoint_without_its_end_counts_for_nothing(
+def test_incomplete_checkpoint_is_ignored(
     log: zlog.Log, space: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     items = fill(space)
@@ -95,9 +95,7 @@ def test_a_checkpoint_without_its_end_counts_for_nothing(
 
 
 @pytest.mark.parametrize("damage", ["digest", "size", "pieces", "chunks"])
-def test_an_older_checkpoint_where_the_newest_is_not_whole(
-    log: zlog.Log, space: Space, damage: str
-) -> None:
+def test_older_checkpoint_replaces_damaged_newest(log: zlog.Log, space: Space, damage: str) -> None:
     items = fill(space)
     start = space.checkpoint()
     space.map("map").put("after", 1)
@@ -115,9 +113,7 @@ def test_an_older_checkpoint_where_the_newest_is_not_whole(
         assert dict(late.map("map").items()) == {**items, "after": 1}
 
 
-def test_a_whole_checkpoint_that_can_not_be_read_is_no_older_one(
-    log: zlog.Log, space: Space
-) -> None:
+def test_unreadable_checkpoint_does_not_fall_back(log: zlog.Log, space: Space) -> None:
     fill(space)
     start = space.checkpoint()
     total = Sum()
@@ -131,7 +127,7 @@ def test_a_whole_checkpoint_that_can_not_be_read_is_no_older_one(
         Space.open(log, "space")
 
 
-def test_large_values_make_no_large_chunks(space: Space) -> None:
+def test_large_values_are_split_into_chunks(space: Space) -> None:
     """A actor holds one chunk at a time, whatever a state's size."""
     value = "v" * 100_000
     for i in range(20):
@@ -143,7 +139,7 @@ def test_large_values_make_no_large_chunks(space: Space) -> None:
     assert max(sizes) < 310_000
 
 
-def test_a_chunk_of_many_pieces_is_put_together_in_one_go() -> None:
+def test_chunk_is_joined_in_linear_time() -> None:
     chunk = bytes(16 << 20)
     joined, began = Joined(), time.monotonic()
     (found,) = [each for piece in cut([chunk], 4096) for each in joined.add(piece)]
@@ -152,7 +148,7 @@ def test_a_chunk_of_many_pieces_is_put_together_in_one_go() -> None:
     assert time.monotonic() - began < 2  # to copy all for each piece takes ten times as long
 
 
-def test_a_trim_overtakes_a_replica(space: Space, other: Space) -> None:
+def test_overtaken_replica_restores_from_checkpoint(space: Space, other: Space) -> None:
     behind = other.map("map")
     items = fill(space)
     watch = other.watch(start=other.position)
@@ -186,9 +182,7 @@ def overtaken(
         yield patch
 
 
-def test_a_result_outlives_a_trim(
-    space: Space, other: Space, overtaken: pytest.MonkeyPatch
-) -> None:
+def test_result_survives_trim(space: Space, other: Space, overtaken: pytest.MonkeyPatch) -> None:
     other.queue("queue").push({"job": [1.5, None]}, "another")
     assert space.counter("counter").add_and_get(2) == 2
     assert space.queue("queue").pop() == {"job": [1.5, None]}
@@ -203,7 +197,9 @@ def test_a_result_outlives_a_trim(
     assert space.lock("lock").waiting() == []
 
 
-def test_a_result_that_is_lost(space: Space, other: Space, overtaken: pytest.MonkeyPatch) -> None:
+def test_dropped_result_raises_result_lost(
+    space: Space, other: Space, overtaken: pytest.MonkeyPatch
+) -> None:
     """The checkpoint keeps too few of them; no lock needs any."""
     overtaken.setattr(decided_module, "RESULTS_BYTES", 0)
     other.queue("queue").push("job")
@@ -222,7 +218,9 @@ def test_a_result_that_is_lost(space: Space, other: Space, overtaken: pytest.Mon
     assert space.queue("queue").items() == []
 
 
-def test_a_transaction_that_was_trimmed(space: Space, overtaken: pytest.MonkeyPatch) -> None:
+def test_outcome_of_trimmed_transaction_is_known(
+    space: Space, overtaken: pytest.MonkeyPatch
+) -> None:
     with overtaken.context():
         assert space.transact(lambda txn: txn.counter("counter").add(1) or "done") == "done"
         with space.transaction() as txn:
@@ -232,7 +230,7 @@ def test_a_transaction_that_was_trimmed(space: Space, overtaken: pytest.MonkeyPa
     assert space.counter("counter").get() == 3
 
 
-def test_an_outcome_that_was_trimmed_and_forgotten(
+def test_forgotten_outcome_raises_outcome_unknown(
     space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The record that is appended again is late: that tells nothing of the first one."""
@@ -255,7 +253,7 @@ def test_an_outcome_that_was_trimmed_and_forgotten(
     assert space.counter("counter").get() == 1
 
 
-def test_what_was_trimmed_without_a_checkpoint_is_lost(log: zlog.Log, space: Space) -> None:
+def test_trim_without_checkpoint_loses_past(log: zlog.Log, space: Space) -> None:
     fill(space)
     with Space.open(log, "space") as behind:
         space.map("map").put("after", 1)
@@ -268,7 +266,7 @@ def test_what_was_trimmed_without_a_checkpoint_is_lost(log: zlog.Log, space: Spa
         space.at(1)
 
 
-def test_opening_makes_a_space_once(log: zlog.Log) -> None:
+def test_open_creates_space_once(log: zlog.Log) -> None:
     with pytest.raises(SpaceNotFound):
         Space.open(log, "space", create=False)
     assert log.tail() == 0
@@ -282,7 +280,7 @@ def test_opening_makes_a_space_once(log: zlog.Log) -> None:
             Space.open(log, name)
 
 
-def test_a_maker_that_died_is_no_loss(log: zlog.Log) -> None:
+def test_interrupted_space_creation_is_finished(log: zlog.Log) -> None:
     log.append_many([b"before"] * 3)
     log.cursor("objects.space", create=1)
     with Space.open(log, "space") as space:
@@ -293,7 +291,7 @@ def test_a_maker_that_died_is_no_loss(log: zlog.Log) -> None:
         Space.open(log, "gone")
 
 
-def test_a_store_that_can_only_be_read(tmp_path: Path) -> None:
+def test_read_only_store_serves_space(tmp_path: Path) -> None:
     with (
         zlog.connect(tmp_path) as store,
         zlog.Log.create(store, "log") as log,
@@ -310,7 +308,7 @@ def test_a_store_that_can_only_be_read(tmp_path: Path) -> None:
             Space.open(log, "new")
 
 
-def test_a_log_with_much_else_in_it(log: zlog.Log, space: Space) -> None:
+def test_feed_switches_between_tag_and_full_reads(log: zlog.Log, space: Space) -> None:
     """The feed reads by tag where little is the space's, and everything where much is."""
     feed = space._replica._feed
     ways = []
@@ -329,7 +327,7 @@ def test_a_log_with_much_else_in_it(log: zlog.Log, space: Space) -> None:
     assert space.map("map").items(prefix="b") == [(f"b{i}", 2999) for i in range(4)]
 
 
-def test_a_checkpoint_that_goes_while_it_is_read(
+def test_checkpoint_removed_during_load_is_replaced(
     log: zlog.Log, space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     items = fill(space)
@@ -346,7 +344,7 @@ def test_a_checkpoint_that_goes_while_it_is_read(
         assert dict(late.map("map").items()) == items
 
 
-def test_a_trim_overtakes_a_replica_that_finds_no_checkpoint_at_once(
+def test_overtaken_replica_retries_checkpoint_search(
     space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other.sync()

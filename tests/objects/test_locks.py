@@ -45,7 +45,7 @@ def test_waiters_get_the_lock_in_order(space: Space, other: Space) -> None:
     assert space.lock("lock").holder() is None
 
 
-def test_a_request_is_taken_back(space: Space, other: Space) -> None:
+def test_timed_out_lock_request_is_withdrawn(space: Space, other: Space) -> None:
     with space.lock("lock").acquire("me", lease=60) as held:
         with pytest.raises(LockTimeout, match="'me'"):
             other.lock("lock").acquire("you", timeout=0.05)
@@ -85,7 +85,7 @@ def test_an_interrupted_request_is_withdrawn(
     assert (holder and holder.owner) == (None if free else "me")
 
 
-def test_a_request_without_an_answer_is_withdrawn(
+def test_unanswered_lock_request_is_withdrawn(
     space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its entries are in the log, and the client does not know."""
@@ -105,7 +105,7 @@ def test_a_request_without_an_answer_is_withdrawn(
     assert sent[0] < space.lock("lock").acquire("me", timeout=60).token
 
 
-def test_a_lease_that_ran_out(space: Space, other: Space) -> None:
+def test_expired_lease_loses_lock(space: Space, other: Space) -> None:
     lost = space.lock("lock").acquire("me", lease=0.2, keep=False)
     space.lock("lock").local.holder()
     began = time.monotonic()
@@ -121,7 +121,7 @@ def test_a_lease_that_ran_out(space: Space, other: Space) -> None:
     assert holder.owner == "you"
 
 
-def test_a_lease_counts_from_when_the_lock_was_granted(space: Space, other: Space) -> None:
+def test_lease_starts_when_lock_is_granted(space: Space, other: Space) -> None:
     first = space.lock("lock").acquire(lease=60)
     timer = threading.Timer(0.5, first.release)
     timer.start()
@@ -130,7 +130,7 @@ def test_a_lease_counts_from_when_the_lock_was_granted(space: Space, other: Spac
     timer.join()
 
 
-def test_no_lease_ends_that_was_renewed_meanwhile(space: Space, other: Space) -> None:
+def test_renewed_lease_is_not_ended_by_waiter(space: Space, other: Space) -> None:
     """As one that wants the lock saw it, the holder had renewed nothing for its lease."""
     held = space.lock("lock").acquire(lease=60, keep=False)
     seen = other.lock("lock").holder()
@@ -145,12 +145,12 @@ def test_no_lease_ends_that_was_renewed_meanwhile(space: Space, other: Space) ->
 
 
 @pytest.mark.parametrize("lease", [0, -1.0, math.inf, math.nan])
-def test_a_lease_has_an_end(space: Space, lease: float) -> None:
+def test_lease_must_be_finite(space: Space, lease: float) -> None:
     with pytest.raises(ValueError, match="a lease is a finite number of seconds"):
         space.lock("lock").acquire(lease=lease)
 
 
-def test_a_lease_of_any_length_is_renewed(space: Space) -> None:
+def test_very_long_lease_is_renewed(space: Space) -> None:
     others = {*threading.enumerate()}
     with space.lock("lock").acquire(lease=1e300):
         (renewing,) = {*threading.enumerate()} - others
@@ -174,20 +174,20 @@ def test_a_failed_release_can_be_repeated(
     assert other.lock("lock").holder() is None
 
 
-def test_a_lease_that_is_renewed(space: Space, other: Space) -> None:
+def test_renewed_lease_keeps_lock(space: Space, other: Space) -> None:
     with space.lock("lock").acquire("me", lease=0.3), pytest.raises(LockTimeout):
         other.lock("lock").acquire("you", timeout=1)
     with other.lock("lock").acquire("you", timeout=10):
         pass
 
 
-def test_renewals_end_with_the_space(space: Space, other: Space) -> None:
+def test_closing_space_ends_renewals(space: Space, other: Space) -> None:
     space.lock("lock").acquire("me", lease=0.3)
     space.close()
     other.lock("lock").acquire("you", timeout=10)
 
 
-def test_an_election(space: Space, other: Space) -> None:
+def test_election_has_one_leader(space: Space, other: Space) -> None:
     watch = other.election("leader").watch()
     assert other.election("leader").leader() is None
     leads = space.election("leader").campaign("one:80")
@@ -206,7 +206,7 @@ def test_an_election(space: Space, other: Space) -> None:
     assert None in owners
 
 
-def test_a_request_waits_as_long_as_the_handle_of_its_log() -> None:
+def test_lock_request_uses_timeout_of_log_handle() -> None:
     with zlog.connect("mem://") as store:
         holding = Space.open(zlog.Log.create(store, "orders"), "space").lock("lock").acquire()
         impatient = Space.open(zlog.Log.open(store, "orders", timeout=0.2), "space")

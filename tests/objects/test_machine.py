@@ -123,7 +123,7 @@ def copied(machine: Machine) -> Machine:
     return copy
 
 
-def test_the_newest_results_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_newest_results_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decided_module, "RESULTS_BYTES", 30)
     decided = Decided()
     assert decided.results() == ""
@@ -149,9 +149,7 @@ def test_the_newest_results_are_remembered(monkeypatch: pytest.MonkeyPatch) -> N
 @given(
     log=records(), cut=st.integers(0, 12), ranged=st.booleans(), kept=st.sampled_from([1, 2, 99])
 )
-def test_replicas_agree_wherever_they_begin(
-    log: list[bytes], cut: int, ranged: bool, kept: int
-) -> None:
+def test_replicas_agree_from_any_start(log: list[bytes], cut: int, ranged: bool, kept: int) -> None:
     """One that began at a checkpoint, and one that has looked at ranges before, too."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(decided_module, "DECIDED_MAX", kept)
@@ -179,7 +177,7 @@ def test_replicas_agree_wherever_they_begin(
     bounds=st.tuples(KEYS, st.none() | KEYS),
 )
 @example(before={"a": 0}, changes=[("a", True)], bounds=("a", None))  # by the very next entry
-def test_a_range_holds_if_and_only_if_it_reads_the_same(
+def test_range_read_is_valid_only_if_unchanged(
     before: dict[str, int], changes: list[tuple[str, bool]], bounds: tuple[str, str | None]
 ) -> None:
     machine = Machine({}, 0)
@@ -202,7 +200,7 @@ def test_a_range_holds_if_and_only_if_it_reads_the_same(
 
 
 @given(st.lists(st.tuples(st.booleans(), st.text("abc", min_size=1, max_size=3)), max_size=60))
-def test_sorted_keys(changes: list[tuple[bool, str]]) -> None:
+def test_sorted_keys_match_model(changes: list[tuple[bool, str]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("zlog.objects._sorted._LENGTH", 2)
         keys, expected = SortedKeys(["b"]), {"b"}
@@ -220,13 +218,13 @@ def test_sorted_keys(changes: list[tuple[bool, str]]) -> None:
 
 
 @given(st.text(min_size=1), st.text())
-def test_after_prefix(prefix: str, other: str) -> None:
+def test_after_prefix_bounds_prefix_range(prefix: str, other: str) -> None:
     end = after_prefix(prefix)
     for text in (prefix, prefix + other, other):
         assert text.startswith(prefix) == (text >= prefix and (end is None or text < end))
 
 
-def test_after_prefix_skips_what_is_no_text() -> None:
+def test_after_prefix_skips_surrogates() -> None:
     assert after_prefix("a\ud7ff") == "a\ue000"
     assert after_prefix("a\U0010ffff") == "b"
     assert after_prefix("\U0010ffff") is None
@@ -236,7 +234,7 @@ def apply(machine: Machine, data: bytes) -> Any:
     return machine.apply(machine.position, decode_record(data))
 
 
-def test_newer_classes_stop() -> None:
+def test_newer_class_stops_machine() -> None:
     machine = Machine(TYPES, 7)
     apply(machine, encode_write([("Sum", "u", 1, 1)]))
     with pytest.raises(NewerRecord, match="version 2"):
@@ -256,13 +254,13 @@ def test_newer_classes_stop() -> None:
         ("Sum", "o", "text"),
     ],
 )
-def test_what_apply_raises_stops(op: Any) -> None:
+def test_exception_in_apply_stops_machine(op: Any) -> None:
     machine = Machine(TYPES, 7)
     with pytest.raises(ApplyFailed, match="'o' can't apply the entry at 7"):
         apply(machine, encode_write([op]))
 
 
-def test_a_transaction_that_is_refused_in_part_stops() -> None:
+def test_partly_rejected_transaction_stops_machine() -> None:
     machine = Machine(TYPES, 0)
     outcome = apply(machine, encode_commit([("Sum", "u", -1), ("map", "m", ("a", 1))], "x", 1, 0))
     assert outcome.code == "rejected"
@@ -271,14 +269,14 @@ def test_a_transaction_that_is_refused_in_part_stops() -> None:
         apply(machine, encode_commit([("map", "m", ("a", 1)), ("Sum", "u", -1)], "y", 1, 0))
 
 
-def test_one_write_to_another_type_refuses_all() -> None:
+def test_write_to_wrong_type_refuses_whole_record() -> None:
     machine = Machine(TYPES, 0)
     apply(machine, encode_write([("map", "m", ("a", 1))]))
     apply(machine, encode_write([("map", "m", ("b", 1)), ("queue", "m", [])]))
     assert [*machine.objects["m"].cells] == ["a"]  # type: ignore[attr-defined]
 
 
-def test_states_that_classes_of_two_versions_write_are_not_compared() -> None:
+def test_states_of_different_class_versions_are_not_compared() -> None:
     class Later(Sum):
         version = 2
 

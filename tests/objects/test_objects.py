@@ -35,7 +35,7 @@ class Account(Replicated):
         self.balance = state
 
 
-def test_objects_on_every_store(store: zlog.Store) -> None:
+def test_objects_work_on_every_store(store: zlog.Store) -> None:
     with zlog.Log.create(store, "log") as log, zlog.Log.open(store, "log") as own:
         one = Space.open(log, "space", types=[Account])
         two = Space.open(own, "space", types=[Account])
@@ -73,7 +73,7 @@ def test_objects_on_every_store(store: zlog.Store) -> None:
             each.close()
 
 
-def test_map(space: Space, other: Space) -> None:
+def test_map_operations_work(space: Space, other: Space) -> None:
     colours = space.map("colours")
     position = colours.put("red", "#f00")
     assert colours.put_many({"green": 2, "blue": [3], "blur": None}) > position
@@ -96,7 +96,7 @@ def test_map(space: Space, other: Space) -> None:
         seen.local["blue"]
 
 
-def test_values_belong_to_their_readers(space: Space) -> None:
+def test_returned_values_are_copies(space: Space) -> None:
     mine = {"list": [1]}
     values = space.map("values")
     values.put("key", mine)
@@ -117,7 +117,7 @@ def test_values_belong_to_their_readers(space: Space) -> None:
         (functools.reduce(lambda value, _: {"a": value}, range(101), 0), ValueError),
     ],
 )
-def test_values_that_json_can_not_say(space: Space, value: Any, error: type[Exception]) -> None:
+def test_non_json_values_are_refused(space: Space, value: Any, error: type[Exception]) -> None:
     before = space.sync()
     with pytest.raises(error):
         space.map("map").put("key", value)
@@ -140,7 +140,7 @@ def test_deeply_nested_values_can_be_read_by_all_clients(log: zlog.Log, space: S
     assert read(400) == value
 
 
-def test_set(space: Space, other: Space) -> None:
+def test_set_operations_work(space: Space, other: Space) -> None:
     tags = space.set("tags")
     tags.add("new", "old", "older")
     tags.discard("new", "none")
@@ -171,7 +171,7 @@ def test_queue_waits_for_a_value(space: Space, other: Space) -> None:
     assert space.queue("jobs").items() == []
 
 
-def test_an_object_keeps_its_type(space: Space, other: Space) -> None:
+def test_object_keeps_its_type(space: Space, other: Space) -> None:
     space.map("name").put("key", 1)
     before = space.position
     with pytest.raises(WrongType, match="is a map, and no queue"):
@@ -185,7 +185,7 @@ def test_an_object_keeps_its_type(space: Space, other: Space) -> None:
     assert space.map("name").items() == [("key", 1)]
 
 
-def test_a_key_that_is_not_text_is_refused_by_reads_and_writes(space: Space) -> None:
+def test_non_text_key_is_refused(space: Space) -> None:
     colours, members = space.map("colours"), space.set("members")
     key: Any = 1
     calls: list[Callable[[], object]] = [
@@ -206,7 +206,7 @@ def test_a_key_that_is_not_text_is_refused_by_reads_and_writes(space: Space) -> 
             call()
 
 
-def test_a_closed_space_refuses_all_calls(log: zlog.Log, space: Space) -> None:
+def test_closed_space_refuses_calls(log: zlog.Log, space: Space) -> None:
     closed = Space.open(log, "space")
     numbers, context = closed.map("numbers"), closed.transaction()
     position = numbers.put("one", 1)
@@ -239,7 +239,7 @@ def test_a_closed_space_refuses_all_calls(log: zlog.Log, space: Space) -> None:
     assert space.map("numbers").items() == [("one", 1)]
 
 
-def test_reads_as_fresh_as_they_are_asked_for(space: Space, other: Space) -> None:
+def test_staleness_allows_older_reads(space: Space, other: Space) -> None:
     space.map("map").put("key", "old")
     seen = other.map("map")
     assert seen.get("key") == "old"
@@ -250,7 +250,7 @@ def test_reads_as_fresh_as_they_are_asked_for(space: Space, other: Space) -> Non
     assert seen.local.get("key") == "new"
 
 
-def test_the_past(space: Space) -> None:
+def test_space_at_position_shows_past(space: Space) -> None:
     values = space.map("map")
     first = values.put("key", 1)
     values.put("key", 2)
@@ -279,7 +279,7 @@ def trim_after_restoring(monkeypatch: pytest.MonkeyPatch, other: Space) -> None:
     monkeypatch.setattr(space_module, "restored", restored_and_trimmed)
 
 
-def test_the_past_is_never_what_came_later(
+def test_past_trimmed_during_restore_is_lost(
     space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = space.map("map")
@@ -291,7 +291,7 @@ def test_the_past_is_never_what_came_later(
         space.at(first)
 
 
-def test_a_watch_is_told_of_a_trim_as_it_begins(
+def test_watch_trimmed_during_restore_reports_loss(
     space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     space.checkpoint()
@@ -305,15 +305,13 @@ def test_a_watch_is_told_of_a_trim_as_it_begins(
     assert caught.value.resume is not None
 
 
-def test_the_longest_name(log: zlog.Log) -> None:
+def test_longest_space_name_works(log: zlog.Log) -> None:
     with Space.open(log, "n" * 109) as space:
         space.map("map").put("key", 1)
         space.checkpoint()
 
 
-def test_a_trim_is_noticed_among_entries_of_others(
-    space: Space, other: Space, log: zlog.Log
-) -> None:
+def test_trim_is_noticed_among_other_entries(space: Space, other: Space, log: zlog.Log) -> None:
     """A replica that changes how it reads tells of what it has kept back."""
     space.sync()
     log.append_many([b"another's"] * 100)

@@ -33,7 +33,7 @@ from .test_objects import Account
 TAGS = Tags.of("space")
 
 
-def test_a_log_that_compacts_is_refused(log: zlog.Log, space: Space) -> None:
+def test_log_with_compaction_is_refused(log: zlog.Log, space: Space) -> None:
     log.set_retention(zlog.Retention(compact_after=3600))
     with pytest.raises(UnsuitableLog):
         Space.open(log, "new")
@@ -51,7 +51,7 @@ def test_a_log_that_compacts_is_refused(log: zlog.Log, space: Space) -> None:
         (encode_write([("counter", "counter", "text")]), ApplyFailed),
     ],
 )
-def test_what_can_not_be_applied_stops_and_skips_nothing(
+def test_inapplicable_entry_stops_replica(
     log: zlog.Log, space: Space, data: bytes, error: type[Stopped]
 ) -> None:
     space.map("map").put("key", 1)
@@ -71,7 +71,7 @@ def test_what_can_not_be_applied_stops_and_skips_nothing(
     assert space.at(position - 1).map("map").get("key") == 1
 
 
-def test_the_class_that_was_missing(log: zlog.Log) -> None:
+def test_missing_class_can_be_registered_later(log: zlog.Log) -> None:
     Space.open(log, "space").close()
     log.append(encode_write([("Account", "account", 5)]), tags=[TAGS.space])
     with Space.open(log, "space", types=[Account]) as knowing:
@@ -109,7 +109,7 @@ class Fixed(Tally):
         return super().apply(command)
 
 
-def test_a_fixed_class_is_the_way_out(log: zlog.Log) -> None:
+def test_fixed_class_resumes_space(log: zlog.Log) -> None:
     with Space.open(log, "space", types=[Tally]) as space:
         tally = space.object(Tally, "tally")
         assert tally.call(1) == 1
@@ -143,7 +143,7 @@ class Dice(Replicated):
         self.number = state
 
 
-def test_replicas_that_diverge_stop(log: zlog.Log) -> None:
+def test_diverging_replicas_stop(log: zlog.Log) -> None:
     one, two = (Space.open(log, "space", types=[Dice]) for _ in range(2))
     one.object(Dice, "dice").call(None)
     two.sync()
@@ -173,7 +173,7 @@ class Journal(Replicated):
         self.lines = state
 
 
-def test_what_apply_keeps_and_returns_is_no_one_elses(log: zlog.Log) -> None:
+def test_values_kept_by_apply_are_not_shared(log: zlog.Log) -> None:
     one, two = (Space.open(log, "space", types=[Journal]) for _ in range(2))
     watch = two.object(Journal, "journal").watch()
 
@@ -191,7 +191,7 @@ def test_what_apply_keeps_and_returns_is_no_one_elses(log: zlog.Log) -> None:
     assert changes == [{"kind": "a"}, {"kind": "b"}, {"kind": "c"}]
 
 
-def test_a_snapshot_that_fails_stops_no_one(log: zlog.Log) -> None:
+def test_failed_snapshot_does_not_stop_replicas(log: zlog.Log) -> None:
     class Broken(Dice):
         def snapshot(self) -> Any:
             return {self.number}
@@ -203,7 +203,7 @@ def test_a_snapshot_that_fails_stops_no_one(log: zlog.Log) -> None:
     assert one.objects() == two.objects() == {"broken": "Broken"}
 
 
-def test_classes_are_checked(log: zlog.Log) -> None:
+def test_invalid_classes_are_refused(log: zlog.Log) -> None:
     class Named(Account):
         type_name = "map"
 
@@ -238,7 +238,7 @@ def test_classes_are_checked(log: zlog.Log) -> None:
         space.object(Account, "account")
 
 
-def test_a_hole_is_never_passed(tmp_path: Path) -> None:
+def test_replica_never_passes_hole(tmp_path: Path) -> None:
     with ExitStack() as stack:
         store = stack.enter_context(zlog.connect(tmp_path))  # with a sequencer
         log = stack.enter_context(zlog.Log.create(store, "log", hole_timeout=0.05))
@@ -258,7 +258,7 @@ def test_a_hole_is_never_passed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("selects", [False, True], ids=["reads all", "reads by tag"])
-def test_a_lost_entry_is_never_passed(
+def test_replica_never_passes_lost_entry(
     log: zlog.Log, space: Space, other: Space, selects: bool
 ) -> None:
     space.map("map").put("key", 1)
@@ -278,7 +278,7 @@ def test_a_lost_entry_is_never_passed(
         assert other.local.map("map").get("key") == 1
 
 
-def test_a_space_whose_entries_are_lost_does_not_begin_again(log: zlog.Log, space: Space) -> None:
+def test_space_with_lost_entries_is_not_recreated(log: zlog.Log, space: Space) -> None:
     space.map("map").put("key", 1)
     for ref in log.view.objects():
         with door_to(log.store) as door:
@@ -290,9 +290,7 @@ def test_a_space_whose_entries_are_lost_does_not_begin_again(log: zlog.Log, spac
     Space.open(log, "another").close()
 
 
-def test_an_interrupted_apply_is_not_repeated(
-    space: Space, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_apply_is_not_repeated(space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was applied was interrupted must not be applied again."""
     space.counter("counter").add(1)
 

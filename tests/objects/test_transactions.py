@@ -21,7 +21,7 @@ from zlog.objects import _decided as decided_module
 from .test_objects import Account
 
 
-def test_reads_its_own_writes(space: Space) -> None:
+def test_transaction_reads_its_own_writes(space: Space) -> None:
     space.map("map").put_many({"a": 1, "b": 2})
     space.queue("queue").push("first")
 
@@ -56,7 +56,7 @@ def test_reads_its_own_writes(space: Space) -> None:
     assert space.queue("queue").count() == 0
 
 
-def test_what_raises_has_no_effect(space: Space) -> None:
+def test_failed_transaction_has_no_effect(space: Space) -> None:
     def body(txn: Transaction) -> None:
         txn.map("map").put("key", 1)
         raise RuntimeError("no")
@@ -69,7 +69,7 @@ def test_what_raises_has_no_effect(space: Space) -> None:
     assert space.sync() == before
 
 
-def test_only_reading_appends_nothing(space: Space) -> None:
+def test_read_only_transaction_does_not_append(space: Space) -> None:
     space.map("map").put("key", 1)
     before = space.sync()
     assert space.transact(lambda txn: txn.map("map").get("key")) == 1
@@ -102,7 +102,7 @@ def test_only_reading_appends_nothing(space: Space) -> None:
         (lambda t: t.queue("q").pop(), lambda s: s.queue("q").push(1), ("q", None)),
     ],
 )
-def test_conflicts_say_what_was_changed(
+def test_conflict_reports_changed_item(
     space: Space, other: Space, read: Any, change: Any, item: Any
 ) -> None:
     space.map("m").put_many({"a": 1, "b": 2, "z": 3})
@@ -128,7 +128,9 @@ def test_conflicts_say_what_was_changed(
         (lambda t: t.queue("q").push(1), lambda s: s.queue("q").pop()),
     ],
 )
-def test_no_conflict_without_need(space: Space, other: Space, read: Any, change: Any) -> None:
+def test_unrelated_changes_do_not_conflict(
+    space: Space, other: Space, read: Any, change: Any
+) -> None:
     space.map("m").put_many({"a": 1, "b": 2})
     with space.transaction() as txn:
         read(txn)
@@ -137,7 +139,7 @@ def test_no_conflict_without_need(space: Space, other: Space, read: Any, change:
     assert space.map("result").get("key") == "done"
 
 
-def test_a_body_never_sees_two_moments(space: Space, other: Space) -> None:
+def test_body_sees_one_snapshot(space: Space, other: Space) -> None:
     space.map("m").put_many({"x": 0, "y": 0})
     seen: list[tuple[int, int]] = []
 
@@ -153,7 +155,7 @@ def test_a_body_never_sees_two_moments(space: Space, other: Space) -> None:
     assert seen == [(0, -1), (1, -1), (1, 1)]
 
 
-def test_a_stale_start_is_found_out(space: Space, other: Space) -> None:
+def test_body_on_stale_state_is_rerun(space: Space, other: Space) -> None:
     """What a body concludes from a state that is over counts for nothing, errors neither."""
     space.map("m").put("x", 0)
     other.map("m").put("x", 1)
@@ -166,7 +168,7 @@ def test_a_stale_start_is_found_out(space: Space, other: Space) -> None:
     assert space.transact(body) == 1
 
 
-def test_conflicts_end_after_the_attempts(space: Space, other: Space) -> None:
+def test_conflict_is_raised_after_all_attempts(space: Space, other: Space) -> None:
     runs = []
 
     def body(txn: Transaction) -> None:
@@ -179,7 +181,7 @@ def test_conflicts_end_after_the_attempts(space: Space, other: Space) -> None:
     assert len(runs) == 3
 
 
-def test_an_id_takes_effect_once(space: Space, other: Space) -> None:
+def test_transaction_id_takes_effect_once(space: Space, other: Space) -> None:
     def body(txn: Transaction) -> str:
         txn.counter("paid").add(10)
         return "paid"
@@ -220,7 +222,7 @@ class Slow:
         return position
 
 
-def test_a_lost_answer_is_asked_for_again(space: Space) -> None:
+def test_lost_reply_is_retried(space: Space) -> None:
     slow = Slow(space, 1)
     assert space.transact(lambda txn: txn.queue("q").push("x") or 5) == 5
     assert space.counter("c").add_and_get(1) == 1
@@ -228,7 +230,7 @@ def test_a_lost_answer_is_asked_for_again(space: Space) -> None:
     assert space.queue("q").items() == ["x"]
 
 
-def test_an_outcome_that_stays_unknown(space: Space, other: Space) -> None:
+def test_unresolved_outcome_raises_outcome_unknown(space: Space, other: Space) -> None:
     Slow(space, 2)
 
     def body(txn: Transaction) -> None:
@@ -241,7 +243,7 @@ def test_an_outcome_that_stays_unknown(space: Space, other: Space) -> None:
     assert other.counter("c").get() == 1
 
 
-def test_a_late_twin_of_an_earlier_attempt(
+def test_late_duplicate_does_not_decide_later_attempt(
     space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says nothing of the attempt that is under way."""
@@ -270,7 +272,7 @@ def test_a_late_twin_of_an_earlier_attempt(
     assert values.get("key") == 10
 
 
-def test_a_late_twin_does_nothing(
+def test_late_duplicate_has_no_effect(
     space: Space, log: zlog.Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An append that was given up may arrive any time later, even when its id is forgotten."""
@@ -291,7 +293,7 @@ def test_a_late_twin_does_nothing(
         assert again.counter("c").get() == 7
 
 
-def test_a_forgotten_start_is_made_anew(
+def test_transaction_with_forgotten_start_is_rerun(
     space: Space, other: Space, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A transaction that began before what the space remembers runs again, and commits."""
@@ -305,7 +307,7 @@ def test_a_forgotten_start_is_made_anew(
     assert space.counter("c").get() == 2
 
 
-def test_require_a_lock(space: Space, other: Space) -> None:
+def test_transaction_requires_lock(space: Space, other: Space) -> None:
     held = space.lock("lock").acquire("me", keep=False)
 
     def body(txn: Transaction) -> None:
@@ -327,7 +329,7 @@ def test_require_a_lock(space: Space, other: Space) -> None:
         space.transact(body)
 
 
-def test_commands_in_transactions(log: zlog.Log) -> None:
+def test_transactions_call_object_commands(log: zlog.Log) -> None:
     with Space.open(log, "bank", types=[Account]) as bank:
         bank.object(Account, "a").call(10)
 

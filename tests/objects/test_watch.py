@@ -20,7 +20,7 @@ def changes(watch: Any, count: int) -> list[tuple[str, Any, Any, bool]]:
     return [(*each,) for each in found]
 
 
-def test_what_is_asked_for(space: Space, other: Space) -> None:
+def test_watch_filters_by_key_and_prefix(space: Space, other: Space) -> None:
     one = other.map("map").watch(key="ab")
     some = other.map("map").watch(prefix="a")
     all_ = other.watch()
@@ -52,7 +52,7 @@ def test_what_is_asked_for(space: Space, other: Space) -> None:
     assert [held.token, None] == [each[2] and each[2].token for each in found[9:]]
 
 
-def test_one_that_lags_misses_nothing(space: Space, other: Space) -> None:
+def test_lagging_watch_receives_all_events(space: Space, other: Space) -> None:
     watch = other.watch("map", events=3)
     expected = []
     for i in range(40):
@@ -70,7 +70,7 @@ def test_one_that_lags_misses_nothing(space: Space, other: Space) -> None:
 
 
 @pytest.mark.parametrize("start", range(0, 30, 3))
-def test_from_any_position_on(space: Space, start: int) -> None:
+def test_watch_starts_at_any_position(space: Space, start: int) -> None:
     events = [Event(space.map("map").put("k", i), (Change("map", "k", i),)) for i in range(9)]
     space.checkpoint()
     space.queue("queue").push(1)
@@ -89,13 +89,13 @@ def test_from_any_position_on(space: Space, start: int) -> None:
         assert [*islice(later, len(expected) - 1)] == expected[1:]
 
 
-def test_from_a_position_that_is_not_there_yet(space: Space) -> None:
+def test_watch_starts_at_future_position(space: Space) -> None:
     watch = space.watch("map", start=space.map("map").put("key", 0) + 2)
     later = [space.map("map").put("key", i) for i in range(3)]
     assert [event.position for event in islice(watch, 2)] == later[1:]
 
 
-def test_a_watch_hears_of_a_trim_when_nothing_follows(space: Space, other: Space) -> None:
+def test_idle_watch_reports_trim(space: Space, other: Space) -> None:
     other.map("map").put("key", 0)
     watch = other.watch()
     heard: list[Exception] = []
@@ -117,7 +117,7 @@ def test_a_watch_hears_of_a_trim_when_nothing_follows(space: Space, other: Space
     assert lost.resume == start
 
 
-def test_a_watch_without_events_moves_on(space: Space, other: Space) -> None:
+def test_watch_position_advances_without_events(space: Space, other: Space) -> None:
     watch = other.watch("map")
     thread = threading.Thread(target=lambda: changes(watch, 1))
     thread.start()
@@ -131,7 +131,7 @@ def test_a_watch_without_events_moves_on(space: Space, other: Space) -> None:
     assert watch.position > before
 
 
-def test_callbacks_and_closing(space: Space, other: Space) -> None:
+def test_callback_receives_events_until_close(space: Space, other: Space) -> None:
     heard: list[Event] = []
     done = threading.Event()
 
@@ -151,9 +151,7 @@ def test_callbacks_and_closing(space: Space, other: Space) -> None:
     assert [*ended] == []
 
 
-def test_a_watch_that_is_closed_while_it_waits_ends(
-    log: zlog.Log, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_closed_watch_ends_while_waiting(log: zlog.Log, monkeypatch: pytest.MonkeyPatch) -> None:
     with zlog.Log.open(log.store, "log") as own, Space.open(own, "space") as opened:
         watch = opened.watch()
         replica = watch._inner._replica
@@ -168,12 +166,12 @@ def test_a_watch_that_is_closed_while_it_waits_ends(
         assert [*watch] == []
 
 
-def test_a_key_or_a_prefix(space: Space) -> None:
+def test_watch_refuses_key_with_prefix(space: Space) -> None:
     with pytest.raises(ValueError, match="or a prefix"):
         space.watch("map", key="a", prefix="b")
 
 
-def test_what_no_watch_can_be_asked_for(space: Space) -> None:
+def test_invalid_watch_arguments_are_refused(space: Space) -> None:
     with pytest.raises(ValueError, match="at least one event"):
         space.watch(events=0)
     with pytest.raises(TypeError, match="a key is a str"):

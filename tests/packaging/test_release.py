@@ -64,32 +64,32 @@ def checkout(tmp_path: Path) -> Checkout:
     return Checkout(tmp_path)
 
 
-def test_a_clean_checkout_of_the_tag_is_built(checkout: Checkout) -> None:
+def test_clean_checkout_of_tag_is_accepted(checkout: Checkout) -> None:
     checkout.git("tag", f"v{VERSION}")
     assert checkout.refusal() == ""
 
 
-def test_another_commit_is_refused(checkout: Checkout) -> None:
+def test_untagged_commit_is_refused(checkout: Checkout) -> None:
     assert f"does not have the tag v{VERSION}" in checkout.refusal()
     checkout.git("tag", f"v{VERSION}")
     checkout.commit()
     assert f"does not have the tag v{VERSION}" in checkout.refusal()
 
 
-def test_changes_are_refused(checkout: Checkout) -> None:
+def test_uncommitted_changes_are_refused(checkout: Checkout) -> None:
     checkout.git("tag", f"v{VERSION}")
     checkout.write("new", "")
     assert "has changes" in checkout.refusal()
 
 
-def test_a_changelog_without_the_date_is_refused(checkout: Checkout) -> None:
+def test_changelog_without_date_is_refused(checkout: Checkout) -> None:
     checkout.write("CHANGELOG.md", f"## [{VERSION}] - unreleased\n")
     checkout.commit()
     checkout.git("tag", f"v{VERSION}")
     assert "has no date" in checkout.refusal()
 
 
-def test_what_is_not_frozen_is_refused(checkout: Checkout) -> None:
+def test_missing_frozen_release_is_refused(checkout: Checkout) -> None:
     shutil.rmtree((checkout.folder / FROZEN).parent)
     checkout.commit()
     checkout.git("tag", f"v{VERSION}")

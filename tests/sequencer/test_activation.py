@@ -84,7 +84,7 @@ async def sequencer(stores):
         await election.resign()
 
 
-async def test_a_take_over_brings_a_view_that_names_the_sequencer(store, log, sequencer):
+async def test_takeover_installs_view_naming_sequencer(store, log, sequencer):
     for _ in range(3):
         log.append(b"x")
     before = newest(store)
@@ -96,7 +96,7 @@ async def test_a_take_over_brings_a_view_that_names_the_sequencer(store, log, se
     assert after.stripes == before.stripes
 
 
-async def test_an_epoch_lives_until_the_log_itself_says_otherwise(log, store, stores, sequencer):
+async def test_epoch_lives_until_log_changes(log, store, stores, sequencer):
     here = await sequencer(HERE)
     where = address(log)
     epoch = (await here.activate(where)).epoch
@@ -119,7 +119,7 @@ async def take_epoch(io) -> None:
     await Head(io, "orders").epoch_next(deadline_of(io, 10))
 
 
-async def test_an_epoch_that_an_object_refuses_is_dead(log, store, stores, sequencer):
+async def test_epoch_refused_by_object_is_dead(log, store, stores, sequencer):
     here = await sequencer(HERE)
     epoch = (await here.activate(address(log))).epoch
     objects = [*newest(store).objects()][:1]
@@ -129,7 +129,7 @@ async def test_an_epoch_that_an_object_refuses_is_dead(log, store, stores, seque
 
 
 @pytest.mark.parametrize("limits", [{"stripe_records": 1}, {"stripe_bytes": 1 << 20}])
-async def test_the_epoch_of_a_full_stripe_is_over(store, sequencer, limits):
+async def test_epoch_ends_when_stripe_is_full(store, sequencer, limits):
     log = zlog.Log.create(store, "orders", width=2, stripe_unit=2, **limits)
     here = await sequencer(HERE)
     epoch = (await here.activate(address(log))).epoch
@@ -146,7 +146,7 @@ async def test_the_epoch_of_a_full_stripe_is_over(store, sequencer, limits):
     assert not await here.lives(address(log), epoch)
 
 
-async def test_a_log_that_another_sequencer_serves_is_left_alone(store, log, sequencer):
+async def test_activation_refuses_log_of_another_sequencer(store, log, sequencer):
     await (await sequencer(HERE)).activate(address(log))
     before = newest(store)
     with pytest.raises(NotLeader, match=HERE):
@@ -154,28 +154,28 @@ async def test_a_log_that_another_sequencer_serves_is_left_alone(store, log, seq
     assert newest(store) == before
 
 
-async def test_a_new_log_of_the_same_name_is_not_disturbed(store, log, sequencer):
+async def test_activation_refuses_recreated_log(store, log, sequencer):
     before = newest(store)
     with pytest.raises(LogNotFound, match="another one"):
         await (await sequencer(HERE)).activate(address(log)._replace(log_id=1))
     assert newest(store) == before
 
 
-async def test_a_release_leaves_the_log_without_a_sequencer(store, log, sequencer):
+async def test_release_clears_sequencer_of_log(store, log, sequencer):
     here = await sequencer(HERE)
     await here.activate(address(log))
     await here.release(address(log))
     assert newest(store).sequencer == ""
 
 
-async def test_a_release_does_not_touch_what_others_serve(store, log, sequencer):
+async def test_release_ignores_logs_of_other_sequencers(store, log, sequencer):
     await (await sequencer(HERE)).activate(address(log))
     before = newest(store)
     await (await sequencer(THERE)).release(address(log))
     assert newest(store) == before
 
 
-async def test_without_pools_a_log_in_a_pool_is_not_found(stores):
+async def test_store_without_pools_rejects_pool_names(stores):
     with pytest.raises(LogNotFound, match="no pool"):
         await stores.of(Namespace("logs", ""))
 
@@ -210,7 +210,7 @@ def connect(opened):
 ELSEWHERE = Namespace("other pool", "a/b")
 
 
-async def test_other_pools_of_the_cluster_are_opened_once(opened, connect):
+async def test_other_pools_are_opened_once(opened, connect):
     first = PoolStore("ceph://logs?conf=/etc/c.conf&id=me", "logs")
     stores = Stores(first, connect, Limits())
     assert (await stores.of(Namespace("logs", ""))).store is first
@@ -222,7 +222,7 @@ async def test_other_pools_of_the_cluster_are_opened_once(opened, connect):
     assert first.open
 
 
-async def test_a_pool_that_can_not_be_opened_is_tried_again(opened, connect):
+async def test_failed_pool_open_is_retried(opened, connect):
     stores = Stores(PoolStore("ceph://logs", "logs"), connect, Limits(stores_max=1))
     for _ in range(2):
         with pytest.raises(StoreUnavailable, match="no such pool"):
@@ -234,7 +234,7 @@ async def test_a_pool_that_can_not_be_opened_is_tried_again(opened, connect):
     await stores.close()
 
 
-async def test_the_announcement_is_made_and_withdrawn(stores):
+async def test_election_announces_and_withdraws_address(stores):
     here, there = (
         Election(stores, address, Limits(), LEASE_SECONDS_DEFAULT) for address in (HERE, THERE)
     )
@@ -255,7 +255,7 @@ async def test_the_announcement_is_made_and_withdrawn(stores):
     assert await announced() == ""
 
 
-async def test_a_shared_sequencer_gives_way_to_a_daemon_and_comes_back(store, log, sequencer):
+async def test_shared_sequencer_yields_to_daemon_and_returns(store, log, sequencer):
     assert newest(store).sequencer == SHARED_ADDRESS
     here = await sequencer(HERE)
     log.append(b"one")

@@ -22,7 +22,7 @@ from zlog._base.sequencer import (
         ("seqr.example:1", "seqr.example", 1),
     ],
 )
-def test_host_and_port(text, host, port):
+def test_host_and_port_round_trip(text, host, port):
     assert parse_host_port(text) == (host, port)
     assert format_address(host, port) == f"tcp://{text}"
     assert parse_address(f"tcp://{text}") == (host, port, False)
@@ -35,23 +35,23 @@ def test_host_and_port(text, host, port):
 @pytest.mark.parametrize(
     "text", ["", "host", ":1", "host:", "host:x", "host:-1", "host:65536", "h:²"]
 )
-def test_what_is_no_host_and_port(text):
+def test_invalid_host_and_port_is_refused(text):
     with pytest.raises(ValueError, match="HOST:PORT"):
         parse_host_port(text)
 
 
 @pytest.mark.parametrize("address", ["store:", "127.0.0.1:7460", "udp://127.0.0.1:7460"])
-def test_what_is_no_tcp_address(address):
+def test_invalid_tcp_address_is_refused(address):
     with pytest.raises(ValueError, match="tcp://HOST:PORT"):
         parse_address(address)
 
 
-def test_an_address_of_another_scheme_is_refused():
+def test_unknown_address_scheme_is_refused():
     with pytest.raises(ValueError, match=r"'udp://h:1' is not an address of the form tcp://"):
         parse_given_address("udp://h:1")
 
 
-def test_a_log_is_shown_with_its_pool():
+def test_log_address_includes_pool_and_namespace():
     assert str(LogAddress("", "", "orders", 1)) == "orders"
     assert str(LogAddress("pool", "", "orders", 1)) == "pool/orders"
     assert str(LogAddress("pool", "space", "orders", 1)) == "pool/space/orders"
@@ -65,7 +65,7 @@ class Clock:
         return self.now
 
 
-def test_a_deadline_counts_down_to_zero_and_no_further():
+def test_deadline_stops_at_zero():
     clock = Clock()
     deadline = Deadline(2.0, clock)
     assert (deadline.remaining(), deadline.expired) == (2.0, False)
@@ -76,7 +76,7 @@ def test_a_deadline_counts_down_to_zero_and_no_further():
     assert (deadline.remaining(), deadline.expired) == (0.0, True)
 
 
-def test_a_step_never_outlives_its_call():
+def test_shorter_deadline_never_outlives_original():
     clock = Clock()
     deadline = Deadline(2.0, clock)
     assert deadline.sooner(1.0).remaining() == 1.0
@@ -84,7 +84,7 @@ def test_a_step_never_outlives_its_call():
     assert Deadline(None, clock).sooner(3.0).remaining() == 3.0
 
 
-def test_no_limit():
+def test_deadline_without_limit_never_expires():
     assert Deadline.never().remaining() is None
     assert not Deadline.never().expired
     assert Deadline.never().within(3.0) == 3.0

@@ -25,7 +25,7 @@ async def client(server):
 
 
 @pytest.mark.usefixtures("thousands_of_tasks")
-async def test_thousands_of_tasks_share_a_connection_and_no_position(client, store):
+async def test_tasks_share_connection_and_get_distinct_positions(client, store):
     grants = await asyncio.gather(*(client.next(ORDERS, 2, 0, deadline()) for _ in range(3000)))
     assert sorted(grant.position for grant in grants) == list(range(0, 6000, 2))
     assert store.takeovers == 1
@@ -34,7 +34,7 @@ async def test_thousands_of_tasks_share_a_connection_and_no_position(client, sto
     assert status["requests"] == 3003  # HELLO, one OPEN, 3000 NEXT, STATUS
 
 
-async def test_a_cancelled_call_leaves_the_others_alone(client, store):
+async def test_cancelled_call_does_not_affect_others(client, store):
     store.shut(ORDERS)
     first = asyncio.ensure_future(client.next(ORDERS, 1, 0, deadline()))
     second = asyncio.ensure_future(client.next(ORDERS, 1, 0, deadline()))
@@ -46,7 +46,7 @@ async def test_a_cancelled_call_leaves_the_others_alone(client, store):
     assert (await second).epoch == 1
 
 
-async def test_an_open_that_takes_long_delays_no_other_log(client, store):
+async def test_slow_open_does_not_delay_other_logs(client, store):
     store.shut(ORDERS)
     slow = asyncio.ensure_future(client.next(ORDERS, 1, 0, deadline()))
     impatient = asyncio.ensure_future(client.next(ORDERS, 1, 0, deadline(0.05)))
@@ -57,7 +57,7 @@ async def test_an_open_that_takes_long_delays_no_other_log(client, store):
     assert (await slow).position == 0
 
 
-async def test_close_ends_what_waits(client):
+async def test_close_ends_pending_waits(client):
     await client.open(ORDERS, 0, deadline())
     waiting = asyncio.ensure_future(client.wait(ORDERS, 0, 10**9, 60.0, deadline(60)))
     for _ in range(2):  # the second one is sent after the WAIT

@@ -36,7 +36,7 @@ def connections(client) -> int:
     return drive(client.status(deadline()))["connections"]
 
 
-def test_threads_share_a_connection_and_no_position(client, store):
+def test_threads_share_connection_and_get_distinct_positions(client, store):
     def append(_):
         return [drive(client.next(ORDERS, 2, 0, deadline())).position for _ in range(300)]
 
@@ -47,7 +47,7 @@ def test_threads_share_a_connection_and_no_position(client, store):
     assert connections(client) == 1
 
 
-def test_a_waiting_thread_holds_up_no_other(client):
+def test_waiting_threads_do_not_block_grants(client):
     tail = drive(client.tail(ORDERS, 0, deadline())).position
     with ThreadPoolExecutor(4) as threads:
         waits = [
@@ -59,7 +59,7 @@ def test_a_waiting_thread_holds_up_no_other(client):
         assert all(wait.result(10).position > tail + 50 for wait in waits)
 
 
-def test_threads_with_short_deadlines_leave_the_others_served(client):
+def test_short_deadlines_do_not_starve_other_threads(client):
     """The reading thread gives up again and again; another thread must read on."""
     drive(client.open(ORDERS, 0, deadline()))
     stop = threading.Event()
@@ -82,7 +82,7 @@ def test_threads_with_short_deadlines_leave_the_others_served(client):
             each.result(10)
 
 
-def test_close_ends_the_waits_of_other_threads(client):
+def test_close_ends_waits_of_other_threads(client):
     with ThreadPoolExecutor(2) as threads:
         waits = [
             threads.submit(drive, client.wait(ORDERS, 0, 10**9, 60.0, deadline(60)))
@@ -97,7 +97,7 @@ def test_close_ends_the_waits_of_other_threads(client):
                 wait.result(10)
 
 
-def test_ctrl_c_ends_a_wait_and_leaves_the_connection_usable(client):
+def test_ctrl_c_ends_wait_but_keeps_connection(client):
     drive(client.open(ORDERS, 0, deadline()))
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
@@ -108,7 +108,7 @@ def test_ctrl_c_ends_a_wait_and_leaves_the_connection_usable(client):
     assert connections(client) == 1
 
 
-def test_a_sequencer_that_reads_nothing_blocks_nobody_longer_than_asked(monkeypatch):
+def test_sending_to_stalled_sequencer_respects_deadline(monkeypatch):
     """Its end of the connection is full: the request can't even be sent."""
 
     def small(connected):
@@ -138,7 +138,7 @@ def test_a_sequencer_that_reads_nothing_blocks_nobody_longer_than_asked(monkeypa
 
 
 @pytest.mark.filterwarnings("ignore:.*fork")  # of a process with threads
-def test_a_forked_child_makes_its_own_connection(server):
+def test_forked_child_opens_its_own_connection(server):
     """Though its parent was just making a session in another thread."""
     client = BlockingSequencer.shared(server.address, Credentials())
     other = BlockingSequencer.shared(server.address, Credentials())
@@ -164,7 +164,7 @@ def test_a_forked_child_makes_its_own_connection(server):
         drive(each.close())
 
 
-def test_sessions_of_a_process_share_a_connection_and_the_last_one_ends_it(server, store):
+def test_last_session_closes_shared_connection(server, store):
     sessions = [BlockingSequencer.shared(server.address, Credentials()) for _ in range(3)]
     assert [drive(each.next(ORDERS, 1, 0, deadline())).position for each in sessions] == [0, 1, 2]
     assert connections(sessions[0]) == 1
@@ -182,7 +182,7 @@ def test_sessions_of_a_process_share_a_connection_and_the_last_one_ends_it(serve
     assert store.takeovers == 1
 
 
-def test_a_session_that_closes_gives_back_the_logs_that_no_other_uses(server):
+def test_closing_session_releases_its_unshared_logs(server):
     first, second = (BlockingSequencer.shared(server.address, Credentials()) for _ in range(2))
     for log in (ORDERS, AUDIT):
         drive(first.open(log, 0, deadline()))
@@ -200,7 +200,7 @@ def test_a_session_that_closes_gives_back_the_logs_that_no_other_uses(server):
     drive(third.close())
 
 
-def test_a_log_that_takes_long_to_open_costs_the_others_nothing(server, store):
+def test_slow_open_does_not_affect_other_logs(server, store):
     """Neither their connection, nor time."""
     first, second = (BlockingSequencer.shared(server.address, Credentials()) for _ in range(2))
     drive(second.next(AUDIT, 1, 0, deadline()))
@@ -220,7 +220,7 @@ def test_a_log_that_takes_long_to_open_costs_the_others_nothing(server, store):
     drive(second.close())
 
 
-def test_a_silent_connection_is_found_out_before_a_log_is_opened_on_it(monkeypatch):
+def test_silent_connection_is_detected_before_open(monkeypatch):
     monkeypatch.setattr("zlog._sequencer.session._SILENCE_SECONDS", 0.1)
 
     def swallow(connected):

@@ -24,7 +24,7 @@ from .fakes import (
 SECRET = "3f1c-the-right-one-9b"
 
 
-def test_connections_of_one_address_are_bounded(call, serve):
+def test_connections_per_address_are_bounded(call, serve):
     server = serve(Security(), Limits(connections_per_address_max=1))
     first = call.connect(server.address)
     assert call(first.status)["connections"] == 1
@@ -33,7 +33,7 @@ def test_connections_of_one_address_are_bounded(call, serve):
     assert call(first.status)["closed"]["limit"] == 1
 
 
-def test_those_who_are_not_greeted_yet_are_bounded(serve):
+def test_connections_before_greeting_are_bounded(serve):
     server = serve(Security(), Limits(greeting_max=1))
     with socket.create_connection(server.where) as first:
         with socket.create_connection(server.where) as second:
@@ -45,7 +45,7 @@ def test_those_who_are_not_greeted_yet_are_bounded(serve):
             assert read_frames(third)[0][1] == Code.OK
 
 
-def test_an_idle_connection_is_closed_and_made_again(call, serve):
+def test_idle_connection_is_closed_and_reopened(call, serve):
     server = serve(Security(), Limits(idle_s_max=0.1))
     client = call.connect(server.address)
     assert call(client.next, ORDERS, 1, 0).position == 0
@@ -58,7 +58,7 @@ def test_an_idle_connection_is_closed_and_made_again(call, serve):
     assert call(client.status)["closed"]["idle"] >= 1
 
 
-def test_what_clients_ask_for_at_most_is_always_granted():
+def test_largest_client_bursts_are_granted():
     """Thousands of appends at once, and batches of the largest size one after the other."""
     desk = Desk()
     client = desk.client()
@@ -69,7 +69,7 @@ def test_what_clients_ask_for_at_most_is_always_granted():
     assert {reply.code for reply in desk.take(client)} == {Code.OK}
 
 
-def test_a_crowd_of_strangers_leaves_few_lines_in_the_log(serve, caplog, token):
+def test_repeated_token_failures_are_logged_once(serve, caplog, token):
     server = serve(Security(token_file=token(SECRET)))
     with caplog.at_level(logging.DEBUG):
         for _ in range(30):

@@ -146,7 +146,7 @@ def now() -> float:
 
 
 @virtually
-async def test_a_frozen_leader_is_followed_when_its_lease_is_over_and_steps_down():
+async def test_frozen_leader_loses_lease_and_steps_down():
     leader, other = await leader_and_other(LockStore())
     await asyncio.sleep(10)
     left = leader.candidate.lease.left
@@ -164,7 +164,7 @@ async def test_a_frozen_leader_is_followed_when_its_lease_is_over_and_steps_down
 
 
 @virtually
-async def test_a_frozen_leader_that_nobody_followed_goes_on():
+async def test_frozen_leader_without_successor_resumes():
     a = Host(LockStore(), "a")
     await leader_of(a)
     a.freeze()
@@ -178,7 +178,7 @@ async def test_a_frozen_leader_that_nobody_followed_goes_on():
 
 
 @virtually
-async def test_a_killed_leader_is_followed_at_once():
+async def test_killed_leader_is_replaced_immediately():
     store = LockStore()
     a, b, c = (Host(store, name) for name in "abc")
     leader = await leader_of(a, b, c)
@@ -196,7 +196,7 @@ async def test_a_killed_leader_is_followed_at_once():
 
 
 @virtually
-async def test_a_sequencer_that_is_started_again_does_not_wait_for_its_former_self():
+async def test_restarted_sequencer_reclaims_its_lease_immediately():
     a = Host(LockStore(), "a")
     await leader_of(a)
     a.freeze()
@@ -207,7 +207,7 @@ async def test_a_sequencer_that_is_started_again_does_not_wait_for_its_former_se
 
 
 @virtually
-async def test_a_leader_that_only_seemed_gone_is_not_pushed_aside_twice():
+async def test_unreachable_live_leader_is_deposed_only_once():
     """Where connections are refused that others can make, leases would change hands for ever."""
     store = LockStore()
     a, b = Host(store, "a"), Host(store, "b")
@@ -222,7 +222,7 @@ async def test_a_leader_that_only_seemed_gone_is_not_pushed_aside_twice():
 
 
 @virtually
-async def test_without_the_store_a_leader_is_in_doubt_and_then_leads_on():
+async def test_leader_survives_store_outage_in_doubt():
     a = Host(LockStore(), "a")
     await leader_of(a)
     began = now()
@@ -239,7 +239,7 @@ async def test_without_the_store_a_leader_is_in_doubt_and_then_leads_on():
 
 
 @virtually
-async def test_a_leader_that_resigns_is_followed_at_the_next_look():
+async def test_resigned_leader_is_replaced_at_next_poll():
     leader, other = await leader_and_other(LockStore())
     await asyncio.sleep(5)
     leader.freeze()
@@ -251,7 +251,7 @@ async def test_a_leader_that_resigns_is_followed_at_the_next_look():
 
 
 @virtually
-async def test_a_standby_that_resigns_leaves_the_leader_alone():
+async def test_resigning_standby_does_not_affect_leader():
     store = LockStore()
     a = Host(store, "a")
     await leader_of(a)
@@ -265,7 +265,7 @@ async def test_a_standby_that_resigns_leaves_the_leader_alone():
 
 
 @virtually
-async def test_a_guest_takes_nothing_again_that_it_has_lost():
+async def test_guest_does_not_reclaim_lost_lease():
     """It leads only for a client's sake, and must not bring back what others have cleared away."""
     store = LockStore()
     guest = Host(store, "a", guest=True)
@@ -281,7 +281,7 @@ async def test_a_guest_takes_nothing_again_that_it_has_lost():
 
 @pytest.mark.parametrize("error", [errno.EPERM, errno.EACCES])
 @virtually
-async def test_a_store_that_does_not_permit_locks_is_told(error):
+async def test_missing_lock_permission_is_reported(error):
     a = Host(LockStore(), "a")
     a.store.error = error
     await a.candidate.tried.wait()
@@ -298,7 +298,7 @@ async def test_a_store_that_does_not_permit_locks_is_told(error):
 
 @pytest.mark.parametrize("seed", range(10))
 @virtually
-async def test_no_two_are_ever_sure_to_lead(seed):
+async def test_at_most_one_candidate_holds_lease(seed):
     """Whatever freezes, however slow the store is, and whatever the store does not answer."""
     dice = random.Random(seed)
     store = LockStore()

@@ -8,7 +8,7 @@ from zlog._sequencer.frames import Code, Kind
 from .fakes import ORDERS, Desk, open_request, request
 
 
-def test_an_epoch_that_is_called_dead_goes_on_until_that_is_found_true():
+def test_epoch_claimed_dead_continues_until_verified():
     desk = Desk()
     client, liar = desk.client(epoch=3), desk.client()
     desk.send(client, request(Kind.WAIT, 1, a=50, b=9000))
@@ -31,7 +31,7 @@ def test_an_epoch_that_is_called_dead_goes_on_until_that_is_found_true():
     ]
 
 
-def test_claims_that_an_epoch_is_dead_are_looked_into_a_few_times_a_second():
+def test_dead_epoch_claims_are_rate_limited():
     desk = Desk()
     liar = desk.client(epoch=3)
     delays = []
@@ -44,7 +44,7 @@ def test_claims_that_an_epoch_is_dead_are_looked_into_a_few_times_a_second():
     assert delays == [0.0, 0.09, 0.09, 0.09, 0.09]
 
 
-def test_an_epoch_that_was_given_up_meanwhile_does_not_live():
+def test_epoch_released_during_check_is_not_revived():
     desk = Desk()
     client = desk.client(epoch=3)
     desk.send(client, open_request(dead_epoch=3))

@@ -44,7 +44,7 @@ def client(call, server):
     return call.connect(server.address)
 
 
-def test_it_opens_the_log_by_itself(call, client, store):
+def test_client_opens_log_implicitly(call, client, store):
     store.tails[ORDERS] = 5
     assert call(client.next, ORDERS, 3, 0) == Grant(1, 5)
     assert call(client.next, ORDERS, 1, 1) == Grant(1, 8)
@@ -52,21 +52,21 @@ def test_it_opens_the_log_by_itself(call, client, store):
     assert store.takeovers == 1
 
 
-def test_open_with_a_dead_epoch_brings_a_higher_one(call, client, store):
+def test_open_with_dead_epoch_returns_higher_epoch(call, client, store):
     assert call(client.open, ORDERS, 0).epoch == 1
     store.epochs[ORDERS] = 5
     assert call(client.open, ORDERS, 1).epoch == 6
     assert call(client.open, ORDERS, 1).epoch == 6
 
 
-def test_open_with_an_epoch_that_is_not_dead_brings_that(call, client, store):
+def test_open_with_live_epoch_returns_same_epoch(call, client, store):
     assert call(client.open, ORDERS, 0).epoch == 1
     assert call(client.open, ORDERS, 9).epoch == 1
     assert (store.looks, store.takeovers) == (1, 1)
 
 
 @pytest.mark.parametrize("count", [0, -1, 65537])
-def test_a_count_that_can_not_be_granted(call, client, count):
+def test_invalid_grant_count_is_refused(call, client, count):
     with pytest.raises(ValueError, match="positions"):
         call(client.next, ORDERS, count, 0)
 
@@ -79,7 +79,7 @@ def test_a_count_that_can_not_be_granted(call, client, count):
         (StoreUnavailable("x"), SequencerUnavailable),
     ],
 )
-def test_a_log_that_can_not_be_opened(call, client, store, error, raised):
+def test_open_failure_raises_matching_error(call, client, store, error, raised):
     store.errors.append(error)
     with pytest.raises(raised, match="orders") as caught:
         call(client.next, ORDERS, 1, 0)
@@ -87,13 +87,13 @@ def test_a_log_that_can_not_be_opened(call, client, store, error, raised):
     assert call(client.next, ORDERS, 1, 0) == Grant(1, 0)
 
 
-def test_a_sequencer_in_a_dead_epoch_takes_the_log_over_anew(call, client, store):
+def test_sequencer_in_dead_epoch_takes_over_again(call, client, store):
     call(client.next, ORDERS, 5, 0)
     store.epochs[ORDERS], store.tails[ORDERS] = 7, 40
     assert call(client.next, ORDERS, 1, 7) == Grant(8, 40)
 
 
-def test_a_log_that_the_sequencer_has_closed_is_opened_again(call, client, server, store):
+def test_log_closed_by_sequencer_is_reopened(call, client, server, store):
     call(client.next, ORDERS, 5, 0)
     store.epochs[ORDERS] = 1
     server.call("step_down", ORDERS[:2])
@@ -101,7 +101,7 @@ def test_a_log_that_the_sequencer_has_closed_is_opened_again(call, client, serve
     assert call(client.next, ORDERS, 1, 0).epoch == 2
 
 
-def test_wait_ends_with_the_time(call, client):
+def test_wait_ends_at_timeout(call, client):
     began = time.monotonic()
     assert call(client.wait, ORDERS, 0, 5, 0.05) is None
     assert call(client.wait, ORDERS, 0, 5, 60.0, seconds=0.05) is None
@@ -109,7 +109,7 @@ def test_wait_ends_with_the_time(call, client):
     assert 0.1 <= time.monotonic() - began < 5
 
 
-def test_wait_goes_on_when_the_server_answers_early(call, store):
+def test_wait_continues_after_early_server_timeout(call, store):
     server = ServerThread(store, limits=Limits(wait_ms_max=20))
     client = call.connect(server.address)
 
@@ -130,14 +130,14 @@ def test_wait_goes_on_when_the_server_answers_early(call, store):
         server.stop()
 
 
-def test_wait_at_a_sequencer_that_missed_a_view(call, client):
+def test_wait_at_outdated_sequencer_raises_stale_epoch(call, client):
     call(client.next, ORDERS, 1, 0)
     with pytest.raises(StaleEpoch) as caught:
         call(client.wait, ORDERS, 5, 0, 5.0)
     assert caught.value.epoch == 1
 
 
-def test_it_finds_the_sequencer_again_after_a_restart(call, client, server, store):
+def test_client_reconnects_after_sequencer_restart(call, client, server, store):
     call(client.next, ORDERS, 3, 0)
     server.stop()
     with pytest.raises(SequencerUnavailable, match="connect"):
@@ -150,7 +150,7 @@ def test_it_finds_the_sequencer_again_after_a_restart(call, client, server, stor
         restarted.stop()
 
 
-def test_a_connection_lost_in_the_middle_of_a_call_is_tried_once_more(call):
+def test_call_is_retried_after_connection_loss(call):
     def lose(connected):
         greet(connected)
         answer_open(connected)
@@ -168,7 +168,7 @@ def test_a_connection_lost_in_the_middle_of_a_call_is_tried_once_more(call):
     server.join()
 
 
-def test_a_connection_lost_twice_is_the_callers_business(call):
+def test_second_connection_loss_raises_error(call):
     def lose(connected):
         greet(connected)
 
@@ -178,7 +178,7 @@ def test_a_connection_lost_twice_is_the_callers_business(call):
     server.join()
 
 
-def test_an_impatient_caller_does_not_cost_others_the_connection(call):
+def test_short_timeout_does_not_drop_connection(call):
     def slow(connected):
         greet(connected)
         answer_open(connected)
@@ -216,7 +216,7 @@ def test_a_server_that_does_not_greet_is_given_up_early(call, monkeypatch):
         (b"", "ended"),
     ],
 )
-def test_a_wrong_greeting_is_told_in_words(call, answer, match):
+def test_refused_greeting_raises_readable_error(call, answer, match):
     def refuse(connected):
         read_frames(connected)
         connected.sendall(answer)
@@ -227,7 +227,7 @@ def test_a_wrong_greeting_is_told_in_words(call, answer, match):
     server.join()
 
 
-def test_an_answer_that_makes_no_sense_ends_the_connection(call):
+def test_malformed_reply_closes_connection(call):
     def babble(connected):
         greet(connected)
         read_frames(connected)
@@ -241,7 +241,7 @@ def test_an_answer_that_makes_no_sense_ends_the_connection(call):
 
 
 @pytest.mark.parametrize("payload", [b"[]" + b"\0" * 22, b"{x" + b"\0" * 22])
-def test_a_status_that_is_no_object_is_refused(call, payload):
+def test_malformed_status_payload_is_refused(call, payload):
     def babble(connected):
         greet(connected)
         ((_, _, _, number, _, _),) = read_frames(connected)
@@ -253,7 +253,7 @@ def test_a_status_that_is_no_object_is_refused(call, payload):
     server.join()
 
 
-def test_after_close_nothing_is_sent(call, client):
+def test_closed_client_refuses_calls(call, client):
     call(client.next, ORDERS, 1, 0)
     call._run(client.close())
     with pytest.raises(SequencerUnavailable, match="closed"):
@@ -262,7 +262,7 @@ def test_after_close_nothing_is_sent(call, client):
 
 
 @pytest.mark.parametrize("cyclic", [False, True])
-def test_a_client_that_nobody_closes_lets_go_of_its_socket(server, monkeypatch, cyclic):
+def test_unclosed_client_releases_its_socket(server, monkeypatch, cyclic):
     """Without a warning, also where the garbage collector meets the socket first: it is older."""
     complaints, older = [], [socket.create_connection(("127.0.0.1", server.port))]
     number = older[0].fileno()

@@ -39,7 +39,7 @@ def filled(store: zlog.Store) -> zlog.Log:
     return log
 
 
-async def test_for_retention_and_the_space_of_the_dead() -> None:
+async def test_documented_caps_cover_retention() -> None:
     store = Recording()
     log = filled(store)
     log.set_retention(Retention(age=0.0, entries=30, bytes=100))
@@ -52,7 +52,7 @@ async def test_for_retention_and_the_space_of_the_dead() -> None:
     assert {*store.asked} <= SETS["enforce retention"]
 
 
-async def test_for_compaction() -> None:
+async def test_documented_caps_cover_compaction() -> None:
     """Which the leader begins where much is new, and which waits for cursors."""
     store = Recording()
     log = zlog.Log.create(store, "carts", width=2, stripe_unit=2)
@@ -75,7 +75,7 @@ async def test_for_compaction() -> None:
     assert "tags_list" not in store.asked
 
 
-async def test_for_its_scrub(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_documented_caps_cover_scrub(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scrubbing, "FIRST_SECONDS", 0.0)
     monkeypatch.setattr(scrubbing, "ROUND_SECONDS", 0.0)
     store = Recording()

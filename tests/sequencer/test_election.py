@@ -127,7 +127,7 @@ async def announced(stores: Stores) -> str:
     return await Directory(stores.first).sequencer(Deadline(5))
 
 
-async def test_a_new_leader_takes_over_what_the_former_one_served(memory, logs):
+async def test_new_leader_adopts_logs_of_former_leader(memory, logs):
     async with Sequencer(memory, sweep_max=3) as sequencer:
         assert sequencer.election.role is Role.LEADER
         assert sequencer.roles[-1] is Role.LEADER
@@ -138,14 +138,14 @@ async def test_a_new_leader_takes_over_what_the_former_one_served(memory, logs):
         assert sequencer.logs.at_once_max == 3
 
 
-async def test_logs_of_a_former_leader_that_spoke_tls_are_taken_over(memory, logs):
+async def test_new_leader_adopts_logs_with_tls_address(memory, logs):
     name_sequencer(memory, "alone", "tls://127.0.0.1:3")
     async with Sequencer(memory) as sequencer:
         await sequencer.adopts(LOGS + 1)
         assert set(sequencer.logs.adopted) == {*logs, "alone"}
 
 
-async def test_a_new_leader_looks_at_no_log_that_is_not_in_use(memory, logs):
+async def test_new_leader_skips_unused_logs(memory, logs):
     for number in range(LOGS):
         zlog.Log.create(memory, f"idle-{number}", width=1)
         name_sequencer(memory, f"idle-{number}", FORMER)
@@ -158,7 +158,7 @@ async def test_a_new_leader_looks_at_no_log_that_is_not_in_use(memory, logs):
     assert sorted(set(looks)) == sorted(f"zlog.{log}.head" for log in [*logs, "alone", "gone"])
 
 
-async def test_a_leader_lists_what_clients_have_open(memory, monkeypatch):
+async def test_leader_lists_logs_in_use(memory, monkeypatch):
     """And strikes off what they have not any more, of what it found there too."""
     monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
     monkeypatch.setattr("zlog.seqr.election.leadership.UNUSED_SECONDS", 0.3)
@@ -171,7 +171,7 @@ async def test_a_leader_lists_what_clients_have_open(memory, monkeypatch):
         await until(lambda: used(memory) == ["two"])
 
 
-async def test_a_leader_that_can_not_list_them_leads_all_the_same(memory, monkeypatch, caplog):
+async def test_leader_continues_without_listing_permission(memory, monkeypatch, caplog):
     """Its user may not be allowed to."""
     monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
     tries: list[str] = []
@@ -210,7 +210,7 @@ class Damaged(FaultyStore):
             self.inner.submit(queue, number, [(call[0], "nothing", b"") if bad else call])
 
 
-async def test_a_damaged_head_keeps_nobody_from_the_other_logs(memory, logs, monkeypatch, caplog):
+async def test_damaged_head_does_not_affect_other_logs(memory, logs, monkeypatch, caplog):
     """Neither from being taken over, nor, ever after, from being looked after."""
     monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
     monkeypatch.setattr("zlog.seqr.election.leadership.DUTY_SECONDS", 0.01)
@@ -226,7 +226,7 @@ async def test_a_damaged_head_keeps_nobody_from_the_other_logs(memory, logs, mon
     assert "could not look at log=broken" in caplog.text
 
 
-async def test_an_error_of_an_unknown_kind_does_not_end_a_leadership(memory, monkeypatch, caplog):
+async def test_unexpected_error_does_not_end_leadership(memory, monkeypatch, caplog):
     monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
     failures: list[Exception] = []
 
@@ -256,7 +256,7 @@ def everywhere(monkeypatch):
 
 
 @pytest.mark.usefixtures("everywhere")
-async def test_an_error_of_an_unknown_kind_does_not_make_a_guest_stay(memory, caplog):
+async def test_unexpected_error_does_not_keep_guest_leading(memory, caplog):
     failures = [RuntimeError("no one knows why"), RuntimeError("nor this")]
 
     def in_use(_: Namespace) -> set[str]:
@@ -275,7 +275,7 @@ async def test_an_error_of_an_unknown_kind_does_not_make_a_guest_stay(memory, ca
 
 
 @pytest.mark.usefixtures("everywhere")
-async def test_a_lease_that_could_not_be_given_up_is_told(memory, monkeypatch, caplog):
+async def test_failure_to_resign_is_logged(memory, monkeypatch, caplog):
     async def resign(_: Candidate) -> bool:
         raise RuntimeError("no one knows why")
 
@@ -287,7 +287,7 @@ async def test_a_lease_that_could_not_be_given_up_is_told(memory, monkeypatch, c
     assert "could not resign namespace=the store" in caplog.text
 
 
-async def test_a_store_that_fails_meanwhile_is_asked_again(memory, logs, monkeypatch):
+async def test_adoption_retries_after_store_failure(memory, logs, monkeypatch):
     monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
     failures = iter((None, "fail", None, None, "fail"))
 
@@ -300,7 +300,7 @@ async def test_a_store_that_fails_meanwhile_is_asked_again(memory, logs, monkeyp
     assert next(failures, "used up") == "used up"
 
 
-async def test_a_duty_that_takes_long_holds_up_no_announcement(memory, monkeypatch):
+async def test_slow_maintenance_does_not_delay_announcement(memory, monkeypatch):
     monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
     monkeypatch.setattr("zlog.seqr.election.leadership.DUTY_SECONDS", 0.01)
     begun = asyncio.Event()
@@ -317,7 +317,7 @@ async def test_a_duty_that_takes_long_holds_up_no_announcement(memory, monkeypat
         await until(lambda: drive(Directory(plain).sequencer(Deadline(5))) == HERE)
 
 
-async def test_a_leader_trims_logs_as_their_settings_say(memory, monkeypatch, caplog):
+async def test_leader_trims_logs_by_retention(memory, monkeypatch, caplog):
     monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
     monkeypatch.setattr("zlog.seqr.election.leadership.DUTY_SECONDS", 0.01)
     kept = zlog.Log.create(memory, "kept", width=1)
@@ -338,7 +338,7 @@ async def test_a_leader_trims_logs_as_their_settings_say(memory, monkeypatch, ca
     assert "could not look after log=broken" in caplog.text
 
 
-async def test_a_leader_gives_back_what_the_dead_have_left(memory, monkeypatch):
+async def test_leader_removes_pending_and_trimmed_stripes(memory, monkeypatch):
     """Stripes that were announced and never came into a view, and those below the trim point."""
     monkeypatch.setattr("zlog.seqr.election.leadership._ANNOUNCEMENT_SECONDS", 0.01)
     monkeypatch.setattr("zlog.seqr.election.leadership.DUTY_SECONDS", 0.01)
@@ -361,7 +361,7 @@ async def test_a_leader_gives_back_what_the_dead_have_left(memory, monkeypatch):
         await until(lambda: memory.peek(first.name) is None and not loose())
 
 
-async def test_all_logs_have_their_turn(memory, monkeypatch):
+async def test_maintenance_rounds_reach_every_log(memory, monkeypatch):
     """However few a round takes; and the list of those with a retention is put right."""
     monkeypatch.setattr("zlog.seqr.election.maintenance._LOGS_PER_ROUND", 1)
     monkeypatch.setattr("zlog.seqr.election.maintenance._NAMES_PER_SHARD", 1)
@@ -386,7 +386,7 @@ async def test_all_logs_have_their_turn(memory, monkeypatch):
     assert zlog.Log.open(memory, "log-07").stat().trim_point == 1
 
 
-async def test_what_status_says_of_a_namespace(memory):
+async def test_status_describes_namespace(memory):
     async with Sequencer(memory) as sequencer:
         assert sequencer.election.describe() == {
             "role": "leader",
@@ -408,7 +408,7 @@ async def test_what_status_says_of_a_namespace(memory):
         }
 
 
-async def test_a_place_that_can_not_be_led_is_tried_again(memory):
+async def test_unavailable_namespace_is_retried(memory):
     """A client may ask for a log in a namespace not named at the start, without lasting effect."""
     async with Sequencer(memory) as sequencer:
         for _ in range(2):
@@ -417,7 +417,7 @@ async def test_a_place_that_can_not_be_led_is_tried_again(memory):
         assert len(sequencer.election.describe()["namespaces"]) == 1
 
 
-async def test_a_store_that_fails_at_the_start_is_told(memory):
+async def test_store_failure_at_start_is_raised(memory):
     store = FaultyStore(memory, lambda *_: None)
     store.pool = "logs"  # where a lease is to be had, and nothing here gives one
     sequencer = Sequencer(store)
@@ -427,7 +427,7 @@ async def test_a_store_that_fails_at_the_start_is_told(memory):
     await sequencer.stores.close()
 
 
-async def test_a_sequencer_that_may_not_announce_itself_takes_no_lease(memory):
+async def test_lease_requires_permission_to_announce(memory):
     sequencer = Sequencer(Refusing(memory, "sequencer_announce"))
     with pytest.raises(zlog.ClassNotLoaded, match=r"announce the sequencer .* Nothing was changed"):
         await sequencer.election.start(sequencer.logs)

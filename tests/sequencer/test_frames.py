@@ -30,14 +30,14 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
     return [data[begin:end] for begin, end in pairwise(at)]
 
 
-def test_a_frame_is_24_bytes_little_endian():
+def test_frame_is_24_bytes_little_endian():
     frame = FRAME.pack(Kind.NEXT, Code.OK, 0x0102, 0x03040506, 7, 8)
     assert frame.hex() == "030002010605040307000000000000000800000000000000"
     assert FRAME_BYTES == 24
 
 
 @given(st.binary(max_size=500))
-def test_a_payload_comes_back_from_its_frames(data):
+def test_payload_survives_framing(data):
     padded = pack_payload(data)
     assert len(padded) == payload_frames(len(data)) * FRAME_BYTES
     payload = Payload(len(data))
@@ -48,7 +48,7 @@ def test_a_payload_comes_back_from_its_frames(data):
     assert payload.data() == data
 
 
-def test_padding_that_is_not_zero_is_refused():
+def test_nonzero_padding_is_refused():
     payload = Payload(1)
     payload.add(FRAME.unpack(b"x" + b"\0" * 22 + b"y"))
     with pytest.raises(ValueError, match="padding"):
@@ -74,13 +74,13 @@ replies = st.one_of(
 
 
 @given(st.lists(replies, max_size=20), st.lists(st.integers(0, 3000)))
-def test_replies_with_and_without_payload_survive_any_chunking(sent, places):
+def test_replies_survive_any_chunking(sent, places):
     data = b"".join(FRAME.pack(*reply[:6]) + pack_payload(reply.payload) for reply in sent)
     reader = ReplyReader(1000)
     assert [reply for chunk in cut(data, places) for reply in reader.feed(chunk)] == sent
 
 
-def test_a_payload_above_the_limit_is_a_broken_stream():
+def test_oversized_payload_is_refused():
     with pytest.raises(ValueError, match="1001 bytes"):
         ReplyReader(1000).feed(FRAME.pack(Kind.STATUS, Code.OK, 0, 0, 1001, 0))
 
@@ -90,7 +90,7 @@ pools = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]
 
 
 @given(pools, pools, names, u64)
-def test_an_address_survives_its_encoding(pool, namespace, name, log_id):
+def test_address_survives_encoding(pool, namespace, name, log_id):
     address = LogAddress(pool, namespace, name, log_id)
     assert LogAddress.decode(address.encode()) == address
 
@@ -115,13 +115,13 @@ def test_an_address_survives_its_encoding(pool, namespace, name, log_id):
         b"\0\0" + b"o" * 129 + b"\0" + b"0" * 16,
     ],
 )
-def test_an_address_that_is_not_exact_is_refused(payload):
+def test_inexact_address_is_refused(payload):
     with pytest.raises(ValueError, match=r"."):
         LogAddress.decode(payload)
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_break_the_address_decoder(payload):
+def test_address_decoder_handles_arbitrary_bytes(payload):
     try:
         address = LogAddress.decode(payload)
     except ValueError:

@@ -16,7 +16,7 @@ from .fakes import AUDIT, HELLO, ORDERS, Desk, open_request, request
 # HELLO
 
 
-def test_another_version_is_told_ours_and_sent_away():
+def test_unsupported_version_is_answered_and_disconnected():
     desk = Desk()
     untrusted = desk.connect(greet=False)
     desk.send(untrusted, request(Kind.HELLO, a=2), open_request())
@@ -39,7 +39,7 @@ def test_a_client_without_a_greeting_gets_no_answer(greeting):
 # OPEN and CLOSE
 
 
-def test_a_log_that_a_client_closes_makes_space_on_its_connection_and_among_the_logs():
+def test_closed_log_frees_both_log_limits():
     desk = Desk(Limits(logs_max=1, logs_per_connection_max=1))
     client = desk.client()
     desk.send(client, request(Kind.WAIT, 1, a=5, b=1000), request(Kind.CLOSE, 2, handle=0))
@@ -57,7 +57,7 @@ def test_a_log_that_a_client_closes_makes_space_on_its_connection_and_among_the_
     desk.machine.disconnect(client)
 
 
-def test_a_new_log_of_the_same_name_is_another_log():
+def test_recreated_log_is_distinct():
     desk = Desk()
     desk.client(ORDERS, epoch=5)
     client = desk.connect()
@@ -68,7 +68,7 @@ def test_a_new_log_of_the_same_name_is_another_log():
 
 
 @pytest.mark.parametrize("cut", [0, 24, 48])
-def test_payload_frames_are_never_taken_for_requests(cut):
+def test_payload_frames_are_never_parsed_as_requests(cut):
     desk = Desk()
     client = desk.client()
     looks_like_next = FRAME.pack(Kind.NEXT, 0, 0, 1, 1, 1)
@@ -83,7 +83,7 @@ def test_payload_frames_are_never_taken_for_requests(cut):
 # NEXT and WAIT; test_machine_model has the rest
 
 
-def test_an_epoch_that_is_not_above_all_earlier_ones_is_never_granted_in():
+def test_activation_requires_higher_epoch():
     desk = Desk()
     client = desk.client(epoch=4, tail=10)
     desk.send(client, open_request(dead_epoch=5))
@@ -97,7 +97,7 @@ def test_an_epoch_that_is_not_above_all_earlier_ones_is_never_granted_in():
 # Limits
 
 
-def test_one_connection_is_enough_for_all_handles_of_a_process():
+def test_one_connection_serves_thousands_of_handles():
     """Each of which had one of its own once, with a thousand waits and thousands of logs."""
     desk = Desk()
     client = desk.client()
@@ -111,7 +111,7 @@ def test_one_connection_is_enough_for_all_handles_of_a_process():
     assert desk.machine.status(desk.now)["outstanding"] == 5000
 
 
-def test_a_log_that_nobody_has_open_makes_space_for_another():
+def test_unused_log_frees_space_for_another():
     desk = Desk(Limits(logs_max=1))
     client = desk.client()
     desk.send(client, request(Kind.NEXT, a=3, b=1))
@@ -125,7 +125,7 @@ def test_a_log_that_nobody_has_open_makes_space_for_another():
     assert desk.machine.status(desk.now)["positions"] == 3
 
 
-def test_logs_that_do_not_exist_leave_nothing_behind():
+def test_failed_opens_do_not_consume_space():
     desk = Desk(Limits(logs_max=1))
     client = desk.connect()
     for number in range(3):
@@ -136,7 +136,7 @@ def test_logs_that_do_not_exist_leave_nothing_behind():
     assert [reply.code for reply in desk.take(client)] == [Code.LOG_NOT_FOUND] * 3
 
 
-def test_a_connection_that_is_sent_away_takes_its_place_until_it_has_ended():
+def test_closing_connection_counts_until_it_ends():
     """Its last answers may not be read for long."""
     desk = Desk(Limits(connections_max=1))
     client = desk.connect()
@@ -149,7 +149,7 @@ def test_a_connection_that_is_sent_away_takes_its_place_until_it_has_ended():
         desk.machine.disconnect(client)
 
 
-def test_what_waits_on_a_connection_that_is_sent_away_makes_space_at_once():
+def test_closing_connection_drops_its_waits_immediately():
     desk = Desk(Limits(outstanding_max=1))
     client, other = desk.client(), desk.client()
     desk.send(client, request(Kind.WAIT, 1, a=0, b=9), request(77))
@@ -165,7 +165,7 @@ def test_what_waits_on_a_connection_that_is_sent_away_makes_space_at_once():
 # STATUS
 
 
-def test_status_tells_what_was_done():
+def test_status_reports_counters():
     desk = Desk()
     client = desk.client(AUDIT, epoch=3, tail=50)
     desk.send(client, request(Kind.NEXT, a=2, b=3), request(Kind.NEXT, a=1, b=3))
@@ -199,7 +199,7 @@ def test_status_tells_what_was_done():
     }
 
 
-def test_the_rate_is_that_of_the_last_seconds():
+def test_grant_rate_covers_last_seconds():
     desk = Desk()
     client = desk.client()
     desk.now += 3600
@@ -210,7 +210,7 @@ def test_the_rate_is_that_of_the_last_seconds():
     assert desk.machine.status(desk.now + 60)["grants_per_second"] < 20
 
 
-def test_one_chunk_gets_one_status_so_that_small_requests_make_no_flood():
+def test_one_chunk_gets_one_status_reply():
     desk = Desk()
     client = desk.connect()
     desk.send(client, *(request(Kind.STATUS) for _ in range(100)))
@@ -221,7 +221,7 @@ def test_one_chunk_gets_one_status_so_that_small_requests_make_no_flood():
 # Leading, and no longer
 
 
-def test_no_log_is_adopted_without_space_or_after_the_stop():
+def test_adoption_requires_space_and_running_machine():
     desk = Desk(Limits(logs_max=1))
     desk.client(AUDIT)
     desk.apply(desk.machine.adopt(ORDERS))
@@ -231,7 +231,7 @@ def test_no_log_is_adopted_without_space_or_after_the_stop():
     assert desk.machine.connect()[0] is None
 
 
-def test_in_doubt_those_who_wait_are_told_to_look_and_grants_go_on():
+def test_doubt_ends_waits_but_not_grants():
     desk = Desk()
     client = desk.client(epoch=3)
     desk.send(client, request(Kind.WAIT, 5, a=10, b=1000))

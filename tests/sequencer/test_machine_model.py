@@ -170,7 +170,7 @@ def _waited_for(answers):
 
 @given(_steps, st.sampled_from([(0, 10), (5, TAIL_MAX - 20)]))
 @settings(max_examples=400, deadline=None)
-def test_every_mixture_in_every_chunking_is_answered_as_the_model_does(steps, tails):
+def test_machine_agrees_with_model(steps, tails):
     """In the end every request has its answer."""
     both = Both(tails)
     for command, *words in steps:

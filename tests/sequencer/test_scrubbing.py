@@ -47,7 +47,7 @@ def objects(store: Replicated) -> list[str]:
     return found
 
 
-async def test_it_repair_every_log_and_every_copy_in_the_end(
+async def test_scrub_repairs_every_replica_of_every_log(
     store: Replicated, caplog: pytest.LogCaptureFixture
 ) -> None:
     names = objects(store)
@@ -65,7 +65,7 @@ async def test_it_repair_every_log_and_every_copy_in_the_end(
     assert [f for name in ("audit", "orders") for f in zlog.Log.open(store, name).check()] == []
 
 
-async def test_it_tells_of_what_no_copy_has(
+async def test_scrub_reports_lost_entries(
     store: Replicated, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Of one log what is left of it is looked at, of the other not even the view can be read."""
@@ -84,7 +84,7 @@ async def test_it_tells_of_what_no_copy_has(
     assert "could not scrub log=orders" in caplog.text
 
 
-async def test_it_keeps_to_its_rate(store: Replicated) -> None:
+async def test_scrub_respects_rate_limit(store: Replicated) -> None:
     """Looks wait for each other; so one at 64 KiB per second does about one a second."""
     status = ScrubStatus()
     work = asyncio.ensure_future(Scrubbing(AsyncioIo(store), 1 << 16, lambda: True, status).run())
@@ -95,7 +95,7 @@ async def test_it_keeps_to_its_rate(store: Replicated) -> None:
 
 
 @pytest.mark.parametrize(("lot", "first"), [(0.0, 0), (0.3, 30), (0.9, 90)])
-async def test_chance_says_where_a_leader_begins(
+async def test_scrub_starts_at_random_position(
     store: Replicated, monkeypatch: pytest.MonkeyPatch, lot: float, first: int
 ) -> None:
     """None knows how far the one before it came: so all is met in time, however short they lead."""
@@ -120,7 +120,7 @@ async def test_chance_says_where_a_leader_begins(
     assert ("verify" in store.asked) == (lot < 0.5)
 
 
-async def test_who_does_not_lead_leaves_the_logs_alone(store: Replicated) -> None:
+async def test_standby_does_not_scrub(store: Replicated) -> None:
     before = len(store.asked)
     work = asyncio.ensure_future(
         Scrubbing(AsyncioIo(store), 1e9, lambda: False, ScrubStatus()).run()

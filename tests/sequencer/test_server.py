@@ -100,7 +100,7 @@ async def opened(connect, log=ORDERS) -> Wire:
     return wire
 
 
-async def test_only_so_many_take_overs_run_at_once(serving, store):
+async def test_concurrent_takeovers_are_bounded(serving, store):
     store.shut(AUDIT)
     async with serving(store, Limits(activations_max=1)) as (_, connect):
         wire = await connect()
@@ -123,7 +123,7 @@ async def test_only_so_many_take_overs_run_at_once(serving, store):
         (KeyError("a mistake of the program"), Code.UNAVAILABLE),
     ],
 )
-async def test_a_take_over_that_fails_says_why_and_can_be_repeated(serving, store, error, code):
+async def test_failed_takeover_returns_code_and_is_repeatable(serving, store, error, code):
     store.errors.append(error)
     async with serving(store) as (_, connect):
         wire = await connect()
@@ -133,7 +133,7 @@ async def test_a_take_over_that_fails_says_why_and_can_be_repeated(serving, stor
         assert (await wire.reply()).code == Code.OK
 
 
-async def test_a_take_over_that_never_ends_is_given_up(serving, store):
+async def test_takeover_times_out(serving, store):
     store.shut(ORDERS)
     async with serving(store, Limits(activation_s_max=0.05)) as (_, connect):
         wire = await connect()
@@ -150,7 +150,7 @@ async def test_a_silent_client_is_disconnected(serving, store):
         assert (await greeted.reply()).code == Code.OK
 
 
-async def test_nothing_more_is_read_from_a_peer_that_does_not_read(serving, store):
+async def test_server_stops_reading_from_stalled_peer(serving, store):
     """The answers that wait in memory stay bounded, and what was asked is answered in the end."""
     limits = Limits(write_buffer_bytes_max=1 << 16)
     async with serving(store, limits) as (server, connect):
@@ -173,7 +173,7 @@ async def test_nothing_more_is_read_from_a_peer_that_does_not_read(serving, stor
         assert [reply.a for reply in replies] == list(range(sent * 1000))
 
 
-async def test_a_peer_that_never_reads_is_cut_off(serving, store):
+async def test_stalled_peer_is_disconnected(serving, store):
     limits = Limits(write_buffer_bytes_max=1 << 10, stall_s_max=0.1)
     async with serving(store, limits) as (server, connect):
         slow = await opened(lambda: connect(receive_bytes=1 << 17))
@@ -190,7 +190,7 @@ async def test_a_peer_that_never_reads_is_cut_off(serving, store):
         assert server.closed() == {"stalled": 1}
 
 
-async def test_a_peer_that_asks_nothing_more_and_never_reads_is_cut_off(serving, store):
+async def test_stalled_half_closed_peer_is_disconnected(serving, store):
     """Its answers take less than what is too much to wait; it counts as slow all the same."""
     limits = Limits(write_buffer_bytes_max=1 << 26, stall_s_max=0.1)
     async with serving(store, limits) as (server, connect):
@@ -205,7 +205,7 @@ async def test_a_peer_that_asks_nothing_more_and_never_reads_is_cut_off(serving,
         assert server.closed() == {"stalled": 1}
 
 
-async def test_stop_releases_the_logs_before_it_cuts_connections(serving, store):
+async def test_stop_releases_logs_before_closing_connections(serving, store):
     async with serving(store) as (server, connect):
         wire = await opened(connect)
         wire.send(request(Kind.WAIT, 1, a=5, b=60_000), request(Kind.TAIL, 2))
@@ -222,7 +222,7 @@ async def test_stop_releases_the_logs_before_it_cuts_connections(serving, store)
         assert await wire.ended()
 
 
-async def test_stop_gives_up_on_a_store_that_does_not_answer(serving, store):
+async def test_stop_times_out_on_unresponsive_store(serving, store):
     async with serving(store, Limits(stop_s_max=0.1)) as (server, connect):
         await opened(connect)
         store.shut(AUDIT)
@@ -233,7 +233,7 @@ async def test_stop_gives_up_on_a_store_that_does_not_answer(serving, store):
         assert store.released == [ORDERS]
 
 
-async def test_a_take_over_in_progress_is_finished_and_released_by_stop(serving, store):
+async def test_stop_finishes_and_releases_running_takeover(serving, store):
     store.shut(ORDERS)
     async with serving(store) as (server, connect):
         wire = await connect()
@@ -246,7 +246,7 @@ async def test_a_take_over_in_progress_is_finished_and_released_by_stop(serving,
         assert store.released == [ORDERS]
 
 
-async def test_a_release_that_fails_is_logged_and_stop_goes_on(serving, store, caplog):
+async def test_stop_logs_failed_release_and_continues(serving, store, caplog):
     async def release(log):
         raise StoreUnavailable(f"no way to {log}")
 
@@ -257,7 +257,7 @@ async def test_a_release_that_fails_is_logged_and_stop_goes_on(serving, store, c
     assert "no way to orders" in caplog.text
 
 
-async def test_port_0_takes_a_free_port_on_either_family():
+async def test_port_0_binds_free_port():
     for host in ("127.0.0.1", "localhost"):
         with bind(host, 0) as listening:
             assert listening.getsockname()[1] > 0

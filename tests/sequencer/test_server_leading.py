@@ -14,7 +14,7 @@ from .test_server import SOON, opened, serving  # noqa: F401  # serving is a fix
 HERE = Namespace(ORDERS.pool, ORDERS.namespace)
 
 
-async def test_an_adopted_log_is_there_before_its_clients(serving, store):  # noqa: F811
+async def test_adopted_log_is_active_before_clients_connect(serving, store):  # noqa: F811
     async with serving(store) as (server, connect):
         await asyncio.to_thread(server.call, "adopt", ORDERS)
         await asyncio.to_thread(server.call, "adopt", ORDERS)
@@ -22,7 +22,7 @@ async def test_an_adopted_log_is_there_before_its_clients(serving, store):  # no
         assert store.takeovers == 1
 
 
-async def test_an_adoption_that_nobody_waits_for_any_more_ends_all_the_same(
+async def test_cancelled_adoption_still_completes(
     serving,  # noqa: F811
     store,
 ):
@@ -46,7 +46,7 @@ async def test_an_adoption_that_nobody_waits_for_any_more_ends_all_the_same(
         assert (await wire.reply()).code == Code.OK
 
 
-async def test_stepping_down_tells_those_who_wait(serving, store):  # noqa: F811
+async def test_stepping_down_answers_pending_waits(serving, store):  # noqa: F811
     async with serving(store) as (server, connect):
         orders, audit = await opened(connect), await opened(connect, AUDIT)
         for wire in (orders, audit):
@@ -57,7 +57,7 @@ async def test_stepping_down_tells_those_who_wait(serving, store):  # noqa: F811
         assert (await audit.reply()).code == Code.NOT_LEADER
 
 
-async def test_inherited_logs_are_not_released(serving, store):  # noqa: F811
+async def test_stop_does_not_release_inherited_logs(serving, store):  # noqa: F811
     async with serving(store) as (server, connect):
         wires = [await opened(connect), await opened(connect, AUDIT)]
         await asyncio.to_thread(server.call, "halt", cut=True)

@@ -54,7 +54,7 @@ def announced(store) -> str:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_cleanly(store, number):
+def test_signal_stops_sequencer_cleanly(store, number):
     with Process(store.url) as process, zlog.Log.create(store, "orders") as log:
         assert announced(store) == process.address
         lead(process, log)
@@ -70,7 +70,7 @@ def test_a_signal_ends_it_cleanly(store, number):
             drive(BlockingSequencer(process.address).status(Deadline(5)))
 
 
-def test_a_store_that_is_not_there_is_told(tmp_path):
+def test_missing_store_is_refused(tmp_path):
     with pytest.raises(ValueError, match="store URL"):
         service.run("127.0.0.1:0", store="nonsense://")
     with pytest.raises(zlog.StoreUnavailable, match="there is no store"):
@@ -87,18 +87,18 @@ def test_a_store_that_is_not_there_is_told(tmp_path):
         ("seqr.example:0", "::", "tcp://seqr.example:7777"),
     ],
 )
-def test_what_clients_are_told(advertise, host, address):
+def test_client_address_follows_advertise_option(advertise, host, address):
     assert service.client_address(advertise, host, 7777) == address
 
 
 @pytest.mark.parametrize("advertise", [None, "0.0.0.0:1", "[::]:1"])
-def test_clients_are_never_sent_to_a_wildcard(advertise):
+def test_wildcard_address_is_never_advertised(advertise):
     with pytest.raises(ValueError, match="--advertise"):
         service.client_address(advertise, "0.0.0.0", 7777)
 
 
 @pytest.mark.parametrize("abstract", [False, True])
-def test_systemd_hears_when_it_serves_and_when_it_ends(store, tmp_path, monkeypatch, abstract):
+def test_systemd_is_notified_of_ready_and_stopping(store, tmp_path, monkeypatch, abstract):
     path = str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind("\0" + path if abstract else path)
@@ -112,7 +112,7 @@ def test_systemd_hears_when_it_serves_and_when_it_ends(store, tmp_path, monkeypa
             assert process.process.wait(30) == 0
 
 
-def test_a_systemd_that_does_not_listen(store, tmp_path, monkeypatch):
+def test_unreachable_systemd_socket_is_ignored(store, tmp_path, monkeypatch):
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "nothing"))
     with Process(store.url) as process:
         assert process.role() == "leader"

@@ -32,13 +32,13 @@ def client(request, shared):
     return request.param(shared)
 
 
-async def test_it_hands_out_positions_in_the_active_epoch(client):
+async def test_client_grants_positions_in_active_epoch(client):
     assert await client.next(ORDERS, 4, 3, FOREVER) == Grant(3, 10)
     assert await client.tail(ORDERS, 3, FOREVER) == Grant(3, 14)
 
 
 @pytest.mark.parametrize("epoch", [2, 4])
-async def test_in_any_other_epoch_it_does_not(client, epoch):
+async def test_client_refuses_other_epochs(client, epoch):
     with pytest.raises(StaleEpoch):
         await client.next(ORDERS, 1, epoch, FOREVER)
     with pytest.raises(StaleEpoch):
@@ -48,34 +48,34 @@ async def test_in_any_other_epoch_it_does_not(client, epoch):
 
 
 @pytest.mark.parametrize("count", [0, 65537])
-async def test_a_count_that_can_not_be_granted(client, count):
+async def test_invalid_grant_count_is_refused(client, count):
     with pytest.raises(ValueError, match="positions"):
         await client.next(ORDERS, count, 3, FOREVER)
 
 
-async def test_only_a_change_of_view_activates_it(client):
+async def test_open_does_not_activate_log(client):
     with pytest.raises(SequencerUnavailable, match="by itself"):
         await client.open(ORDERS, 0, FOREVER)
 
 
-async def test_wait_is_over_when_the_tail_has_passed(client):
+async def test_wait_returns_once_tail_passed(client):
     assert await client.wait(ORDERS, 3, 9, 5.0, FOREVER) == Grant(3, 10)
 
 
-async def test_wait_ends_with_the_time(client):
+async def test_wait_ends_at_timeout(client):
     began = time.monotonic()
     assert await client.wait(ORDERS, 3, 10, 0.05, FOREVER) is None
     assert await client.wait(ORDERS, 3, 10, 60.0, Deadline(0.05)) is None
     assert 0.1 <= time.monotonic() - began < 5
 
 
-async def test_status_and_close(client):
+async def test_status_and_repeated_close_succeed(client):
     assert await client.status(FOREVER) == {"address": "store:"}
     await client.close()
     await client.close()
 
 
-def test_a_blocking_wait_sees_another_thread_append(shared):
+def test_blocking_wait_sees_append_of_another_thread(shared):
     timer = threading.Timer(0.05, shared.next, (ORDERS.log_id, 3, 1))
     timer.start()
     waiting = SharedSequencerClient(shared).wait(ORDERS, 3, 10, 10.0, FOREVER)
@@ -83,7 +83,7 @@ def test_a_blocking_wait_sees_another_thread_append(shared):
     timer.join()
 
 
-async def test_waiting_tasks_leave_the_loop_free(shared):
+async def test_waiting_tasks_do_not_block_event_loop(shared):
     client = AsyncioSharedSequencer(shared)
     waiting = [asyncio.ensure_future(client.wait(ORDERS, 3, 10, 10.0, FOREVER)) for _ in range(20)]
     await asyncio.sleep(0.05)
@@ -92,7 +92,7 @@ async def test_waiting_tasks_leave_the_loop_free(shared):
     await client.close()
 
 
-async def test_a_waiting_task_notices_a_new_epoch(shared):
+async def test_new_epoch_ends_waiting_task(shared):
     client = AsyncioSharedSequencer(shared)
     waiting = asyncio.ensure_future(client.wait(ORDERS, 3, 10, 10.0, FOREVER))
     await asyncio.sleep(0.05)

@@ -23,7 +23,7 @@ from .fakes import (
 SECRET = "3f1c-the-right-one-9b"
 
 
-def test_over_tls_everything_works_as_without(call, serve, authority, token):
+def test_client_works_and_reconnects_over_tls(call, serve, authority, token):
     security = Security(certificate=authority.sign("seqr"), token_file=token(SECRET))
     server = serve(security)
     assert server.address.startswith("tls://")
@@ -35,7 +35,7 @@ def test_over_tls_everything_works_as_without(call, serve, authority, token):
     assert call(client.next, ORDERS, 1, 1) == Grant(1, 100)
 
 
-def test_who_finds_no_space_hears_so_over_tls_too(call, serve, authority):
+def test_connection_limit_is_reported_over_tls(call, serve, authority):
     server = serve(
         Security(certificate=authority.sign("seqr")), Limits(connections_per_address_max=1)
     )
@@ -47,7 +47,7 @@ def test_who_finds_no_space_hears_so_over_tls_too(call, serve, authority):
     assert call(first.status)["closed"]["limit"] == 1
 
 
-def test_a_stop_ends_connections_that_do_not_answer(serve, authority):
+def test_stop_closes_unresponsive_tls_connections(serve, authority):
     server = serve(Security(certificate=authority.sign("seqr")))
     context = ssl.create_default_context(cafile=authority.certificate)
     with (
@@ -72,9 +72,7 @@ def test_a_certificate_of_another_authority_or_host_is_refused(call, serve, auth
         assert "sequencer_ca" in caught.value.hint
 
 
-def test_a_client_needs_the_right_certificate_where_one_is_wanted(
-    call, serve, store, authority, untrusted
-):
+def test_server_requires_trusted_client_certificate(call, serve, store, authority, untrusted):
     server = serve(Security(certificate=authority.sign("seqr"), client_ca=authority.certificate))
     trusted = Credentials(ca=authority.certificate)
     with pytest.raises(SequencerRefused, match="wants a client's certificate"):
@@ -87,14 +85,14 @@ def test_a_client_needs_the_right_certificate_where_one_is_wanted(
     assert call(call.connect(server.address, right).next, ORDERS, 1, 0) == Grant(1, 0)
 
 
-def test_plain_text_at_a_sequencer_with_tls_gets_no_answer(call, serve, authority):
+def test_plain_text_client_is_refused_over_tls(call, serve, authority):
     server = serve(Security(certificate=authority.sign("seqr")))
     with pytest.raises(SequencerUnavailable, match="ended") as caught:
         call(call.connect(server.address.replace("tls", "tcp")).status)
     assert "tls://HOST:PORT" in caught.value.hint
 
 
-def test_an_unfinished_handshake_takes_a_place_only_for_a_while(serve, authority):
+def test_unfinished_handshakes_time_out(serve, authority):
     limits = Limits(hello_s_max=0.2, greeting_max=2)
     server = serve(Security(certificate=authority.sign("seqr")), limits)
     caller = Caller("blocking")
@@ -108,7 +106,7 @@ def test_an_unfinished_handshake_takes_a_place_only_for_a_while(serve, authority
     caller.close()
 
 
-def test_files_that_can_not_be_used_are_told(call, serve, authority, tmp_path):
+def test_unusable_certificate_files_are_reported(call, serve, authority, tmp_path):
     garbage = tmp_path / "garbage.pem"
     garbage.write_text("nothing")
     for security in (
@@ -129,7 +127,7 @@ def test_files_that_can_not_be_used_are_told(call, serve, authority, tmp_path):
         call(call.connect(server.address, Credentials(ca=str(garbage))).status)
 
 
-def test_old_versions_of_tls_are_not_spoken(serve, authority):
+def test_old_tls_versions_are_refused(serve, authority):
     server = serve(Security(certificate=authority.sign("seqr")))
     context = ssl.create_default_context(cafile=authority.certificate)
     context.maximum_version = ssl.TLSVersion.TLSv1_2

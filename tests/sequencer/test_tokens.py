@@ -25,14 +25,14 @@ from .fakes import (
 SECRET, OTHER = "3f1c-the-right-one-9b", "77aa-quite-another-02"
 
 
-def test_with_the_same_token_both_sides_are_content(call, serve, token):
+def test_client_with_matching_token_is_accepted(call, serve, token):
     server = serve(Security(token_file=token(SECRET)))
     client = call.connect(server.address, Credentials(token_file=token(SECRET)))
     assert call(client.next, ORDERS, 3, 0) == Grant(1, 0)
     assert call(client.next, ORDERS, 1, 1) == Grant(1, 3)
 
 
-def test_any_line_of_the_sequencers_file_lets_a_client_in(call, serve, token):
+def test_every_token_in_file_is_accepted(call, serve, token):
     """So that a token can be replaced without an interruption."""
     server = serve(Security(token_file=token(SECRET, "", OTHER)))
     for secret in (SECRET, OTHER):
@@ -41,7 +41,7 @@ def test_any_line_of_the_sequencers_file_lets_a_client_in(call, serve, token):
 
 
 @pytest.mark.parametrize(("lines", "says"), [((), "wants a token"), ((OTHER,), "another token")])
-def test_who_does_not_know_the_token_gets_nowhere(call, serve, store, token, lines, says):
+def test_missing_or_wrong_token_is_refused(call, serve, store, token, lines, says):
     server = serve(Security(token_file=token(SECRET)))
     credentials = Credentials(token_file=token(*lines) if lines else "")
     client = call.connect(server.address, credentials)
@@ -53,7 +53,7 @@ def test_who_does_not_know_the_token_gets_nowhere(call, serve, store, token, lin
     assert store.takeovers == 0
 
 
-def test_a_refused_client_does_not_knock_again_and_again(call):
+def test_refused_client_does_not_reconnect_repeatedly(call):
     knocks = []
 
     def refuse(connected):
@@ -69,14 +69,14 @@ def test_a_refused_client_does_not_knock_again_and_again(call):
     assert len(knocks) == 1
 
 
-def test_a_client_with_a_token_refuses_a_sequencer_without(call, serve, token):
+def test_client_refuses_sequencer_without_token(call, serve, token):
     server = serve(Security())
     client = call.connect(server.address, Credentials(token_file=token(SECRET)))
     with pytest.raises(SequencerRefused, match="does not ask for the token"):
         call(client.status)
 
 
-def test_a_client_refuses_a_sequencer_that_only_says_that_it_knows_the_token(call, token):
+def test_client_refuses_sequencer_with_false_proof(call, token):
     def pretend(connected):
         read_frames(connected)
         connected.sendall(FRAME.pack(Kind.HELLO, Code.TOKEN_WANTED, 0, 0, 1, 2))
@@ -90,7 +90,7 @@ def test_a_client_refuses_a_sequencer_that_only_says_that_it_knows_the_token(cal
     server.join()
 
 
-def test_an_optional_token_lets_those_without_in_and_wrong_ones_not(call, serve, token):
+def test_optional_token_refuses_only_wrong_tokens(call, serve, token):
     server = serve(Security(token_file=token(SECRET), token_optional=True))
     assert call(call.connect(server.address).status)["connections"] == 1
     right = call.connect(server.address, Credentials(token_file=token(SECRET)))
@@ -101,7 +101,7 @@ def test_an_optional_token_lets_those_without_in_and_wrong_ones_not(call, serve,
 
 
 @pytest.mark.parametrize("content", ["", "\n \n", "short"])
-def test_a_token_file_that_is_of_no_use(call, serve, tmp_path, content):
+def test_unusable_token_file_is_refused(call, serve, tmp_path, content):
     path = tmp_path / "token"
     path.write_text(content)
     server = serve(Security())
@@ -112,7 +112,7 @@ def test_a_token_file_that_is_of_no_use(call, serve, tmp_path, content):
         Security(token_file=str(path)).admission()
 
 
-def test_a_token_shows_itself_nowhere(token):
+def test_token_is_never_shown(token):
     (secret,) = read_tokens(token(SECRET))
     assert SECRET not in repr(secret) + str(secret)
     with pytest.raises(ValueError, match="16 bytes") as caught:
@@ -120,7 +120,7 @@ def test_a_token_shows_itself_nowhere(token):
     assert "short-secret" not in str(caught.value)
 
 
-def test_proofs_differ_by_side_number_challenge_and_token():
+def test_proofs_differ_by_side_number_challenge_token():
     one, other = Token(SECRET.encode()), Token(OTHER.encode())
     proofs = {
         one.client_proof(1, Pair(2, 3)),
@@ -132,13 +132,13 @@ def test_proofs_differ_by_side_number_challenge_and_token():
     assert len(proofs) == 5
 
 
-def test_the_documented_proof_is_the_real_one():
+def test_documented_proof_matches_implementation():
     page = REPOSITORY / "docs" / "formats" / "sequencer.md"
     proof = Token(b"an example of a token").client_proof(1, Pair(2, 3))
     assert f"```\n{struct.pack('<QQ', *proof).hex()}\n```" in page.read_text()
 
 
-def test_a_proof_is_of_no_use_on_another_connection(token):
+def test_proof_is_invalid_on_another_connection(token):
     """Every connection is challenged anew, and sending a proof again is of no use."""
     desk = Desk(admission=Security(token_file=token(SECRET)).admission())
     hello = request(Kind.HELLO, a=1, b=99)

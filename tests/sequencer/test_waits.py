@@ -7,7 +7,7 @@ from zlog.seqr.machine._grants import Counters
 from zlog.seqr.machine.state import Connection, LogState, Wait, WaitHeap
 
 
-def test_a_client_that_gives_up_again_and_again_fills_no_memory():
+def test_abandoned_waits_do_not_accumulate():
     heap = WaitHeap()
     connection, log = Connection(Counters()), LogState(LogAddress("", "", "orders", 1))
     for position in range(10_000):

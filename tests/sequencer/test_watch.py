@@ -72,7 +72,7 @@ async def watch(told):
     watch.stop()
 
 
-async def test_a_leader_that_dies_is_gone(leader, watch, told):
+async def test_dead_leader_is_detected(leader, watch, told):
     watch.follow(leader.holder())
     await leader.wait_for(1)
     assert not watch.gone(leader.holder())
@@ -84,7 +84,7 @@ async def test_a_leader_that_dies_is_gone(leader, watch, told):
     assert not watch.gone(leader.holder("its successor at the same address"))
 
 
-async def test_the_end_of_a_connection_is_told_and_nobody_is_gone(leader, watch, told):
+async def test_connection_loss_does_not_mean_dead_leader(leader, watch, told):
     watch.follow(leader.holder())
     await leader.wait_for(1)
     leader.hang_up()
@@ -93,7 +93,7 @@ async def test_the_end_of_a_connection_is_told_and_nobody_is_gone(leader, watch,
     assert not watch.gone(leader.holder())
 
 
-async def test_one_that_comes_back_is_not_gone_any_more(watch, told):
+async def test_returning_leader_is_alive_again(watch, told):
     listening = bind("127.0.0.1", 0)
     where = listening.getsockname()
     listening.close()
@@ -106,7 +106,7 @@ async def test_one_that_comes_back_is_not_gone_any_more(watch, told):
 
 
 @pytest.mark.parametrize("address", ["tcp://255.255.255.255:1", "nonsense", "tcp://no.invalid:1"])
-async def test_what_can_not_be_reached_at_all_is_not_known_to_be_gone(watch, told, address):
+async def test_unreachable_address_is_not_considered_dead(watch, told, address):
     holder = Holder(b"", "leader", address, 0.0)
     watch.follow(holder)
     await asyncio.sleep(0.2)
@@ -114,7 +114,7 @@ async def test_what_can_not_be_reached_at_all_is_not_known_to_be_gone(watch, tol
     assert not told.is_set()
 
 
-async def test_only_the_leader_of_the_moment_is_watched(leader, watch, told):
+async def test_only_current_leader_is_watched(leader, watch, told):
     watch.follow(leader.holder("one"))
     await leader.wait_for(1)
     watch.follow(leader.holder("other"))

@@ -235,23 +235,23 @@ BROKEN = [
 
 
 @pytest.mark.parametrize("text", GOOD.values(), ids=GOOD)
-def test_a_good_history_breaks_no_rule(text: str) -> None:
+def test_good_history_passes_every_check(text: str) -> None:
     assert check(play(text)) == []
 
 
 @pytest.mark.parametrize(("properties", "text"), BROKEN)
-def test_a_rule_finds_what_breaks_it(properties: str, text: str) -> None:
+def test_check_reports_violation(properties: str, text: str) -> None:
     found = check(play(text))
     assert {violation.property for violation in found} == {*properties.split()}
     for violation in found:
         assert str(violation).startswith(f"{violation.property}: ")
 
 
-def test_entries_must_tell_appends_apart() -> None:
+def test_entries_of_appends_must_be_distinct() -> None:
     with pytest.raises(ValueError, match="appended twice"):
         check(play("append a 0; append a 1"))
 
 
-def test_entries_must_tell_those_of_a_delivery_apart() -> None:
+def test_entries_of_attempt_must_be_distinct() -> None:
     with pytest.raises(ValueError, match="has an entry twice"):
         check(play("attempt aa"))

@@ -42,7 +42,7 @@ async def served() -> Process:
     return process
 
 
-def test_an_hour_takes_no_time() -> None:
+def test_virtual_time_does_not_wait() -> None:
     async def work() -> float:
         await asyncio.sleep(3000)
         return asyncio.get_running_loop().time()
@@ -52,7 +52,7 @@ def test_an_hour_takes_no_time() -> None:
     assert time.monotonic() - began < 100
 
 
-def test_who_waits_for_ever_is_stuck() -> None:
+def test_endless_wait_is_detected() -> None:
     async def work() -> None:
         await asyncio.get_running_loop().create_future()
 
@@ -62,7 +62,7 @@ def test_who_waits_for_ever_is_stuck() -> None:
     loop.close()
 
 
-def test_who_runs_in_circles_is_stuck() -> None:
+def test_busy_loop_is_detected() -> None:
     async def work() -> None:
         while True:  # noqa: ASYNC110 - that is the point
             await asyncio.sleep(0)
@@ -71,7 +71,7 @@ def test_who_runs_in_circles_is_stuck() -> None:
         run_virtually(work())
 
 
-def test_the_seed_decides_the_order() -> None:
+def test_seed_determines_task_order() -> None:
     async def work() -> list[int]:
         order: list[int] = []
 
@@ -86,7 +86,7 @@ def test_the_seed_decides_the_order() -> None:
     assert sorted(orders[2]) == list(range(10))
 
 
-def test_a_paused_process_stands_still_and_a_dead_one_for_ever() -> None:
+def test_paused_and_killed_processes_stop_running() -> None:
     ticks: list[float] = []
 
     async def tick() -> None:
@@ -116,7 +116,7 @@ def test_a_paused_process_stands_still_and_a_dead_one_for_ever() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_connection_keeps_order_and_loses_nothing(seed: int) -> None:
+def test_connection_keeps_order_and_data(seed: int) -> None:
     sent = b"".join(b"%03d" % number for number in range(300))
 
     async def work() -> bytes:
@@ -132,7 +132,7 @@ def test_a_connection_keeps_order_and_loses_nothing(seed: int) -> None:
     assert run_virtually(work(), seed) == sent
 
 
-def test_nothing_passes_a_cut_until_it_is_mended() -> None:
+def test_network_cut_blocks_data_until_repaired() -> None:
     async def ask() -> bytes:
         reader, writer = await asyncio.open_connection(*WHERE)
         writer.write(b"a")
@@ -153,7 +153,7 @@ def test_nothing_passes_a_cut_until_it_is_mended() -> None:
     assert run_virtually(work()) == b"b"
 
 
-def test_a_killed_process_breaks_its_connections_and_listens_no_more() -> None:
+def test_killed_process_closes_its_connections_and_listener() -> None:
     async def work() -> None:
         server = await served()
         reader, _ = await asyncio.open_connection(*WHERE)

@@ -26,7 +26,7 @@ unbroken = functools.cache(run)
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
-def test_everything_holds_under_faults(first: int) -> None:
+def test_log_properties_hold_under_faults(first: int) -> None:
     operations = 0
     for seed in range(first, first + SEEDS_PER_TEST):
         outcome = unbroken(seed)
@@ -39,7 +39,7 @@ SPACE_SEEDS = (*range(4), 25, 47, 64, 80, 272)
 """Some that have found a mistake are among them."""
 
 
-def test_spaces_hold_under_faults() -> None:
+def test_object_spaces_hold_under_faults() -> None:
     operations = 0
     for seed in SPACE_SEEDS:
         outcome = run(seed, kind=Kind.OBJECTS)
@@ -56,7 +56,7 @@ def test_spaces_hold_under_faults() -> None:
         for kind in mutant.kinds
     ],
 )
-def test_what_is_broken_is_noticed(name: str, kind: Kind) -> None:
+def test_simulation_detects_mutants(name: str, kind: Kind) -> None:
     """By the history alone, and within the first of those seeds that the unbroken code passes."""
     mutant = MUTANTS[name]
     for seed in (mutant.tried_first, *range(mutant.seeds_max)):
@@ -69,14 +69,14 @@ def test_what_is_broken_is_noticed(name: str, kind: Kind) -> None:
     pytest.fail(f"nothing noticed that {mutant.broken}")
 
 
-def test_lost_entries_break_no_property() -> None:
+def test_lost_entries_do_not_violate_properties() -> None:
     """The mutant that passes them is noticed in the same seed."""
     mutant = MUTANTS["lost-passed"]
     outcome = run(mutant.tried_first, mutant.execute, kind=Kind.OBJECTS)
     assert not [each for each in outcome.violations if each.startswith(mutant.shows)]
 
 
-def test_a_seed_decides_everything() -> None:
+def test_runs_are_deterministic_per_seed() -> None:
     """Also in another process, whose objects lie elsewhere and whose hashes are others."""
     here = [unbroken(seed).digest for seed in (3, 4)]
     assert here == [run(seed).digest for seed in (3, 4)]
@@ -85,7 +85,7 @@ def test_a_seed_decides_everything() -> None:
     assert f"digest {here[0]}" in done.stdout
 
 
-def test_a_run_leaves_nothing() -> None:
+def test_run_releases_its_event_loop() -> None:
     """Its tasks would be gone through by each later `asyncio.run` of this process.
 
     A killed sequencer's coroutines are among them.
@@ -96,7 +96,7 @@ def test_a_run_leaves_nothing() -> None:
     assert [each for each in gc.get_objects() if type(each) is VirtualLoop] == []
 
 
-def test_a_run_meets_what_it_is_for() -> None:
+def test_runs_cover_expected_events() -> None:
     """Fail-overs, changes of layout, holes and trims do happen, and not now and then only."""
     lines = [line for seed in range(60) for line in unbroken(seed).lines]
     for expected in (

@@ -47,7 +47,7 @@ def epoch(store: zlog.Store) -> int:
         (Fate(effect=1.0, reply=3.0, again=2.0), 0, 3.0, 0, 2),
     ],
 )
-def test_a_submitted_operation_meets_its_fate(
+def test_submitted_operation_follows_plan(
     memory: zlog.Store, fate: Fate, code: int, answered: float, at_once: int, in_the_end: int
 ) -> None:
     async def work() -> None:
@@ -64,7 +64,7 @@ def test_a_submitted_operation_meets_its_fate(
     run_virtually(work())
 
 
-def test_an_operation_outlives_who_began_it(memory: zlog.Store) -> None:
+def test_operation_outlives_its_process(memory: zlog.Store) -> None:
     async def begin() -> None:
         io = AsyncioIo(FaultyStore(memory, lambda _: Fate(effect=5.0, reply=6.0)))
         await Head(io, "orders").epoch_next(Deadline.never())
@@ -95,7 +95,7 @@ def test_fate_of_blocking_calls(memory: zlog.Store, fate: Fate, code: int, effec
     assert epoch(memory) == effects
 
 
-def test_a_plan_is_told_which_operation_it_is(memory: zlog.Store) -> None:
+def test_plan_receives_numbered_operations(memory: zlog.Store) -> None:
     calls: list[StoreCall] = []
 
     def plan(call: StoreCall) -> Fate:

@@ -95,17 +95,17 @@ BAD = {
 
 
 @pytest.mark.parametrize("text", GOOD.values(), ids=GOOD)
-def test_good_histories(text: str) -> None:
+def test_good_histories_pass(text: str) -> None:
     assert check_transactions(play(text)) == []
 
 
 @pytest.mark.parametrize(("text", "said"), BAD.values(), ids=BAD)
-def test_anomalies(text: str, said: str) -> None:
+def test_anomalies_are_reported(text: str, said: str) -> None:
     found = [str(each) for each in check_transactions(play(text))]
     assert any(each.startswith(said) for each in found), found
 
 
-def test_a_violation_says_what_shows_it() -> None:
+def test_violation_report_includes_evidence() -> None:
     (found,) = check_transactions(play("x= y+1, y= x+2 | x=2 y=1"))
     assert str(found).splitlines() == [
         "P22: G2: no order has #0 -rw on x-> #1 -rw on y-> #0",
@@ -114,7 +114,7 @@ def test_a_violation_says_what_shows_it() -> None:
     ]
 
 
-def test_what_fails_after_repairing() -> None:
+def test_failure_after_repair_is_reported() -> None:
     history = play("? x+1")
     history.heal()
     history.begin("client", id="a").append("x", 2)
@@ -125,7 +125,7 @@ def test_what_fails_after_repairing() -> None:
     ]
 
 
-def test_bad_histories() -> None:
+def test_invalid_histories_are_refused() -> None:
     with pytest.raises(ValueError, match="'1' was appended to 'x' by two"):
         check_transactions(play("x+1 | x+1"))
     with pytest.raises(ValueError, match="None"):
@@ -206,5 +206,5 @@ def histories(draw: st.DrawFn) -> TransactionHistory:
 
 @settings(max_examples=400, deadline=None)
 @given(histories())
-def test_it_objects_exactly_where_no_order_explains_a_history(history: TransactionHistory) -> None:
+def test_checker_agrees_with_brute_force(history: TransactionHistory) -> None:
     assert (check_transactions(history) == []) == explained(history.transactions)

@@ -19,7 +19,7 @@ def read(spark: SparkSession, log: zlog.Log, **options: object) -> DataFrame:
     return spark.read.format("zlog").options(**options_of(log, **options)).load()
 
 
-def test_a_log_is_a_table(spark: SparkSession, log: zlog.Log) -> None:
+def test_log_is_read_as_table(spark: SparkSession, log: zlog.Log) -> None:
     log.append_many([b"%d" % i for i in range(100)])
     table = read(spark, log)
     assert dict(table.dtypes) == {
@@ -40,7 +40,7 @@ def test_a_log_is_a_table(spark: SparkSession, log: zlog.Log) -> None:
     assert (some.columns, some.count()) == (["position", "data"], 100)
 
 
-def test_filters_belong_to_one_use_of_a_table(spark: SparkSession, log: zlog.Log) -> None:
+def test_filters_apply_to_one_query(spark: SparkSession, log: zlog.Log) -> None:
     """A source that takes filters from Spark would apply them to all later uses as well."""
     log.append_many([b"x"] * 50)
     table = read(spark, log)
@@ -49,7 +49,7 @@ def test_filters_belong_to_one_use_of_a_table(spark: SparkSession, log: zlog.Log
     assert low.union(high).count() == 20
 
 
-def test_an_empty_log_is_no_row_also_beside_others(spark: SparkSession, log: zlog.Log) -> None:
+def test_empty_log_yields_no_rows(spark: SparkSession, log: zlog.Log) -> None:
     with zlog.Log.create(log.store, "empty") as empty:
         table = read(spark, empty)
         assert table.collect() == []
@@ -68,7 +68,7 @@ def table(spark: SparkSession, log: zlog.Log) -> Iterator[str]:
     spark.sql("DROP TABLE of_a_log")
 
 
-def test_a_log_is_a_table_of_the_catalog(spark: SparkSession, log: zlog.Log, table: str) -> None:
+def test_log_is_catalog_table(spark: SparkSession, log: zlog.Log, table: str) -> None:
     log.append_many([b"x"] * 20)
     log.trim(3)
     states = [row.state for row in spark.sql(f"SELECT * FROM {table} ORDER BY position").collect()]
@@ -87,9 +87,7 @@ def test_a_log_is_a_table_of_the_catalog(spark: SparkSession, log: zlog.Log, tab
         spark.sql(f"INSERT INTO {table} SELECT * FROM {table}")
 
 
-def test_a_table_of_the_catalog_shows_its_options(
-    spark: SparkSession, log: zlog.Log, table: str
-) -> None:
+def test_catalog_table_shows_its_options(spark: SparkSession, log: zlog.Log, table: str) -> None:
     comment = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()[0].comment
     assert comment.startswith("USING zlog OPTIONS (")
     assert f"store '{log.store.url}'" in comment
@@ -103,7 +101,7 @@ def test_a_table_of_the_catalog_shows_its_options(
         spark.sql("DROP TABLE again")
 
 
-def test_columns_of_a_read_carry_no_options(spark: SparkSession, log: zlog.Log) -> None:
+def test_columns_carry_no_option_metadata(spark: SparkSession, log: zlog.Log) -> None:
     """Whoever writes them into a file would write where the log is."""
     log.append(b"x")
     assert [column.metadata for column in read(spark, log).schema] == [{}] * 4
@@ -116,7 +114,7 @@ def test_columns_of_a_read_carry_no_options(spark: SparkSession, log: zlog.Log) 
         ("position bigint", "list of columns"),
     ],
 )
-def test_a_table_with_a_list_of_columns_has_no_options(
+def test_table_with_column_list_is_refused(
     spark: SparkSession, columns: str, complaint: str
 ) -> None:
     spark.sql(f"CREATE TABLE listed ({columns}) USING zlog OPTIONS (log 'orders')")
@@ -127,7 +125,7 @@ def test_a_table_with_a_list_of_columns_has_no_options(
         spark.sql("DROP TABLE listed")
 
 
-def test_errors_say_what_is_wrong(spark: SparkSession, log: zlog.Log) -> None:
+def test_errors_have_message_and_hint(spark: SparkSession, log: zlog.Log) -> None:
     log.append_many([b"x"] * 10)
     log.trim_to(5)
     with pytest.raises(Exception, match="trimmed below 5, and the query reads from 2") as caught:

@@ -33,7 +33,7 @@ def log(ceph_url: str) -> Iterator[zlog.Log]:
 @pytest.mark.parametrize(
     "ceph_cluster", [ClusterSpec(), ClusterSpec(with_class=False)], indirect=True
 )
-def test_a_log_on_ceph_is_a_table_and_a_stream(
+def test_log_on_ceph_is_table_and_stream(
     spark: SparkSession, log: zlog.Log, pipeline: Pipeline
 ) -> None:
     data = [b"%d" % i * (i % 40) for i in range(2_000)]
@@ -50,7 +50,7 @@ def test_a_log_on_ceph_is_a_table_and_a_stream(
     assert log.read(2_200).data == b"written"
 
 
-def test_no_secret_is_in_plans_progress_or_checkpoints(
+def test_secrets_never_appear_in_plans_or_checkpoints(
     spark: SparkSession,
     log: zlog.Log,
     ceph_url: str,
@@ -71,7 +71,7 @@ def test_no_secret_is_in_plans_progress_or_checkpoints(
     assert not [key for key in secrets_of(ceph_url) if key in told]
 
 
-def test_a_worker_keeps_its_connection(spark: SparkSession, log: zlog.Log, ceph_url: str) -> None:
+def test_worker_keeps_its_connection(spark: SparkSession, log: zlog.Log, ceph_url: str) -> None:
     """Queries one after the other make no more sessions with the cluster than there are workers."""
     ref = LogRef(ceph_url, log.name)
 

@@ -19,7 +19,7 @@ from zlog.spark._daemon import hush
         ("another", BrokenPipeError(32, "Broken pipe"), True),
     ],
 )
-def test_only_a_closed_connection_is_no_news_of_a_worker(
+def test_only_closed_connection_errors_are_suppressed(
     program: str, error: Exception, told: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main = ModuleType("__main__")

@@ -33,27 +33,27 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("version", ["4.0.1", "4.2.0", "4.2.7"])
-def test_a_pyspark_that_delta_knows_is_taken(installed: dict[str, str], version: str) -> None:
+def test_supported_pyspark_is_accepted(installed: dict[str, str], version: str) -> None:
     installed["pyspark"] = version
     session.check_delta()
 
 
 @pytest.mark.parametrize("version", ["4.3.0", "5.0.0.dev1", "4.10.0"])
-def test_a_newer_pyspark_is_refused(installed: dict[str, str], version: str) -> None:
+def test_newer_pyspark_is_refused(installed: dict[str, str], version: str) -> None:
     installed["pyspark"] = version
     with pytest.raises(click.ClickException, match=rf"up to 4.2.0, and this is {version}") as error:
         session.check_delta()
     assert "pyspark==4.2.0" in error.value.message
 
 
-def test_without_delta_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_delta_error_has_install_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     with pytest.raises(click.ClickException, match="pip install 'delta-spark==") as error:
         session.check_delta()
     assert "'pyspark~=" in error.value.message
 
 
-def test_packages_of_spark_submit_are_not_judged(
+def test_spark_submit_packages_are_not_checked(
     installed: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed["pyspark"] = "4.3.0"

@@ -38,7 +38,7 @@ def span(plan: list[tuple[Share, ...]]) -> tuple[int, int] | None:
     return positions[0], positions[-1] + 1
 
 
-def test_a_batch_reads_all_there_is_or_what_it_is_told(log: zlog.Log) -> None:
+def test_batch_reads_whole_log_or_given_range(log: zlog.Log) -> None:
     log.append_many([b"x"] * 20)
     assert span(planner(log).plan_batch()) == (0, 20)
     assert span(planner(log, startingPosition=5, endingPosition=9).plan_batch()) == (5, 9)
@@ -61,7 +61,7 @@ def rolled(store: zlog.Store, width: int, entry: bytes = b"x") -> zlog.Log:
     return log
 
 
-def test_old_stripes_are_read_too(store: zlog.Store) -> None:
+def test_archived_stripes_are_read(store: zlog.Store) -> None:
     log = rolled(store, width=1)
     assert span(planner(log).plan_batch()) == (0, 1200)
     assert span(planner(log, startingPosition=7, endingPosition=50).plan_batch()) == (7, 50)
@@ -69,11 +69,11 @@ def test_old_stripes_are_read_too(store: zlog.Store) -> None:
     assert span(reader.plan(reader.latest(reader.initial(), None))) == (0, 1200)
 
 
-def test_small_stripes_make_as_many_tasks_as_the_widest_has_objects(store: zlog.Store) -> None:
+def test_small_stripes_are_joined_into_tasks(store: zlog.Store) -> None:
     assert len(planner(rolled(store, width=2)).plan_batch()) == 3
 
 
-def test_stripes_of_large_entries_are_not_joined(
+def test_stripes_of_large_entries_stay_separate(
     store: zlog.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("zlog.spark._driver.JOINED_BYTES_MAX", 100_000)
@@ -83,7 +83,7 @@ def test_stripes_of_large_entries_are_not_joined(
     assert 12 <= len(tasks) <= 20
 
 
-def test_the_number_of_tasks_is_set(log: zlog.Log) -> None:
+def test_task_count_respects_options(log: zlog.Log) -> None:
     log.append_many([b"x"] * 1000)
     for options in ({"minPartitions": 9}, {"minPartitions": 9, "maxPartitions": 9}):
         tasks = planner(log, **options).plan_batch()
@@ -93,7 +93,7 @@ def test_the_number_of_tasks_is_set(log: zlog.Log) -> None:
     assert len(planner(log, maxPartitions=3).plan_batch()) == 3
 
 
-def test_a_batch_reads_from_and_to_a_time(log: zlog.Log) -> None:
+def test_batch_reads_time_range(log: zlog.Log) -> None:
     log.append_many([b"before"] * 3)
     first = log.append(b"in")
     log.append(b"in")
@@ -105,7 +105,7 @@ def test_a_batch_reads_from_and_to_a_time(log: zlog.Log) -> None:
     assert span(planner(log, **times).plan_batch()) == (first, last)
 
 
-def test_a_trimmed_start_is_an_error_unless_that_is_wanted(log: zlog.Log) -> None:
+def test_trimmed_start_is_an_error_by_default(log: zlog.Log) -> None:
     log.append_many([b"x"] * 20)
     log.trim_to(8)
     assert span(planner(log).plan_batch()) == (8, 20)
@@ -115,7 +115,7 @@ def test_a_trimmed_start_is_an_error_unless_that_is_wanted(log: zlog.Log) -> Non
     assert span(planner(log, startingPosition=3, failOnDataLoss="false").plan_batch()) == (8, 20)
 
 
-def test_a_stream_starts_where_it_is_told_and_goes_on_from_there(log: zlog.Log) -> None:
+def test_stream_starts_at_given_position(log: zlog.Log) -> None:
     log.append_many([b"x"] * 10)
     reader = stream(log, startingPosition="latest")
     start = reader.initial()
@@ -129,7 +129,7 @@ def test_a_stream_starts_where_it_is_told_and_goes_on_from_there(log: zlog.Log) 
     assert reader.tail().position == 15
 
 
-def test_a_replayed_first_batch_is_the_one_that_was_written_down(log: zlog.Log) -> None:
+def test_replayed_first_batch_matches_checkpoint(log: zlog.Log) -> None:
     """Spark asks for the initial offset again then, and the latest one is another by now."""
     log.append_many([b"x"] * 10)
     reader = stream(log, startingPosition="latest", cursor="query")
@@ -144,7 +144,7 @@ def test_a_replayed_first_batch_is_the_one_that_was_written_down(log: zlog.Log) 
         assert log.cursor("query").position == 10
 
 
-def test_limits_cut_batches_and_count_from_what_is_left(log: zlog.Log) -> None:
+def test_limits_skip_trimmed_positions(log: zlog.Log) -> None:
     log.append_many([b"x"] * 20)
     reader = stream(log, failOnDataLoss="false")
     start = reader.initial()
@@ -155,7 +155,7 @@ def test_limits_cut_batches_and_count_from_what_is_left(log: zlog.Log) -> None:
     assert span(reader.plan(second)) == (10, 16)
 
 
-def test_limits_count_trimmed_positions_where_they_are_rows(log: zlog.Log) -> None:
+def test_limits_count_trimmed_positions_as_gap_rows(log: zlog.Log) -> None:
     log.append_many([b"x"] * 20)
     reader = stream(log, failOnDataLoss="false", includeGaps="true")
     start = reader.initial()
@@ -165,7 +165,7 @@ def test_limits_count_trimmed_positions_where_they_are_rows(log: zlog.Log) -> No
     assert span(reader.plan(kept(reader.latest(end, 6)))) == (6, 12)
 
 
-def test_a_query_that_ends_by_itself_ends_at_the_tail_of_its_beginning(log: zlog.Log) -> None:
+def test_available_now_query_ends_at_initial_tail(log: zlog.Log) -> None:
     log.append_many([b"x"] * 10)
     reader = stream(log)
     start = reader.initial()
@@ -177,9 +177,7 @@ def test_a_query_that_ends_by_itself_ends_at_the_tail_of_its_beginning(log: zlog
     assert reader.latest(second, 7) == second
 
 
-def test_a_checkpoint_of_a_log_that_was_removed_is_refused(
-    log: zlog.Log, store: zlog.Store
-) -> None:
+def test_checkpoint_of_removed_log_is_refused(log: zlog.Log, store: zlog.Store) -> None:
     log.append_many([b"x"] * 10)
     reader = stream(log)
     end = reader.latest(reader.initial(), None)
@@ -194,7 +192,7 @@ def test_a_checkpoint_of_a_log_that_was_removed_is_refused(
         assert span(again.plan(again.latest(again.initial(), None))) == (0, 20)
 
 
-def test_a_checkpoint_of_another_log_is_refused(log: zlog.Log, store: zlog.Store) -> None:
+def test_checkpoint_of_other_log_is_refused(log: zlog.Log, store: zlog.Store) -> None:
     log.append_many([b"x"] * 10)
     end = stream(log).initial()
     with zlog.Log.create(store, "invoices") as other:
@@ -203,7 +201,7 @@ def test_a_checkpoint_of_another_log_is_refused(log: zlog.Log, store: zlog.Store
                 use(end)
 
 
-def test_a_cursor_holds_the_log_from_the_start_and_follows(log: zlog.Log) -> None:
+def test_cursor_holds_start_and_follows_commits(log: zlog.Log) -> None:
     log.append_many([b"x"] * 10)
     reader = stream(log, cursor="table", startingPosition=2)
     start = reader.initial()
@@ -216,7 +214,7 @@ def test_a_cursor_holds_the_log_from_the_start_and_follows(log: zlog.Log) -> Non
     assert log.cursor("table").position == 7
 
 
-def test_a_cursor_that_another_query_moves_ends_the_slower_one(log: zlog.Log) -> None:
+def test_shared_cursor_ends_slower_query(log: zlog.Log) -> None:
     log.append_many([b"x"] * 10)
     slow, fast = stream(log, cursor="shared"), stream(log, cursor="shared")
     first = slow.latest(slow.initial(), 3)
@@ -228,7 +226,7 @@ def test_a_cursor_that_another_query_moves_ends_the_slower_one(log: zlog.Log) ->
     assert log.cursor("shared").position == 10
 
 
-def test_a_new_query_takes_a_cursor_back_that_an_old_one_has_left(log: zlog.Log) -> None:
+def test_new_query_resets_abandoned_cursor(log: zlog.Log) -> None:
     log.append_many([b"x"] * 10)
     log.trim_to(2)
     log.cursor("table", create=9)
@@ -238,7 +236,7 @@ def test_a_new_query_takes_a_cursor_back_that_an_old_one_has_left(log: zlog.Log)
     assert span(reader.plan(reader.latest(start, None))) == (2, 10)
 
 
-def test_a_stream_does_not_begin_in_the_future(log: zlog.Log) -> None:
+def test_stream_start_in_future_is_refused(log: zlog.Log) -> None:
     """It would have what is appended until then. Of a batch nothing is left, which is right."""
     with pytest.raises(ValueError, match="00:00 is in the future"):
         stream(log, startingTimestamp="2100-01-01T00:00:00Z").initial()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_a_stream_follows_one_writer_after_the_other(log: zlog.Log, pipeline: Pipeline) -> None:
+def test_stream_follows_successive_writers(log: zlog.Log, pipeline: Pipeline) -> None:
     log.append_many([b"shared"] * 5)
     pipeline.run(log)
     for name in ("ann", "bob"):
@@ -27,9 +27,7 @@ def test_a_stream_follows_one_writer_after_the_other(log: zlog.Log, pipeline: Pi
     assert pipeline.positions() == list(range(45))
 
 
-def test_a_batch_write_to_an_exclusive_log_says_who_writes_it(
-    spark: SparkSession, log: zlog.Log
-) -> None:
+def test_batch_write_to_exclusive_log_names_writer(spark: SparkSession, log: zlog.Log) -> None:
     # In one partition: another task of a job that failed may append after the job's error.
     table = spark.range(100).selectExpr("cast(id as string) as line").coalesce(1)
     write = table.write.format("zlog").options(**log_options(log)).mode("append")

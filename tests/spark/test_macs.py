@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_the_key_is_read_where_it_is_used(
+def test_key_is_read_on_workers(
     spark: SparkSession,
     store: zlog.Store,
     pipeline: Pipeline,

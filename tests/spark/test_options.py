@@ -12,7 +12,7 @@ from zlog.spark._options import SinkOptions, SourceOptions
 LOG = {"store": "file:///logs", "log": "orders"}
 
 
-def test_names_come_in_lower_case() -> None:
+def test_lower_case_option_names_are_accepted() -> None:
     given = {
         **LOG,
         "startingposition": "7",
@@ -40,7 +40,7 @@ def test_names_come_in_lower_case() -> None:
     )
 
 
-def test_without_a_store_it_is_the_one_of_the_environment(
+def test_store_defaults_to_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ZLOG_STORE", "ceph://logs")
@@ -50,7 +50,7 @@ def test_without_a_store_it_is_the_one_of_the_environment(
         SinkOptions.parse({"log": "orders"})
 
 
-def test_a_store_in_the_home_folder_is_not_taken_without_a_word(
+def test_store_without_option_or_environment_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Who has set ZLOG_STORE after Spark's start would read from another store than he thinks."""
@@ -63,7 +63,7 @@ def test_a_store_in_the_home_folder_is_not_taken_without_a_word(
 @pytest.mark.parametrize(
     "text", ["1700000000000", "2023-11-14T22:13:20Z", "2023-11-14T23:13:20+01:00"]
 )
-def test_times_are_milliseconds_or_as_iso_8601(text: str) -> None:
+def test_times_are_milliseconds_or_iso_8601(text: str) -> None:
     options = SourceOptions.parse({**LOG, "startingTimestamp": text, "endingPosition": "9"})
     assert options.starting == datetime(2023, 11, 14, 22, 13, 20, tzinfo=timezone.utc)
     assert options.ending == 9
@@ -92,7 +92,7 @@ def test_times_are_milliseconds_or_as_iso_8601(text: str) -> None:
         ({**LOG, "failOnDataLoss": "maybe"}, "true or false"),
     ],
 )
-def test_what_can_not_be_is_refused(options: dict[str, str], message: str) -> None:
+def test_invalid_options_are_refused(options: dict[str, str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SourceOptions.parse(options)
 
@@ -107,22 +107,22 @@ def test_what_can_not_be_is_refused(options: dict[str, str], message: str) -> No
         ("checkpointLocation", False, "has no option"),
     ],
 )
-def test_a_write_refuses_what_it_does_not_know(option: str, streaming: bool, message: str) -> None:
+def test_write_refuses_unknown_options(option: str, streaming: bool, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SinkOptions.parse({**LOG, option.lower(): "false"}, streaming=streaming)
 
 
-def test_zero_is_a_value() -> None:
+def test_zero_position_is_valid() -> None:
     options = SourceOptions.parse({**LOG, "startingPosition": "0", "endingPosition": "0"})
     assert (options.starting, options.ending) == (0, 0)
 
 
-def test_a_stream_has_no_end() -> None:
+def test_stream_refuses_ending_position() -> None:
     with pytest.raises(ValueError, match="a streaming read of zlog has no option"):
         SourceOptions.parse({**LOG, "endingPosition": "9"}, streaming=True)
 
 
-def test_offsets_are_always_written_in_the_same_way() -> None:
+def test_offset_json_is_canonical() -> None:
     """Spark compares them as text."""
     offset = Offset(position=20, since=10, log="orders", log_id=0xAB)
     assert list(offset.to_json()) == ["position", "from", "log", "id"]
@@ -140,6 +140,6 @@ def test_offsets_are_always_written_in_the_same_way() -> None:
         {"position": 1, "from": 0, "log": "orders"},
     ],
 )
-def test_other_offsets_are_refused(content: dict[str, object]) -> None:
+def test_foreign_offsets_are_refused(content: dict[str, object]) -> None:
     with pytest.raises(WrongCheckpoint, match="the checkpoint is not of a log of zlog"):
         Offset.from_json(content)

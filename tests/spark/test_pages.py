@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PAGE = DOCS / "spark.md"
 
 
-def test_the_pipeline_runs_and_counts_what_the_page_shows(
+def test_documented_pipeline_prints_documented_counts(
     spark: SparkSession,  # noqa: ARG001  # the page's getOrCreate finds it
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -37,7 +37,7 @@ def test_the_pipeline_runs_and_counts_what_the_page_shows(
     names["store"].close()
 
 
-def test_the_table_has_all_options() -> None:
+def test_option_table_is_complete() -> None:
     kinds = {}
     for line in PAGE.read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]

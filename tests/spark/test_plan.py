@@ -26,7 +26,7 @@ def sizes_of(tasks: list[Shares]) -> list[int]:
     return [sum(len(share) for share in task) for task in tasks]
 
 
-def test_each_stripe_object_is_a_task() -> None:
+def test_each_stripe_object_is_one_task() -> None:
     assert tasks_of(NARROW_THEN_WIDE, 4, 16) == [
         (Share(4, 10, Striping(2), (0,)),),
         (Share(4, 10, Striping(2), (1,)),),
@@ -37,7 +37,7 @@ def test_each_stripe_object_is_a_task() -> None:
     ]
 
 
-def test_small_neighbours_are_joined_object_by_object() -> None:
+def test_small_neighbouring_stripes_are_joined_by_object() -> None:
     assert tasks_of(NARROW_THEN_WIDE, 4, 16, Sizes()) == [
         (Share(4, 10, Striping(2), (0,)), Share(10, 16, Striping(4), (0,))),
         (Share(4, 10, Striping(2), (1,)), Share(10, 16, Striping(4), (1,))),
@@ -46,7 +46,7 @@ def test_small_neighbours_are_joined_object_by_object() -> None:
     ]
 
 
-def test_joined_tasks_have_a_limit_and_full_stripes_stay_apart() -> None:
+def test_joined_tasks_are_limited_in_size() -> None:
     ends = [10, 20, 30, 40, 140, 150, OPEN_END]
     starts = [0, *ends]
     stripes = [Stripe(n + 1, s, e, 1) for n, (s, e) in enumerate(zip(starts, ends, strict=False))]
@@ -54,7 +54,7 @@ def test_joined_tasks_have_a_limit_and_full_stripes_stay_apart() -> None:
     assert sizes_of(tasks_of(stripes, 0, 160, Sizes(joined=1000))) == [160]
 
 
-def test_a_task_takes_several_objects_when_there_are_too_many() -> None:
+def test_maximum_combines_objects_into_tasks() -> None:
     for joined in (0, 100):
         assert tasks_of(NARROW_THEN_WIDE, 0, 20, Sizes(joined, at_most=2)) == [
             (Share(0, 10, Striping(2), (0, 1)),),
@@ -65,7 +65,7 @@ def test_a_task_takes_several_objects_when_there_are_too_many() -> None:
         ]
 
 
-def test_objects_are_cut_when_there_are_too_few() -> None:
+def test_minimum_splits_objects_into_tasks() -> None:
     assert tasks_of([Stripe(1, 0, OPEN_END, 2)], 3, 15, Sizes(at_least=4)) == [
         (Share(4, 9, Striping(2), (0,)),),
         (Share(10, 15, Striping(2), (0,)),),
@@ -75,7 +75,7 @@ def test_objects_are_cut_when_there_are_too_few() -> None:
     assert len(tasks_of(NARROW_THEN_WIDE, 0, 5, Sizes(at_least=9))) == 5
 
 
-def test_positions_trimmed_already_are_told_of_by_a_task_of_their_own() -> None:
+def test_trimmed_positions_get_separate_task() -> None:
     assert tasks_of(NARROW_THEN_WIDE[1:], 4, 12, trimmed=10) == [
         (Share(4, 10, Striping(1), (0,), trimmed=True),),
         (Share(10, 12, Striping(4), (2,)),),
@@ -85,7 +85,7 @@ def test_positions_trimmed_already_are_told_of_by_a_task_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("missing", [0, 1, 2])
-def test_a_stripe_that_is_missing_is_an_error(missing: int) -> None:
+def test_missing_stripe_is_an_error(missing: int) -> None:
     stripes = [Stripe(1, 0, 10, 2), Stripe(2, 10, 20, 2), Stripe(3, 20, OPEN_END, 2)]
     del stripes[missing]
     with pytest.raises(IncompletePlan, match="'orders': its stripes hold 20 of the 30 positions"):
@@ -111,7 +111,7 @@ limits = st.none() | st.integers(1, 9)
     histories(), st.integers(0, 400), st.integers(0, 400), st.integers(0, 200), limits, limits,
     st.integers(0, 400),
 )  # fmt: skip
-def test_all_tasks_together_read_every_position_once(
+def test_tasks_read_every_position_once(
     stripes: list[Stripe],
     start: int,
     end: int,
@@ -139,7 +139,7 @@ def test_all_tasks_together_read_every_position_once(
 
 
 @pytest.mark.parametrize("tasks", [1, 3, 7, 64])
-def test_tasks_are_about_the_same_size(tasks: int) -> None:
+def test_tasks_have_similar_sizes(tasks: int) -> None:
     planned = tasks_of([Stripe(1, 0, OPEN_END, 64)], 0, 64_000, Sizes(at_most=tasks))
     assert len(planned) == tasks
     assert max(sizes_of(planned)) - min(sizes_of(planned)) <= 1000

@@ -9,7 +9,7 @@ from ..support.programs import run_module
 from .torture import Found, faults
 
 
-def test_a_table_is_exact_or_not() -> None:
+def test_checker_finds_duplicate_and_missing_rows() -> None:
     assert faults(Found(10, 10, 10, 9), tail=10, acknowledged=10) == []
     (twice,) = faults(Found(11, 10, 10, 9), tail=10, acknowledged=10)
     assert twice.startswith("1 positions too many")
@@ -17,7 +17,7 @@ def test_a_table_is_exact_or_not() -> None:
     assert len(faults(Found(10, 10, 9, 9), tail=10, acknowledged=10)) == 1
 
 
-def test_a_kill(tmp_path: Path) -> None:
+def test_torture_program_survives_one_kill(tmp_path: Path) -> None:
     store = (tmp_path / "store").as_uri()
     words = f"--store {store} --kills 1 --spread 1 --rate 1000 --seed 7"
     done = run_module("tests.spark.torture", *words.split(), seconds=400)
@@ -25,7 +25,7 @@ def test_a_kill(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1].startswith("1 kills, ")
 
 
-def test_spark_beside_what_spark_has(tmp_path: Path) -> None:
+def test_spark_benchmark_runs(tmp_path: Path) -> None:
     words = f"--store {(tmp_path / 'store').as_uri()} --entries 400 --per-batch 100 --width 2"
     quick = "--seconds 0.1 --rounds 1 --master local[2]"
     found = reports("bench.spark", *words.split(), *quick.split(), seconds=400)

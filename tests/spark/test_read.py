@@ -50,7 +50,7 @@ def rows(planned: list[Task]) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("tasks_max", [1, 3, 4])
-def test_rows_are_what_was_appended(log: zlog.Log, tasks_max: int) -> None:
+def test_rows_match_appended_entries(log: zlog.Log, tasks_max: int) -> None:
     data = [b"%d" % i * (i % 50) for i in range(1_000)]
     log.append_many(data)
     found = rows(tasks(log, maxPartitions=tasks_max))
@@ -60,7 +60,7 @@ def test_rows_are_what_was_appended(log: zlog.Log, tasks_max: int) -> None:
     assert found[7]["timestamp"] == log.read(7).timestamp
 
 
-def test_tags_are_a_column_when_wanted(log: zlog.Log) -> None:
+def test_include_tags_adds_column(log: zlog.Log) -> None:
     log.append_many([b"x", b"y"], tags_each=[["a", "é"], []])
     log.trim_to(0)
     found = rows(tasks(log, includeTags="true"))
@@ -70,7 +70,7 @@ def test_tags_are_a_column_when_wanted(log: zlog.Log) -> None:
     assert [(row["tags"], row["state"]) for row in found] == [(None, "trimmed"), ([], "written")]
 
 
-def test_only_the_wanted_columns_are_made(log: zlog.Log) -> None:
+def test_only_selected_columns_are_produced(log: zlog.Log) -> None:
     log.append_many([b"x", b"y"], tags_each=[["a"], []])
     log.trim(1)
     (entry,) = rows(tasks(log, columns="timestamp, position"))
@@ -84,7 +84,7 @@ def test_only_the_wanted_columns_are_made(log: zlog.Log) -> None:
 
 @pytest.mark.parametrize("older", [False, True])
 @pytest.mark.parametrize("tags", [{}, {"tags": "t"}])
-def test_data_that_is_no_column_is_not_sent(
+def test_unselected_data_is_not_transferred(
     log: zlog.Log, monkeypatch: pytest.MonkeyPatch, tags: dict[str, str], older: bool
 ) -> None:
     log.append_many([b"x" * 1_024] * 2_000, tags=["t"])
@@ -102,7 +102,7 @@ def test_data_that_is_no_column_is_not_sent(
     assert older == (metered.read_bytes > 2_000 * 60)
 
 
-def test_only_entries_with_some_tags(log: zlog.Log) -> None:
+def test_tags_option_selects_entries(log: zlog.Log) -> None:
     log.append_many(
         [b"%d" % i for i in range(900)], tags_each=[[f"t{i % 3}", f"u{i % 2}"] for i in range(900)]
     )
@@ -130,14 +130,12 @@ def test_only_entries_with_some_tags(log: zlog.Log) -> None:
         ({"tags": "a", "includeGaps": "true"}, "exclude each other"),
     ],
 )
-def test_options_of_tags_that_make_no_sense(
-    log: zlog.Log, options: dict[str, str], said: str
-) -> None:
+def test_invalid_tag_options_are_refused(log: zlog.Log, options: dict[str, str], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         tasks(log, **options)
 
 
-def test_holes_are_settled_and_gaps_left_out(log: zlog.Log) -> None:
+def test_holes_are_filled_and_gaps_omitted(log: zlog.Log) -> None:
     log.append(b"a")
     leave_hole(log, 5)
     log.append(b"b")
@@ -152,7 +150,7 @@ def test_holes_are_settled_and_gaps_left_out(log: zlog.Log) -> None:
 
 
 @pytest.mark.parametrize("tasks_max", [1, 4])
-def test_gaps_are_rows_when_wanted(log: zlog.Log, tasks_max: int) -> None:
+def test_include_gaps_adds_rows(log: zlog.Log, tasks_max: int) -> None:
     log.append_many([b"x"] * 10)
     log.trim(3)
     for _ in range(4):
@@ -171,9 +169,7 @@ def test_gaps_are_rows_when_wanted(log: zlog.Log, tasks_max: int) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"minPartitions": 7}, {"maxPartitions": 1}])
-def test_what_was_trimmed_before_it_was_planned_is_a_gap_too(
-    log: zlog.Log, options: dict[str, object]
-) -> None:
+def test_trim_before_planning_is_a_gap(log: zlog.Log, options: dict[str, object]) -> None:
     log.append_many([b"x"] * 20)
     log.reconfigure(width=2)
     log.append_many([b"y"] * 20)
@@ -189,7 +185,7 @@ def test_what_was_trimmed_before_it_was_planned_is_a_gap_too(
     assert [row["stripe"] for row in found[20:]] == [p // 2 % 2 for p in range(23, 40)]
 
 
-def test_what_is_trimmed_after_it_was_planned_is_a_loss(log: zlog.Log) -> None:
+def test_trim_after_planning_is_data_loss(log: zlog.Log) -> None:
     log.append_many([b"x"] * 20)
     strict, lenient = tasks(log), tasks(log, failOnDataLoss="false")
     log.trim_to(12)
@@ -215,7 +211,7 @@ class Flaky:
 
 
 @pytest.mark.parametrize("width", [1, 4])
-def test_a_store_that_fails_for_a_while_neither_ends_the_query_nor_doubles_rows(
+def test_temporary_store_failure_does_not_duplicate_rows(
     store: zlog.Store, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
     log = zlog.Log.create(store, "flaky", width=width)
@@ -227,9 +223,7 @@ def test_a_store_that_fails_for_a_while_neither_ends_the_query_nor_doubles_rows(
     assert flaky.failures == 0
 
 
-def test_a_store_that_stays_away_ends_the_query(
-    log: zlog.Log, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_permanent_store_failure_ends_query(log: zlog.Log, monkeypatch: pytest.MonkeyPatch) -> None:
     log.append(b"x")
     planned = tasks(log)
     monkeypatch.setattr(_handles, "PATIENCE_SECONDS", 0.0)
@@ -245,7 +239,7 @@ class Away:
         raise zlog.StoreUnavailable("gone")
 
 
-def test_batches_have_the_columns_that_spark_expects(log: zlog.Log) -> None:
+def test_record_batches_match_spark_schema(log: zlog.Log) -> None:
     log.append(b"x")
     [batch] = [batch for task in tasks(log) for batch in read_task(task)]
     assert batch.schema == pa.schema(

@@ -33,7 +33,7 @@ LINES = [
 ]
 
 
-def test_columns_are_what_python_finds(spark: SparkSession) -> None:
+def test_translated_patterns_match_like_python(spark: SparkSession) -> None:
     from pyspark.sql import functions as f
 
     table = spark.createDataFrame([(line,) for line in LINES], "line string").coalesce(1)
@@ -62,6 +62,6 @@ def test_columns_are_what_python_finds(spark: SparkSession) -> None:
     ("pattern", "complaint"),
     [("(?P<a>", "does not compile"), ("(a)(b)", "names no group")],
 )
-def test_what_is_no_pattern_is_refused(pattern: str, complaint: str) -> None:
+def test_invalid_patterns_are_refused(pattern: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         LinePattern.compile(pattern)

@@ -63,7 +63,7 @@ def change(log: zlog.Log, what: str, *numbers: int) -> None:
     first=sizes,
     second=sizes,
 )
-def test_a_plan_follows_from_its_offset(
+def test_plan_depends_only_on_offset(
     shared_store: zlog.Store,
     before: list[tuple[str, int]],
     after: list[tuple[str, int]],
@@ -98,7 +98,7 @@ def test_a_plan_follows_from_its_offset(
         ({}, {"includeGaps": "true"}, "includeGaps=false, and not with includeGaps=true"),
     ],
 )
-def test_a_checkpoint_of_other_rows_is_refused(
+def test_checkpoint_with_other_row_options_is_refused(
     log: zlog.Log, before: dict[str, str], after: dict[str, str], message: str
 ) -> None:
     log.append_many([b"x"] * 10, tags=["a"])
@@ -112,14 +112,14 @@ def test_a_checkpoint_of_other_rows_is_refused(
         assert "startingPosition=10" in raised.value.hint
 
 
-def test_the_order_of_tags_does_not_matter(log: zlog.Log) -> None:
+def test_tag_order_does_not_matter(log: zlog.Log) -> None:
     log.append_many([b"x"] * 10)
     planner = stream(log, tags="a,b")
     end = kept(planner.latest(planner.initial(), None))
     assert stream(log, tags="b,a").plan(end) == planner.plan(end)
 
 
-def test_a_checkpoint_of_an_older_version_is_taken(log: zlog.Log) -> None:
+def test_checkpoint_of_older_version_is_accepted(log: zlog.Log) -> None:
     log.append_many([b"x"] * 20)
     log_id = f"{log.view.log_id:016x}"
     old = {"position": 10, "from": 4, "log": "orders", "id": log_id}

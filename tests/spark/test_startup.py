@@ -29,7 +29,7 @@ def command(how: str) -> list[str]:
     return [sys.executable, "-c", PROGRAM, how]
 
 
-def test_a_child_that_starts_is_heard_afterwards_only() -> None:
+def test_startup_output_of_started_child_is_hidden() -> None:
     pipe = subprocess.PIPE
     with subprocess.Popen(command("starts"), stdin=pipe, stderr=pipe) as process:
         assert process.stderr is not None
@@ -38,7 +38,7 @@ def test_a_child_that_starts_is_heard_afterwards_only() -> None:
     assert process.returncode == 0
 
 
-def test_a_child_that_does_not_start_is_heard() -> None:
+def test_output_of_failed_child_is_shown() -> None:
     done = subprocess.run(command("fails"), capture_output=True, timeout=SECONDS, check=False)
     said = done.stderr.decode()
     assert said.startswith("early\nTraceback")
@@ -46,7 +46,7 @@ def test_a_child_that_does_not_start_is_heard() -> None:
 
 
 @pytest.mark.parametrize("how", ["starts", "fails"])
-def test_it_ends_also_where_nothing_reads_stderr(how: str) -> None:
+def test_child_ends_with_closed_stderr(how: str) -> None:
     reads, writes = os.pipe()
     os.close(reads)
     try:

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     pass
 
 
-def test_limits_cut_the_batches_and_progress_tells_the_lag(
-    log: zlog.Log, pipeline: Pipeline
-) -> None:
+def test_limits_split_batches_and_progress_reports_lag(log: zlog.Log, pipeline: Pipeline) -> None:
     log.append_many([b"x"] * 25)
     query = pipeline.run(log, maxEntriesPerTrigger=10, cursor="table")
     assert pipeline.positions() == list(range(25))
@@ -27,9 +25,7 @@ def test_limits_cut_the_batches_and_progress_tells_the_lag(
     assert log.cursor("table").position == 25
 
 
-def test_a_batch_over_a_change_has_tasks_for_the_objects_of_both(
-    log: zlog.Log, store: zlog.Store
-) -> None:
+def test_batch_across_width_change_reads_both_stripes(log: zlog.Log, store: zlog.Store) -> None:
     log.append_many([b"x"] * 10)
     planner = StreamPlanner(SourceOptions.parse(options_of(log), streaming=True))
     start = planner.initial()

@@ -86,7 +86,7 @@ def service_lines(count: int) -> Iterator[tuple[str, str, str]]:
         yield level, component, f"{time} {2000 + i % 7} {level} {component} [req-{i} - -] {content}"
 
 
-def test_counts_by_component_and_level_are_those_of_the_lines(copying: Copying) -> None:
+def test_parsed_counts_match_log_lines(copying: Copying) -> None:
     lines = list(service_lines(2000))
     copying.log.append_many([line.encode() for _, _, line in lines])
     (batch,) = copying.run(LINE, "time timestamp, pid int")
@@ -99,7 +99,7 @@ def test_counts_by_component_and_level_are_those_of_the_lines(copying: Copying) 
     assert bytes(rows[7].data).decode() == lines[7][2]
 
 
-def test_lines_that_do_not_match_stay(copying: Copying) -> None:
+def test_unmatched_lines_are_kept(copying: Copying) -> None:
     copying.log.append_many([b"id=1 x", b"Traceback\xff", b"id=many y", b""])
     copying.run(r"^id=(?P<id>\S+) (?P<word>\w*)", "id int")
     rows = copying.rows()
@@ -112,7 +112,7 @@ def test_lines_that_do_not_match_stay(copying: Copying) -> None:
     assert [bytes(row.data) for row in rows] == [b"id=1 x", b"Traceback\xff", b"id=many y", b""]
 
 
-def test_json(copying: Copying) -> None:
+def test_json_entries_become_columns(copying: Copying) -> None:
     copying.log.append_many([b'{"id": 1, "tags": ["a"], "more": 2}', b"none", b"\xff"])
     copying.run("json", "id long, tags array<string>", drop_raw=True)
     rows = copying.rows()
@@ -120,7 +120,7 @@ def test_json(copying: Copying) -> None:
     assert "data" not in rows[0]
 
 
-def test_a_function_in_a_file_runs_on_the_workers_too(copying: Copying, tmp_path: Path) -> None:
+def test_function_from_file_runs_on_workers(copying: Copying, tmp_path: Path) -> None:
     file = tmp_path / "columns.py"
     file.write_text(
         "from pyspark.sql import functions as f\n"
@@ -135,7 +135,7 @@ def test_a_function_in_a_file_runs_on_the_workers_too(copying: Copying, tmp_path
     assert (Path(copying.table) / "stripe=1").is_dir()
 
 
-def test_the_cursor_is_where_the_table_ends(copying: Copying) -> None:
+def test_cursor_matches_end_of_table(copying: Copying) -> None:
     copying.log.append_many([b"x"] * 25)
     batches = copying.run(options={"maxEntriesPerTrigger": "10"})
     assert [batch.position for batch in batches if batch.rows] == [10, 20, 25]
@@ -148,7 +148,7 @@ def test_the_cursor_is_where_the_table_ends(copying: Copying) -> None:
     assert len(copying.rows()) == 26
 
 
-def test_a_checkpoint_of_another_log_is_told_in_a_line(copying: Copying) -> None:
+def test_checkpoint_of_other_log_is_one_line_error(copying: Copying) -> None:
     copying.log.append(b"x")
     copying.run()
     with zlog.Log.create(copying.log.store, "invoices") as other:
@@ -157,7 +157,7 @@ def test_a_checkpoint_of_another_log_is_told_in_a_line(copying: Copying) -> None
             copying.run(cursor=None)
 
 
-def test_a_table_that_can_not_be_written_is_told_in_a_line(copying: Copying) -> None:
+def test_unwritable_table_is_one_line_error(copying: Copying) -> None:
     """When the query starts, and in a task of it."""
     copying.log.append(b"x")
     table = Path(copying.table)
@@ -180,7 +180,7 @@ def test_a_table_that_can_not_be_written_is_told_in_a_line(copying: Copying) -> 
         ("f.udf(int, useArrow=False)(entries.data)", r"^Spark failed: ValueError: .*boom.*$"),
     ],
 )
-def test_a_function_that_fails_is_told_in_a_line(
+def test_failing_function_is_one_line_error(
     copying: Copying, tmp_path: Path, line: str, complaint: str
 ) -> None:
     copying.log.append(b"boom")
@@ -202,13 +202,15 @@ def test_a_function_that_fails_is_told_in_a_line(
         ({"partition_by": ["level"]}, "no column level to partition by"),
     ],
 )
-def test_columns_that_can_not_be(copying: Copying, changes: dict[str, Any], complaint: str) -> None:
+def test_invalid_columns_are_refused(
+    copying: Copying, changes: dict[str, Any], complaint: str
+) -> None:
     with pytest.raises(ValueError, match=complaint):
         copying.run(**changes)
     assert not Path(copying.table).exists()
 
 
-def test_names_of_cursors() -> None:
+def test_cursor_names_are_valid_and_distinct() -> None:
     names = {
         cursor_name_of(table, f"{table}.checkpoint")
         for table in ("/a/orders", "/b/orders", "s3a://b/" + "x" * 300, "/a/--", "/a/é")
@@ -236,7 +238,7 @@ def test_names_of_cursors() -> None:
         (["orders", "--to", "x", "--format", "delta"], 1, "delta-spark=="),
     ],
 )
-def test_bad_input_is_told_before_spark_starts(
+def test_bad_input_is_reported_before_spark_starts(
     store: zlog.Store,
     monkeypatch: pytest.MonkeyPatch,
     words: list[str],
@@ -252,7 +254,9 @@ def test_bad_input_is_told_before_spark_starts(
     assert complaint in result.err
 
 
-def test_without_java(store: zlog.Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_java_is_reported(
+    store: zlog.Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     result = Inside(store.url)("spark", "tail", "orders", "--to", "x")
@@ -260,7 +264,7 @@ def test_without_java(store: zlog.Store, monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert "Java runtime" in result.err
 
 
-def test_without_pyspark(store: zlog.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pyspark_is_reported(store: zlog.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("zlog.spark")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.datasource", None)
@@ -270,14 +274,14 @@ def test_without_pyspark(store: zlog.Store, monkeypatch: pytest.MonkeyPatch) -> 
     assert "pip install 'pyarrow>=" in result.err
 
 
-def test_the_hint_of_an_error_in_spark_is_the_hint_of_the_command() -> None:
+def test_spark_error_keeps_hint() -> None:
     text = "Job aborted\nzlog.spark._plan.IncompletePlan: it is short\nHint: Run this.\n\n\tat org"
     error = cause(RuntimeError(text))
     assert isinstance(error, zlog.ZlogError)
     assert (str(error), error.hint) == ("it is short", "Run this.")
 
 
-def test_what_spark_is_needed_is_said_in_one_way() -> None:
+def test_spark_requirements_are_consistent() -> None:
     """The group brings what the extra does; what messages say is the extra's, as installed."""
     import tomllib  # since Python 3.11, as these tests
 
@@ -288,7 +292,7 @@ def test_what_spark_is_needed_is_said_in_one_way() -> None:
     assert sorted(group) == sorted(extra)
 
 
-def test_the_command_imports_no_pyspark_for_its_help() -> None:
+def test_command_help_does_not_import_pyspark() -> None:
     code = (
         "import sys, zlog.cli.main as m\n"
         "try: m.command.main(['spark', 'tail', '--help'])\n"
@@ -323,7 +327,7 @@ def clone(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_in_order(
+def test_signal_ends_command_cleanly(
     store: zlog.Store, log: zlog.Log, tmp_path: Path, clone: Path, number: signal.Signals
 ) -> None:
     """Also in a folder that has something of the package's name."""
@@ -345,7 +349,7 @@ def test_a_signal_ends_it_in_order(
 
 
 @pytest.mark.parametrize("debug", [False, True])
-def test_what_fails_in_spark_is_a_line_and_a_hint(
+def test_spark_failure_prints_line_and_hint(
     store: zlog.Store, log: zlog.Log, tmp_path: Path, debug: bool
 ) -> None:
     log.append(b"x")
@@ -360,7 +364,7 @@ def test_what_fails_in_spark_is_a_line_and_a_hint(
     assert hint.startswith("zlog: hint: See whether")
 
 
-def test_what_the_jvm_says_shows_when_it_does_not_start(store: zlog.Store, log: zlog.Log) -> None:
+def test_jvm_output_is_shown_on_start_failure(store: zlog.Store, log: zlog.Log) -> None:
     words = ("--to", "table", "--spark-conf", "spark.driver.memory=none")
     result = cli_of(store)("spark", "tail", log.name, *words)
     assert result.code == 1
@@ -369,7 +373,7 @@ def test_what_the_jvm_says_shows_when_it_does_not_start(store: zlog.Store, log: 
     assert any("none" in line for line in jvm)
 
 
-def test_spark_submit_runs_it_too(store: zlog.Store, log: zlog.Log, tmp_path: Path) -> None:
+def test_command_runs_under_spark_submit(store: zlog.Store, log: zlog.Log, tmp_path: Path) -> None:
     log.append_many([b"x"] * 50)
     cli = cli_of(store)
     program = cli.ok("spark", "path").decode().strip()

@@ -69,7 +69,7 @@ def column(values: list[object], kind: pa.DataType) -> pa.RecordBatch:
     return pa.record_batch([pa.array(values, kind)], names=["line"])
 
 
-def test_a_task_appends_its_rows_in_parts(log: zlog.Log) -> None:
+def test_task_appends_rows_in_batches(log: zlog.Log) -> None:
     small = [b"%d" % i for i in range(40_000)]
     large = [bytes([i]) * 900_000 for i in range(40)]
     batches = [column(part, pa.binary()) for part in (small, [], large)]  # type: ignore[arg-type]
@@ -82,7 +82,7 @@ def test_text_is_appended_as_utf_8(log: zlog.Log) -> None:
     assert data_of(log.read_range()) == ["é".encode(), b""]
 
 
-def test_a_null_is_no_entry(log: zlog.Log) -> None:
+def test_null_is_refused(log: zlog.Log) -> None:
     with pytest.raises(ValueError, match="a null is no entry"):
         appender(log).append(iter([column([b"x", None], pa.binary())]))
 
@@ -95,12 +95,12 @@ def test_a_null_is_no_entry(log: zlog.Log) -> None:
         StructType().add("a", StringType()).add("b", StringType()),
     ],
 )
-def test_an_entry_is_made_of_one_column(log: zlog.Log, schema: StructType) -> None:
+def test_entry_needs_one_text_or_binary_column(log: zlog.Log, schema: StructType) -> None:
     with pytest.raises(ValueError, match="one column of string or binary"):
         appender(log, schema)
 
 
-def test_a_column_of_tags_is_that_of_the_entries(log: zlog.Log) -> None:
+def test_tags_column_becomes_entry_tags(log: zlog.Log) -> None:
     schema = StructType().add("tags", ArrayType(StringType())).add("line", StringType())
     kinds = [pa.array([["a", "é"], None, []], pa.list_(pa.string())), pa.array(["1", "2", "3"])]
     batch = pa.record_batch(kinds, names=["tags", "line"])
@@ -117,7 +117,7 @@ def test_a_column_of_tags_is_that_of_the_entries(log: zlog.Log) -> None:
         appender(log, schema).append(iter([pa.record_batch(kinds, names=["tags", "line"])]))
 
 
-def test_a_table_becomes_a_log(spark: SparkSession, log: zlog.Log) -> None:
+def test_table_is_written_to_log(spark: SparkSession, log: zlog.Log) -> None:
     table = spark.range(1_000).selectExpr("cast(id as string) as line")
     options = log_options(log)
     table.write.format("zlog").options(**options).mode("append").save()
@@ -126,7 +126,7 @@ def test_a_table_becomes_a_log(spark: SparkSession, log: zlog.Log) -> None:
         table.write.format("zlog").options(**options).mode("overwrite").save()
 
 
-def test_a_missing_log_is_an_error_where_a_write_starts(log: zlog.Log) -> None:
+def test_missing_log_fails_at_start_of_write(log: zlog.Log) -> None:
     """Also if it was removed while the driver's process had it open."""
     source = ZlogDataSource(log_options(log))
     for write in (source.writer, source.streamWriter):
@@ -137,7 +137,7 @@ def test_a_missing_log_is_an_error_where_a_write_starts(log: zlog.Log) -> None:
             write(TEXT, False)
 
 
-def test_a_task_that_is_run_again_appends_what_is_missing(log: zlog.Log) -> None:
+def test_rerun_task_appends_missing_rows(log: zlog.Log) -> None:
     rows = [b"%d" % i for i in range(20_000)]
     task = ExactTask("query", 3, 1)
     sent = iter([column(rows[:18_000], pa.binary()), column([None], pa.binary())])
@@ -149,12 +149,12 @@ def test_a_task_that_is_run_again_appends_what_is_missing(log: zlog.Log) -> None
     assert sorted(data_of(log.read_range())) == sorted(rows)
 
 
-def test_a_task_of_no_query_is_not_written_exactly_once() -> None:
+def test_exactly_once_needs_streaming_query() -> None:
     with pytest.raises(RuntimeError, match="exactlyOnce"):
         ExactTask.of_stream()
 
 
-def test_a_stream_becomes_a_log(spark: SparkSession, log: zlog.Log, tmp_path: Path) -> None:
+def test_stream_is_written_to_log(spark: SparkSession, log: zlog.Log, tmp_path: Path) -> None:
     copy = Copy(spark, log, tmp_path)
     for _ in range(2):
         log.append_many([b"%d" % i for i in range(500)])
@@ -166,7 +166,7 @@ def test_a_stream_becomes_a_log(spark: SparkSession, log: zlog.Log, tmp_path: Pa
 
 
 @pytest.mark.parametrize(("exactly_once", "copies"), [("true", 1), ("false", 2)])
-def test_a_batch_that_was_not_recorded_is_written_once(
+def test_unrecorded_batch_is_written_once(
     spark: SparkSession, log: zlog.Log, tmp_path: Path, exactly_once: str, copies: int
 ) -> None:
     """Unless that is switched off: then the same batch is there twice."""
@@ -179,7 +179,7 @@ def test_a_batch_that_was_not_recorded_is_written_once(
     assert Counter(data_of(copy.log.read_range())) == Counter(data_of(log.read_range()) * copies)
 
 
-def test_a_batch_write_with_a_sequence_appends_once(spark: SparkSession, log: zlog.Log) -> None:
+def test_batch_write_with_sequence_appends_once(spark: SparkSession, log: zlog.Log) -> None:
     """`foreachBatch` hands in the same number when it repeats a batch."""
     table = spark.range(40).selectExpr("cast(id as string) as line")
 
@@ -198,7 +198,7 @@ def test_a_batch_write_with_a_sequence_appends_once(spark: SparkSession, log: zl
         write(8, partitions=1)
 
 
-def test_a_batch_that_was_written_by_more_tasks_before_is_an_error(log: zlog.Log) -> None:
+def test_rerun_batch_with_fewer_tasks_is_an_error(log: zlog.Log) -> None:
     """The tasks that are missing have no chance to see that their rows are not the same."""
     rows = iter([column([b"x"], pa.binary())])
     appender(log).append_once(rows, ExactTask("counts", 3, 1))
@@ -208,6 +208,6 @@ def test_a_batch_that_was_written_by_more_tasks_before_is_an_error(log: zlog.Log
 
 
 @pytest.mark.parametrize("given", [{"producer": "counts"}, {"sequence": "7"}])
-def test_a_producer_and_a_sequence_belong_together(given: dict[str, str]) -> None:
+def test_producer_and_sequence_are_required_together(given: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="give both"):
         SinkOptions.parse({"store": "file:///logs", "log": "orders", **given})

@@ -254,7 +254,7 @@ def test_user_of_one_log_removes_nothing(user: Callable[..., str], log: zlog.Log
     assert [entry.data for entry in log.read_range(0)] == [*ENTRIES, b"fourth"]
 
 
-def test_no_row_is_left_out() -> None:
+def test_caps_table_is_complete() -> None:
     assert len(SETS) == 10
     assert not EVERYTHING  # no method is named: all are allowed
 

@@ -46,7 +46,7 @@ def managed(
     return new_ceph_cluster(ClusterSpec(manager=True))
 
 
-def test_ceph_shows_sequencers_and_who_leads(managed: CephCluster, tmp_path: Path) -> None:
+def test_ceph_status_shows_sequencers_and_leader(managed: CephCluster, tmp_path: Path) -> None:
     certificate = Authority(tmp_path, "authority").sign("seqr")
     with (
         SequencerProcess(managed.url()) as leader,
@@ -85,7 +85,7 @@ def test_orphans_need_permission_to_list_objects(user: Callable[..., str]) -> No
         assert ("were not looked for" in done.stderr) == told
 
 
-def test_who_may_read_the_namespace_finds_orphans(user: Callable[..., str]) -> None:
+def test_check_with_read_permission_finds_orphans(user: Callable[..., str]) -> None:
     url = user(CLASS, "allow r pool=zlog")
     with zlog.connect(url) as store:
         log = zlog.Log.create(store, "orders")
@@ -107,7 +107,7 @@ def sequencer_caps() -> list[str]:
     return [*caps("be the sequencer"), *(f"{LOCK} {method}" for method in LOCK_METHODS)]
 
 
-def test_the_documented_methods_are_enough_to_be_the_sequencer(user: Callable[..., str]) -> None:
+def test_documented_caps_suffice_for_sequencer(user: Callable[..., str]) -> None:
     url = user(*sequencer_caps(), name="seqr")
     with (
         SequencerProcess(url) as leader,
@@ -177,7 +177,7 @@ def test_documented_caps_allow_delivery(user: Callable[..., str], sequenced: boo
         assert found == [b"first", b"a", b"b", b"other", b"c"]
 
 
-def test_who_may_append_may_not_deliver(user: Callable[..., str]) -> None:
+def test_append_caps_do_not_allow_append_once(user: Callable[..., str]) -> None:
     rows = "read", "append with a sequencer", "append, with or without one"
     app, owner = user(*caps(*rows), name="app"), user(CLASS, name="owner")
     with zlog.connect(owner) as own, zlog.connect(app) as store:

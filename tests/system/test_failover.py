@@ -129,7 +129,7 @@ def crew(url: str, start: Callable[..., SequencerProcess], count: int) -> list[S
 
 
 @pytest.mark.parametrize("end", [SequencerProcess.kill, SequencerProcess.stop])
-def test_a_leader_that_ends_is_followed(url, start, load, end):
+def test_ended_leader_is_replaced(url, start, load, end):
     leader, standby = crew(url, start, 2)
     writers = load(url)
     moment = time.monotonic()
@@ -144,7 +144,7 @@ def test_a_leader_that_ends_is_followed(url, start, load, end):
     assert standby.stop() == 0
 
 
-def test_a_frozen_leader_is_followed_and_steps_down_when_it_wakes_up(url, start, load):
+def test_frozen_leader_is_replaced_and_steps_down(url, start, load):
     leader, standby = crew(url, start, 2)
     writers = load(url)
     moment = time.monotonic()
@@ -163,7 +163,7 @@ def test_a_frozen_leader_is_followed_and_steps_down_when_it_wakes_up(url, start,
 
 
 @pytest.mark.parametrize("fate", ["kill", "freeze"])
-def test_without_any_left_writers_go_on_alone_until_one_is_back(url, start, load, fate):
+def test_writers_continue_without_sequencer(url, start, load, fate):
     """A frozen one that wakes up has a dead epoch, and does no harm either."""
     leader, standby = crew(url, start, 2)
     writers = load(url)
@@ -182,7 +182,7 @@ def test_without_any_left_writers_go_on_alone_until_one_is_back(url, start, load
     writers.check()
 
 
-def test_a_sequencer_that_comes_back_at_once_goes_on(url, start, load):
+def test_restarted_sequencer_resumes_immediately(url, start, load):
     sequencer = start(url)
     writers = load(url)
     for _ in range(3):
@@ -193,7 +193,7 @@ def test_a_sequencer_that_comes_back_at_once_goes_on(url, start, load):
     assert sequencer.stop() == 0
 
 
-def test_three_sequencers_follow_each_other(url, start, load):
+def test_three_sequencers_lead_in_turn(url, start, load):
     crowd = crew(url, start, 3)
     writers = load(url)
     seen = [crowd[0].address]
@@ -208,7 +208,7 @@ def test_three_sequencers_follow_each_other(url, start, load):
     writers.check()
 
 
-def test_a_store_that_does_not_answer_costs_no_leader(ceph_cluster: CephCluster, start, load):
+def test_store_outage_does_not_end_leadership(ceph_cluster: CephCluster, start, load):
     """The lease runs out for all clients: the leader is in doubt, and then one leads again."""
     url = ceph_cluster.url("no-answer")
     leader, standby = crew(url, start, 2)

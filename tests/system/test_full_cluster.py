@@ -87,7 +87,7 @@ def fill_up(cluster: FullCluster, log: zlog.Log) -> zlog.StoreTimeout:
     raise AssertionError("the cluster did not get full")
 
 
-def test_a_full_cluster_tells_writers_and_lets_trims_make_space(cluster: FullCluster) -> None:
+def test_trim_frees_space_on_full_cluster(cluster: FullCluster) -> None:
     url = cluster.ceph.url()
     with (
         zlog.connect(url) as store,
@@ -142,7 +142,7 @@ def test_a_full_cluster_tells_writers_and_lets_trims_make_space(cluster: FullClu
         zlog.Log.remove(store, "orders", timeout=SECONDS)
 
 
-def test_a_log_can_be_removed_from_a_full_cluster(cluster: FullCluster) -> None:
+def test_log_removal_works_on_full_cluster(cluster: FullCluster) -> None:
     with zlog.connect(cluster.ceph.url()) as store:
         with zlog.Log.create(store, "orders", width=2, stripe_unit=2) as log:
             fill_up(cluster, log)

@@ -59,14 +59,14 @@ def use(store: zlog.Store) -> None:
 
 
 @STOCK
-def test_a_pool_and_a_key_are_enough(user: Callable[..., str]) -> None:
+def test_log_works_without_installed_class(user: Callable[..., str]) -> None:
     with zlog.connect(user(READ_WRITE)) as store:
         use(store)
         assert plain(store)
 
 
 @STOCK
-def test_logs_are_copied_kept_small_and_removed(user: Callable[..., str], tmp_path: Path) -> None:
+def test_logs_are_mirrored_trimmed_and_removed(user: Callable[..., str], tmp_path: Path) -> None:
     lines = (REPOSITORY / "docs" / "design.md").read_bytes().splitlines()
     with zlog.connect(user(READ_WRITE)) as store, zlog.connect(tmp_path / "here") as here:
         with zlog.Log.create(store, "orders", width=2, stripe_unit=2) as log:
@@ -129,7 +129,7 @@ def test_removed_object_is_noticed(ceph_cluster: CephCluster) -> None:
         assert one.execute("stripe", "seal", messages.seal(1, 1, 0, True))[0] == 0
 
 
-def test_the_class_is_used_where_it_is(ceph_cluster: CephCluster) -> None:
+def test_installed_class_is_used(ceph_cluster: CephCluster) -> None:
     with zlog.connect(ceph_cluster.url("class-is-used")) as store:
         zlog.Log.create(store, "orders", width=1).append(b"")
         assert not plain(store)
@@ -143,7 +143,7 @@ def test_required_class_is_missing(ceph_cluster: CephCluster) -> None:
 
 
 @STOCK
-def test_sequencers_that_may_not_use_classes_follow_each_other(user: Callable[..., str]) -> None:
+def test_failover_works_without_class_caps(user: Callable[..., str]) -> None:
     url = user(READ_WRITE)
     with (
         zlog.connect(url) as store,
@@ -187,7 +187,7 @@ def test_mixed_clients(ceph_cluster: CephCluster, tmp_path: Path, sequencers: in
         assert sequencer.stop() == 0
 
 
-def test_a_writer_goes_on_when_its_osd_was_restarted(ceph_cluster: CephCluster) -> None:
+def test_writer_continues_after_osd_restart(ceph_cluster: CephCluster) -> None:
     with zlog.connect(ceph_cluster.url("restarted", plain=True)) as store:
         log = zlog.Log.create(store, "orders", width=1)
         log.append(b"before")

@@ -55,13 +55,13 @@ def disturb(url: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("store_url", ["embedded", "ceph-memstore"], indirect=True)
-def test_onlookers_never_disturb_writers(store_url: str, tmp_path: Path) -> None:
+def test_observers_never_disturb_writers(store_url: str, tmp_path: Path) -> None:
     """Opening, reading, tailing and inspecting change no epoch under a log that is written."""
     disturb(store_url, tmp_path)
 
 
 @pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
-def test_onlookers_never_disturb_a_sequencer(store_url: str, tmp_path: Path) -> None:
+def test_observers_never_disturb_sequencer(store_url: str, tmp_path: Path) -> None:
     """The same with a sequencer: no client steals it by opening the log."""
     sequencer = SequencerProcess(store_url)
     disturb(store_url, tmp_path)

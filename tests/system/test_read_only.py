@@ -13,7 +13,7 @@ from ..support.sequencer import SequencerProcess
 from ..support.waiting import wait_until
 
 
-def test_no_sequencer_takes_the_log_over(ceph_cluster: CephCluster) -> None:
+def test_read_only_client_does_not_trigger_takeover(ceph_cluster: CephCluster) -> None:
     """A client that appends has the log taken over; a read-only one does not."""
     url = ceph_cluster.url("looked-at")
     with zlog.connect(url) as store, zlog.Log.create(store, "orders") as log:

@@ -189,7 +189,9 @@ def answering(url: str, name: str) -> set[int]:
     return found
 
 
-def test_replicas_are_told_apart(damaged: Damaged, ceph_cluster: CephCluster) -> None:
+def test_replicas_have_distinct_instance_numbers(
+    damaged: Damaged, ceph_cluster: CephCluster
+) -> None:
     """Not by clients that run the methods themselves: there no OSD says which one it is."""
     found = set[int]()
     wait_until(lambda: found.update(answering(damaged.url, damaged.stripe)) or len(found) == 3)

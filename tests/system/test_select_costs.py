@@ -71,7 +71,7 @@ def test_cost_of_one_tag(
     assert last.bytes < (everything.bytes / 10 if plain else 1_000)
 
 
-def test_records_are_read_once_backwards_too(
+def test_reverse_select_reads_records_once(
     ceph_cluster: CephCluster, cost_of: Callable[[Callable[[], object]], Cost]
 ) -> None:
     log = log_of(ceph_cluster, plain=True)

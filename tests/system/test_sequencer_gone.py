@@ -101,7 +101,7 @@ def test_forgotten_too_early(cli: Cli, store: zlog.Store, sequencer: SequencerPr
         assert [finding for finding in log.check() if finding.serious] == []
 
 
-def test_another_sequencer_replaces_what_was_left(cli: Cli, sequencer: SequencerProcess) -> None:
+def test_new_sequencer_replaces_traces_of_killed_one(cli: Cli, sequencer: SequencerProcess) -> None:
     served(cli, "orders")
     sequencer.kill()
     with SequencerProcess(cli.url) as other:
@@ -110,6 +110,6 @@ def test_another_sequencer_replaces_what_was_left(cli: Cli, sequencer: Sequencer
 
 
 @pytest.mark.parametrize("address", ["nowhere", "host:port"])
-def test_what_is_no_address_is_refused(address: str) -> None:
+def test_seqr_forget_refuses_invalid_address(address: str) -> None:
     result = Cli("mem://")("seqr", "forget", address)
     assert (result.code, "HOST:PORT" in result.err) == (2, True)

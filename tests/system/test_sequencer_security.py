@@ -64,7 +64,7 @@ def log(place: Place) -> Iterator[zlog.Log]:
         yield zlog.Log.create(store, "orders", width=2, stripe_unit=2)
 
 
-def test_a_standby_with_the_same_files_takes_over(place: Place, log: zlog.Log) -> None:
+def test_standby_with_same_credentials_takes_over(place: Place, log: zlog.Log) -> None:
     with place.start() as leader, place.start() as standby:
         assert leader.address.startswith("tls://")
         assert log.append(b"first") == 0
@@ -100,7 +100,7 @@ def test_client_without_token_changes_nothing(place: Place, log: zlog.Log) -> No
         assert place.status(sequencer.address)["closed"]
 
 
-def test_no_secret_shows_in_processes_logs_or_reprs(place: Place, log: zlog.Log) -> None:
+def test_secrets_never_appear_in_processes_or_logs(place: Place, log: zlog.Log) -> None:
     with place.start() as sequencer:
         log.append(b"first")
         place.status(sequencer.address)

@@ -107,7 +107,7 @@ def member(name: str) -> str:
     return parts[1] if len(parts) > 1 else parts[0]
 
 
-def test_every_module_is_in_a_layer() -> None:
+def test_every_module_is_in_layer() -> None:
     assert {member(module) for module in MODULES} == {*LEVELS}
 
 
@@ -118,7 +118,7 @@ def test_imports_go_down() -> None:
     assert not offences, described(offences)
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
+def test_imports_are_acyclic() -> None:
     """Compiled modules raise zlog's errors, which name what is compiled: they are left out."""
     wanted: dict[str, set[str]] = {module: set() for module in MODULES}
     for each in imports():
@@ -131,7 +131,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         pytest.fail(" imports ".join(reversed(error.args[1])))
 
 
-def test_what_is_private_in_a_package_stays_in_it() -> None:
+def test_private_names_stay_in_their_package() -> None:
     """A name that begins with an underscore, of a package, a module, or of what a module has."""
     offences = [
         str(each)
@@ -168,7 +168,7 @@ def test_add_ons_import_public_names_only() -> None:
     assert not offences, described(offences)
 
 
-def test_the_design_page_lists_the_layers_in_this_order() -> None:
+def test_design_page_lists_layers_in_order() -> None:
     page = (ROOT / "docs" / "design" / "source-tree.md").read_text()
     table = page.partition("## Layers of the client")[2].partition("\n#")[0]
     rows = re.findall(r"^\| ([^|]*`[^|]*) \|", table, re.MULTILINE)

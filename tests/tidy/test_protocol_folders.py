@@ -48,7 +48,7 @@ def includes() -> dict[str, list[str]]:
     }
 
 
-def test_folders_include_what_is_below_them() -> None:
+def test_folders_include_only_lower_folders() -> None:
     offences = [
         f"{name} includes {header}"
         for name, headers in includes().items()
@@ -58,7 +58,7 @@ def test_folders_include_what_is_below_them() -> None:
     assert not offences, described(offences)
 
 
-def test_the_object_class_is_built_without_code_of_clients() -> None:
+def test_object_class_excludes_client_code() -> None:
     """Of all that its sources include, directly or through other headers."""
     build = (ROOT / FOLDER / "CMakeLists.txt").read_text()
     (listed,) = re.findall(r"^set\(osd_folders ([^)]+)\)", build, re.MULTILINE)
@@ -74,7 +74,7 @@ def test_the_object_class_is_built_without_code_of_clients() -> None:
     assert sorted(name for name in reached if NEVER_IN_AN_OSD.match(name)) == []
 
 
-def test_the_design_page_says_which_folders_run_in_an_osd() -> None:
+def test_design_page_lists_folders_run_in_osd() -> None:
     page = (ROOT / "docs" / "design" / "source-tree.md").read_text()
     rows = re.findall(r"^\| `([^`]+)` \| [^|]+ \| (yes|no) \|", page, re.MULTILINE)
     shown = {name.removesuffix("/").removeprefix(f"{FOLDER}/*.h"): runs for name, runs in rows}
@@ -83,6 +83,6 @@ def test_the_design_page_says_which_folders_run_in_an_osd() -> None:
     }
 
 
-def test_every_folder_has_a_rule() -> None:
+def test_every_folder_has_rule() -> None:
     folders = {str(Path(name).parent).replace(".", "") for name in includes()}
     assert folders == {*MAY_INCLUDE}

@@ -22,13 +22,13 @@ def test_every_rule_is_needed(pattern: str) -> None:
 
 
 @pytest.mark.parametrize("path", sync_facade.generated(), ids=str)
-def test_nothing_of_asyncio_is_left(path: Path) -> None:
+def test_generated_facade_is_free_of_asyncio(path: Path) -> None:
     text = path.read_text().partition("\n")[2]
     found = re.search(r".*\b(async|await|asyncio|aio|event loop|Opening)\b.*", text)
     assert not found, found[0]
 
 
-def test_what_is_stale_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stale_files_are_regenerated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync_facade, "ROOT", tmp_path)
     monkeypatch.setattr(sync_facade, "PACKAGES", ("aio",))
     source, target = tmp_path / "aio" / "log.py", tmp_path / "sync" / "log.py"

@@ -55,7 +55,7 @@ def test_no_old_words(folder: str) -> None:
     assert not offences, described(offences)
 
 
-def test_every_package_says_what_lives_in_it() -> None:
+def test_every_package_has_docstring() -> None:
     packages = [file for file in tracked(".py", below=CODE) if file.name == "__init__.py"]
     offences = [
         str(file.relative_to(ROOT))

@@ -36,7 +36,7 @@ def frozen(request: pytest.FixtureRequest) -> Path:
     return TESTDATA / request.param
 
 
-def test_what_is_frozen_is_as_it_was() -> None:
+def test_frozen_files_match_checksums() -> None:
     files = [path for path in TESTDATA.rglob("*") if path.is_file()]
     found = {
         str(path.relative_to(TESTDATA)): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -45,7 +45,7 @@ def test_what_is_frozen_is_as_it_was() -> None:
     assert found == FROZEN
 
 
-def test_a_release_is_frozen_once(tmp_path: Path) -> None:
+def test_release_can_be_frozen_only_once(tmp_path: Path) -> None:
     folder = tmp_path / "release"
     freeze(folder)
     made = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -58,7 +58,7 @@ def test_a_release_is_frozen_once(tmp_path: Path) -> None:
             part.reads(store)
 
 
-def test_all_kinds_of_what_is_stored_are_frozen(frozen: Path) -> None:
+def test_frozen_release_covers_every_stored_kind(frozen: Path) -> None:
     """But for a lost record, which damage alone makes, and hints of a sequencer."""
     records, keys = set(), set()
     for name, content in objects_of(frozen).items():
@@ -86,7 +86,7 @@ each_part = pytest.mark.parametrize(("frozen", "part"), CASES)
 
 
 @each_part
-def test_an_embedded_store(frozen: Path, part: Part, tmp_path: Path) -> None:
+def test_frozen_embedded_store_is_usable(frozen: Path, part: Part, tmp_path: Path) -> None:
     with unpack(frozen / STORE, tmp_path) as store:
         part.reads(store)
         part.goes_on(store)
@@ -94,7 +94,7 @@ def test_an_embedded_store(frozen: Path, part: Part, tmp_path: Path) -> None:
 
 @each_part
 @pytest.mark.parametrize("store_url", STORES_WITH_DOORS, indirect=True)
-def test_objects(frozen: Path, part: Part, store: zlog.Store) -> None:
+def test_frozen_objects_are_usable(frozen: Path, part: Part, store: zlog.Store) -> None:
     with door_to(store) as door:
         for name, content in objects_of(frozen).items():
             door.save(name, content)
@@ -103,7 +103,7 @@ def test_objects(frozen: Path, part: Part, store: zlog.Store) -> None:
 
 
 @pytest.mark.parametrize("store_url", ["mem", "embedded"], indirect=True)
-def test_an_export(frozen: Path, store: zlog.Store) -> None:
+def test_frozen_export_can_be_imported(frozen: Path, store: zlog.Store) -> None:
     export = lzma.decompress((frozen / EXPORT).read_bytes())
     imported(store, "orders", export)
     with zlog.Log.open(store, "orders") as log:
@@ -112,7 +112,7 @@ def test_an_export(frozen: Path, store: zlog.Store) -> None:
         assert log.append(b"goes on") == log.tail() - 1
 
 
-def test_a_store_of_format_1(tmp_path: Path) -> None:
+def test_format_1_store_is_usable(tmp_path: Path) -> None:
     """Of a version before the first release."""
     with unpack(TESTDATA / FORMAT_1, tmp_path) as store, zlog.Log.open(store, "orders") as log:
         assert zlog.Log.list(store) == ["empty", "orders"]
@@ -138,7 +138,7 @@ def test_a_store_of_format_1(tmp_path: Path) -> None:
     assert b"zlog-embedded 1" in (tmp_path / "data.mdb").read_bytes()
 
 
-def test_a_store_of_a_later_format_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_store_of_later_format_is_refused(tmp_path: Path) -> None:
     unpack(TESTDATA / RELEASES[-1] / STORE, tmp_path).close()
     assert damage_file(tmp_path, b"zlog-embedded 2", b"zlog-embedded 3")
     before = (tmp_path / "data.mdb").read_bytes()

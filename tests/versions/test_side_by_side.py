@@ -164,7 +164,7 @@ def test_classes_of_two_versions_serve_one_log(
         assert {len(fields_of(header)[0]) for header in headers} >= {179}
 
 
-def test_sequencers_and_clients_of_two_versions(
+def test_sequencers_and_clients_of_two_versions_coexist(
     ceph_cluster: CephCluster, newer_package: Path, tmp_path: Path
 ) -> None:
     """A client appends without a sequencer that speaks another version, also beside its users."""

@@ -58,7 +58,9 @@ def test_readers_get_entries_that_the_primary_has_damaged(
 
 
 @each_damage
-def test_writers_go_on(store: Replicated, stripe: str, damage: Damage) -> None:
+def test_writers_continue_despite_damaged_primary(
+    store: Replicated, stripe: str, damage: Damage
+) -> None:
     """What is in the way of a write is put right, since only the primary replica decides."""
     damage(store, stripe, 0)
     with zlog.Log.open(store, "orders") as log:
@@ -126,7 +128,7 @@ def test_replicas_are_asked_again_if_the_primary_answered(
         assert log.read(2).data == LARGE[2]
 
 
-def test_entries_are_read_though_no_replica_has_all_of_them(store: Replicated, stripe: str) -> None:
+def test_reader_combines_partly_damaged_replicas(store: Replicated, stripe: str) -> None:
     for rank in range(3):
         store.damage(rank, stripe, LARGE[rank], bytes(20_000))
     with zlog.Log.open(store, "orders") as log:
