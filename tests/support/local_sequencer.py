@@ -68,7 +68,7 @@ class LocalSequencer:
         ended = threading.Event()
 
         def end() -> None:
-            self._election._end_leadership(self._stores.home)
+            self._election._leading.pop(self._stores.home).cancel()
             ended.set()
 
         self._loop.call_soon_threadsafe(end)
@@ -108,7 +108,7 @@ class LocalSequencer:
         gone = threading.Event()
 
         def vanish() -> None:
-            self._election._end_leadership(self._stores.home)
+            self._election._leading.pop(self._stores.home).cancel()
             self._server._listener.close()  # type: ignore[union-attr]
             for peer in list(self._server._peers.values()):
                 peer.abort()

@@ -79,8 +79,8 @@ class Cursor(ProcessBound):
             Invalidated: the position is below the trim point.
             BeyondTail: it was not granted yet.
         """
-        check_spec(position)
         deadline, put = self._deadline(timeout), self._cursors.set
+        check_spec(position)
         self._position = await drive(put_at(self._positions, put, self._name, position, deadline))
 
     async def lag(self, *, timeout: Timeout = ...) -> int:
