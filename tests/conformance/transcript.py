@@ -67,8 +67,8 @@ cursor_remove NAME [log_id=ID]
 retention_read [log_id=ID]
 retention_write VERSION STATE [log_id=ID]
 delivery_begin PRODUCER SEQUENCE PART [time=µs] [log_id=ID]
-delivery_grant PRODUCER SEQUENCE PART ATTEMPT EPOCH FIRST COUNT [reserve] [incarnation=N]
-[log_id=ID] delivery_read PRODUCER SEQUENCE PART [log_id=ID]
+delivery_grant PRODUCER SEQUENCE PART ATTEMPT EPOCH FIRST COUNT [reserve] [incarnation=N] [log_id=ID]
+delivery_read PRODUCER SEQUENCE PART [log_id=ID]
 delivery_done PRODUCER SEQUENCE [incarnation=N] [time=µs] [log_id=ID]
 delivery_list [AFTER] [count=N] [log_id=ID]
 directory_add NAME [LOG_ID]
@@ -77,7 +77,7 @@ directory_list [AFTER] [count=N]
 sequencer_announce ADDRESS
 sequencer_withdraw ADDRESS
 sequencer_find
-"""
+"""  # noqa: E501
 """Each method's words, by the names of what they are (see `words`), and its options.
 
 Most are the arguments of the calls in `objects`. ENTRIES are words `POSITIONS[#NUMBER]=DATA`, an
@@ -282,7 +282,7 @@ class Interpreter:
     def _salvage(self, position: int) -> Answer:
         return self._host().salvage(position=position)
 
-    def _repair(self, position: int) -> Answer:
+    def _heal(self, position: int) -> Answer:
         """Put back what is there."""
         name, _, value, data = self._host().salvage(position=position).value
         return self._host().heal(name, value, data)
