@@ -55,6 +55,7 @@ class StripeModel:
     cells: dict[int, Slot] = field(default_factory=dict)  # never a cell below trim_point
     ids: dict[int, tuple[bytes, int]] = field(default_factory=dict)  # outlive a trim, not trim_to
     freed: dict[int, tuple[bytes, int]] = field(default_factory=dict)  # may have been dropped
+    compacted: bool = False
     written: dict[int, bytes] = field(default_factory=dict)  # all that ever was
     tags: dict[int, frozenset[bytes]] = field(default_factory=dict)  # and its tags
     blocks: dict[int, int] = field(default_factory=dict)  # entries in each block it came in; or 0
@@ -358,6 +359,8 @@ class StripeModel:
             if p >= self.trim_point:
                 self.cells[p] = _TRIMMED
                 self._raise([p])
+                if self.compacted and p in self.ids:
+                    self.freed[p] = self.ids.pop(p)
         return _OK
 
     def trim_to(self, epoch: int, position: int, records_max: int = RECORDS_MAX) -> Answer:
@@ -382,6 +385,7 @@ class StripeModel:
             return refusal
         if not any(self.tags.values()):
             return Answer(Code.OK, 0)
+        self.compacted = True
         written = [p for p in positions if self.cell(p).state == State.WRITTEN]
         trimmed = [p for p in written if start <= p < end]
         self.cells.update(dict.fromkeys(trimmed, _TRIMMED))

@@ -138,6 +138,16 @@ class Verified:
         """How many positions it is about."""
         return sum(row.length for row in self.rows)
 
+    def slots(self) -> list[tuple[State, bytes | None, int]]:
+        """The state and append id of each position, without the ids of trimmed ones."""
+        return [
+            (row.state, None, 0)
+            if row.state == State.TRIMMED
+            else (row.state, row.writer, row.number + i * row.step)
+            for row in self.rows
+            for i in range(row.length)
+        ]
+
 
 @dataclass(frozen=True)
 class Stat:

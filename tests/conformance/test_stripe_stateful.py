@@ -13,11 +13,7 @@ from typing import Any
 
 from hypothesis import note
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    initialize,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import initialize, precondition, rule
 
 from zlog._native.local import MemoryStore
 
@@ -81,7 +77,11 @@ class StripeMachine(Machine):
         """Return the answer of the model; a host may answer some writes in two ways."""
         if method == "write":
             return self.model.write_as_host(found, *arguments)
-        return super().expected(method, found, arguments)
+        answer = super().expected(method, found, arguments)
+        if method == "verify" and self.model.compacted and answer.code == found.code == Code.OK:
+            # A trim forgets the ids of entries in records that a compaction has made sparse.
+            return found if found.value.slots() == answer.value.slots() else answer
+        return answer
 
     def _positions(self, places: Any) -> list[int]:
         """The positions of places that count from the window's start."""

@@ -81,7 +81,7 @@ export function logPage(page, model, name, parameters) {
       content && fact("entries", number(content.entries)),
       content && fact("bytes", bytes(content.bytes), `${number(content.bytes)} bytes, stored in ${number(content.stored_bytes)}`),
       details && fact("trimmed below", number(details.trim_point)),
-      details && fact("layout", `${details.width} × ${details.unit}`, `${plural(details.stripes, "stripe")} in the view`),
+      details && fact("layout", `${details.width} × ${details.stripe_unit}`, `${plural(details.stripes, "stripe")} in the view`),
       content && fact("live objects full", percent(content.fullness)),
       details && fact("epoch", number(details.epoch)),
       details && fact("sequencer", details.sequencer || "none"),

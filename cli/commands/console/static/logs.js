@@ -71,7 +71,7 @@ export function logsPage(page, model) {
         right(rate(row.rate)), spark(model.history.get(row.name) ?? [], colour), right(number(row.tail)),
         right(row.bytes === null ? "" : bytes(row.bytes)), right(row.lag === null ? "" : number(row.lag)),
         right(number(row.trim_point)), right(row.fullness === null ? "" : percent(row.fullness)),
-        right(`${row.width}×${row.unit}`), right(`${row.epoch} ${row.state}`),
+        right(`${row.width}×${row.stripe_unit}`), right(`${row.epoch} ${row.state}`),
       ];
     const link = h("a", {
       class: "row", role: "row", href: `#/log/${encodeURIComponent(row.name)}`, tabindex: -1,
