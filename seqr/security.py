@@ -30,9 +30,9 @@ class Security:
 
     def __post_init__(self) -> None:
         if (self.key or self.client_ca) and not self.certificate:
-            raise ValueError("a key, or certificates of clients, need the sequencer's own one")
+            raise ValueError("a private key or a client CA needs the sequencer's certificate")
         if self.token_optional and not self.token_file:
-            raise ValueError("an optional token needs a file of tokens")
+            raise ValueError("token_optional needs a token file")
 
     def context(self) -> ssl.SSLContext | None:
         """Return the settings of TLS, if it is used. Raises ValueError if a file is invalid."""

@@ -10,7 +10,7 @@ Many writers append to one log; all readers see the same entries in the same ord
         position = log.append(b"first")
         print(log.read(position).data)
 
-:mod:`zlog.aio` has the same for asyncio.
+:mod:`zlog.aio` has the same API for asyncio.
 """
 
 import typing as _typing
@@ -70,7 +70,7 @@ __version__: str
 if not _typing.TYPE_CHECKING:
 
     def __getattr__(name: str) -> str:
-        if name == "__version__":  # importing the metadata takes as long as all the rest
+        if name == "__version__":  # importing the metadata takes as long as importing all the rest
             from zlog.distribution import version
 
             return version()

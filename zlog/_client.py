@@ -44,7 +44,7 @@ attached: list[Callable[[LogClient], None]] = []
 
 
 class LogClient:
-    """The parts of one handle on one log, over an Io, and the calls that take several of them."""
+    """The parts of one handle on one log, over an Io, and the calls that use several of them."""
 
     def __init__(self, io: Io, view: View, options: HandleOptions) -> None:
         store = io.store
@@ -81,9 +81,9 @@ class LogClient:
         """Open a log; see :meth:`zlog.Log.open`.
 
         Args:
-            io, name, options: of the handle.
-            new: how to create a log that does not exist; None if it must exist.
-            exclusive: whether it must not exist; see :meth:`zlog.Log.create`.
+            io, name, options: the handle's Io, log and options.
+            new: the options of a log to create if it does not exist; None if it must exist.
+            exclusive: whether the log must not exist yet; see :meth:`zlog.Log.create`.
         """
         deadline = deadline_of(io, options.timeout)
         if new is not None and options.key is not None:
@@ -106,7 +106,7 @@ class LogClient:
         epoch = 0
         while (
             epoch != self.layout.view.epoch
-        ):  # confirmed in one epoch is confirmed in all later ones
+        ):  # what is confirmed in one epoch stays confirmed in all later ones
             confirmed = await self.positions.is_confirmed(position, deadline)
             epoch = self.layout.view.epoch
             found = await self.reader.read([position], deadline)
@@ -120,7 +120,7 @@ class LogClient:
         raise no_entry(slot, self.layout.view.log)
 
     async def find_time(self, when: datetime | float, deadline: Deadline) -> int:
-        """Return the first position that is not older; see :meth:`zlog.Log.find_time`."""
+        """Return the first position not older than a time; see :meth:`zlog.Log.find_time`."""
         moment = as_time(when)
         start = await self.positions.resolve("earliest", deadline)
         tail = await self.positions.tail(deadline)
@@ -161,7 +161,7 @@ def new_entries(
     """Return the arguments of ``append_many`` as a sequence of entries.
 
     Raises:
-        InvalidTag: there are too many tags, or one is empty or too long.
+        InvalidTag: there are too many tags, or a tag is empty or too long.
         TypeError: ``entries`` is a single entry, or not iterable.
         ValueError: ``tags_each`` and ``entries`` differ in length, or ``tags`` are given as well.
     """
@@ -176,10 +176,11 @@ def new_entries(
 def entry_stream(
     entries: Iterable[bytes], tags: Tags, tags_each: Iterable[Tags] | None
 ) -> Iterable[NewEntry]:
-    """Return the arguments of ``append_once`` as entries, each taken when it is needed.
+    """Yield the entries of a call of ``append_once``, without reading ahead.
 
     Raises:
-        InvalidTag, TypeError, ValueError: as :func:`new_entries`; also during the iteration.
+        InvalidTag, TypeError, ValueError: for the same reasons as in :func:`new_entries`, at the
+            call or during the iteration.
     """
     entries = _entries(entries, "append_once")
     if tags_each is not None:

@@ -1,4 +1,4 @@
-"""Creating, listing and removing logs. If a client dies at any step, the next call finishes it."""
+"""Creates, lists and removes logs. If a client dies at any step, the next call finishes it."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _REMOVED_MEANWHILE_MAX = 8
 def default_stripe_unit(io: Io) -> int:
     """Return the default stripe unit of a log.
 
-    If clients run the methods, single appends of several writers to one object conflict, so
-    each append goes to the next object.
+    If clients run the methods, single appends of several writers to one object conflict. The
+    default is then 1, so that each append goes to the next object.
     """
     return 1 if is_plain(io.store) else STRIPE_UNIT_DEFAULT
 
@@ -51,12 +51,12 @@ def default_stripe_unit(io: Io) -> int:
 async def create_log(io: Io, name: str, new: LogOptions, deadline: Deadline) -> View:
     """Create a log and return its first view.
 
-    Creates the head object with the log's id, the directory entry, the stripe objects, and last the
-    view, which the head accepts from one creator only. Then the log exists.
+    This creates the head object with the log's id, then the directory entry, the stripe objects,
+    and finally the view, which the head accepts from one creator only. From then on the log exists.
 
     Raises:
-        LogExists: it exists, or another client was faster.
-        CorruptEntry: it exists, but its head is gone.
+        LogExists: the log exists, or another client has created it first.
+        CorruptEntry: the log exists, but its head is gone.
         SequencerUnavailable: the store's own sequencer is full.
         ValueError: the name is invalid.
     """
@@ -70,7 +70,7 @@ async def create_log(io: Io, name: str, new: LogOptions, deadline: Deadline) -> 
         await explain(io, error)
         raise
     if has_retention(view.options):
-        with suppress(ZlogError):  # only a hint, which is found again
+        with suppress(ZlogError):  # the listing is only a hint
             await Directory(io).retained.add_all([name], deadline)
     return view
 
@@ -91,7 +91,7 @@ async def _create_log(io: Io, name: str, new: LogOptions, deadline: Deadline) ->
             continue
         if state.view is None:
             log_id = state.log_id
-            break  # its creator died or is at work: the head accepts one view
+            break  # its creator died or still works on it: the head accepts one view
         if not state.view.removed:
             raise LogExists(f"log {name!r} already exists in {io.store.url}")
         await _finish_removal(io, state.view, deadline)
@@ -137,7 +137,7 @@ async def _first_view(
         raise
     if accepted:
         view = tried.pop()
-    with suppress(ZlogError):  # objects that are left are found again
+    with suppress(ZlogError):  # a later call finds the objects that are left
         for each in tried:
             await discard(io, each, each.live_stripe, deadline, made=True)
     if not accepted:
@@ -145,7 +145,7 @@ async def _first_view(
     if view.sequencer == SHARED_ADDRESS:
         try:
             activate_shared(io, view, 0)
-        except SequencerUnavailable:  # it is full: no client could append to the log
+        except SequencerUnavailable:  # the sequencer is full, so no client could append to the log
             await remove_log(io, name, deadline)
             raise
     return view
@@ -162,7 +162,7 @@ async def find_log(io: Io, name: str, deadline: Deadline) -> View:
 
     Raises:
         LogNotFound: the log does not exist.
-        CorruptEntry: it exists, but its head is gone.
+        CorruptEntry: the log exists, but its head is gone.
     """
     view = (await _look_up(io, check_log_name(name), deadline)).view
     if view is not None and view.removed:
@@ -181,12 +181,12 @@ async def find_log(io: Io, name: str, deadline: Deadline) -> View:
 async def _look_up(io: Io, name: str, deadline: Deadline) -> HeadState:
     """Read the head of a log.
 
-    A name is entered in the directory after the head was created, and removed before the head is.
-    So a listed log without a head has lost it.
+    A name is added to the directory after its head was created, and removed before its head is
+    removed. So if the directory lists a log without a head, the head was lost.
 
     Raises:
         LogNotFound: the log does not exist.
-        CorruptEntry: it exists, but its head is gone.
+        CorruptEntry: the log exists, but its head is gone.
     """
     for _ in range(2):  # another client may create the log between both requests
         try:
@@ -205,12 +205,12 @@ async def _look_up(io: Io, name: str, deadline: Deadline) -> HeadState:
 async def _is_listed(io: Io, name: str, deadline: Deadline) -> bool:
     try:
         return await Directory(io).logs.has(name, deadline)
-    except (CorruptEntry, StoreUnavailable):  # such as for a client whose caps allow this log only
+    except (CorruptEntry, StoreUnavailable):  # such as if the client's caps allow this log only
         return False
 
 
 async def find_or_create_log(io: Io, name: str, new: LogOptions, deadline: Deadline) -> View:
-    """Return the newest view of a log, which is created if it does not exist.
+    """Return the newest view of a log, and create the log if it does not exist.
 
     If several clients do this at the same time, one creates the log and the others find it.
     """
@@ -245,13 +245,13 @@ async def list_logs(
 async def remove_log(io: Io, name: str, deadline: Deadline) -> None:
     """Remove a log with all its entries.
 
-    The first step is a view that marks it as removed, whose seals stop writers. The objects, the
-    object at which readers wait, the directory's entry and the head follow. A client that may not
-    take all steps takes none. No client can bring the log back, since the names of
-    stripe objects contain the log's id and a fresh epoch. Only a reader that begins to wait at that
-    moment may create its empty object again.
+    The first step is a view that marks the log as removed; its seals stop writers. Then the
+    objects, the object at which readers wait, the directory entry and the head are removed. A
+    client that may not take all steps takes none. No client can bring the log back, since the names
+    of stripe objects contain the log's id and a fresh epoch. Only the empty object at which readers
+    wait may be created again, by a reader that begins to wait at that moment.
 
-    If the log has lost its head, or was never finished, it is created again first.
+    If the log has lost its head, or if its creation was never finished, it is first created again.
 
     Raises:
         LogNotFound: the log does not exist.

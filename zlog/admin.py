@@ -1,7 +1,7 @@
-"""Calls for operators: about a store, its cluster and its sequencers.
+"""Functions for operators, about a store, its cluster and its sequencers.
 
-``zlog doctor`` and ``zlog seqr`` use them. Every call blocks. ``timeout`` is its budget in seconds;
-None means no limit.
+``zlog doctor`` and ``zlog seqr`` use them. Every call blocks. ``timeout`` is the call's budget in
+seconds; None means no limit.
 """
 
 from __future__ import annotations
@@ -81,10 +81,10 @@ class ClassRefusal(NamedTuple):
     """Why a method of the object class did not run.
 
     Attributes:
-        purpose: ``read`` or ``write``, the kind of method.
-        object: the object on which it was called.
+        purpose: the kind of method, ``read`` or ``write``.
+        object: the object on which the method was called.
         code: the store's answer, a negative errno.
-        loaded: whether the OSD has the class, and so refuses this client or this object.
+        loaded: whether the OSD has the class, so that it refuses only this client or this object.
     """
 
     purpose: str
@@ -94,12 +94,12 @@ class ClassRefusal(NamedTuple):
 
     @property
     def error(self) -> ZlogError:
-        """The error that a log would raise."""
+        """Return the error that a log would raise."""
         return from_code(self.code, f"cannot call the object class on {self.object}")
 
 
 def check_class(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> ClassRefusal | None:
-    """Call a method that reads and, in a writable store, a write without an effect.
+    """Call a method that reads and, in a writable store, one that writes but has no effect.
 
     Returns the first refusal, or None.
     """
@@ -124,11 +124,11 @@ def ask_monitors(
     Args:
         store: a store on Ceph.
         prefix: the command, such as ``osd pool ls``.
-        arguments: of the command.
+        arguments: the arguments of the command.
 
     Raises:
         StoreTimeout: no answer came in time.
-        StoreUnavailable: the monitors refuse, or the store is not on Ceph.
+        StoreUnavailable: the monitors refuse the command, or the store is not on Ceph.
     """
     io = BlockingIo(store)
     return drive(monitor.ask(io, deadline_of(io, timeout), prefix, **arguments))
@@ -143,10 +143,10 @@ def announced_sequencer(store: Store, *, timeout: float | None = TIMEOUT_SECONDS
 def announce_sequencer(
     store: Store, address: str, *, timeout: float | None = TIMEOUT_SECONDS
 ) -> None:
-    """Announce a sequencer to the store's writers, as it does itself when it starts.
+    """Announce a sequencer to the store's writers, as a sequencer does when it starts.
 
     Args:
-        store: where to announce it.
+        store: the store in which to announce it.
         address: ``[tls://]HOST:PORT``.
 
     Raises:
@@ -172,8 +172,8 @@ def views_of(
     """Return the newest views of logs, by name.
 
     Args:
-        names: of the logs; missing logs are skipped.
-        timeout: for each log.
+        names: the names of the logs; missing logs are skipped.
+        timeout: the budget for each log.
     """
     return _ask_logs(store, names, timeout, lambda log: log.view)
 
@@ -192,8 +192,8 @@ def unfinished_removals(
     """Return the error of opening each log whose removal is not finished, by name.
 
     Args:
-        names: of the logs, as the store lists them.
-        timeout: for each log.
+        names: the names of the logs, as the store lists them.
+        timeout: the budget for each log.
     """
     found: dict[str, LogNotFound] = {}
     for name in names:
@@ -208,11 +208,11 @@ def unfinished_removals(
 def retention_doubts(
     store: Store, names: Iterable[str], *, timeout: float | None = TIMEOUT_SECONDS
 ) -> dict[str, str]:
-    """Return how clocks disagree, for each log that is trimmed by age and whose clocks do.
+    """Return how clocks disagree, for each log with a limit of age whose clocks do.
 
     Args:
-        names: of the logs; missing logs are skipped.
-        timeout: for each log.
+        names: the names of the logs; missing logs are skipped.
+        timeout: the budget for each log.
     """
 
     def doubt(log: Log) -> str:
@@ -226,11 +226,12 @@ def retention_doubts(
 def sequencer_status(
     address: str, *, url: str = "", timeout: float | None = TIMEOUT_SECONDS
 ) -> dict[str, Any]:
-    """Return the status of a sequencer: its role, its logs, its rates.
+    """Return the status of a sequencer: its role, its logs and its rates.
 
     Args:
         address: ``[tcp://|tls://]HOST:PORT``.
-        url: of a store; it may name credentials, which otherwise come from the environment.
+        url: the URL of a store. It may name credentials, which otherwise come from the
+            environment.
 
     Raises:
         ValueError: the address is invalid.
@@ -239,7 +240,7 @@ def sequencer_status(
     client = BlockingSequencer(check_sequencer_address(address), Credentials.of(url))
     try:
         return drive(client.status(Deadline(timeout)))
-    except (SequencerRefused, LinkLost, OtherProtocol):  # it runs; the error has the reason
+    except (SequencerRefused, LinkLost, OtherProtocol):  # it runs; the error says why it refused
         raise
     except SequencerUnavailable as error:
         where = address.rpartition("://")[2]
@@ -253,8 +254,8 @@ class Forgotten(NamedTuple):
     """The references to a sequencer that were removed.
 
     Attributes:
-        offered: whether it was announced in the store.
-        logs: the logs whose views named it; they continue without it.
+        offered: whether the sequencer was announced in the store.
+        logs: the logs whose views named the sequencer; they continue without it.
     """
 
     offered: bool
@@ -264,20 +265,20 @@ class Forgotten(NamedTuple):
 def forget_sequencer(
     store: Store, address: str, *, timeout: float | None = TIMEOUT_SECONDS
 ) -> Forgotten:
-    """Withdraw the announcement of a sequencer that is gone, and have its logs continue without it.
+    """Withdraw the announcement of a dead sequencer, and let its logs continue without it.
 
-    A sequencer that runs, but that this client can't reach, recovers: it announces itself again,
-    and serves logs again when their writers ask.
+    If the sequencer runs, and only this client can't reach it, it recovers: it announces itself
+    again, and serves logs again when their writers ask.
 
     Args:
-        store: names the sequencer.
+        store: the store whose directory and views name the sequencer.
         address: ``[tcp://|tls://]HOST:PORT``.
-        timeout: for each step, and for each log.
+        timeout: the budget of each step, and of each log.
 
     Raises:
         ValueError: the address is invalid.
-        ZlogError: the sequencer answers; nothing names it; or changing a log failed. Then all other
-            logs were changed, and the first failure is raised.
+        ZlogError: the sequencer answers, nothing names it, or changing a log failed. In the last
+            case all other logs were changed, and the first failure is raised.
     """
     address = check_sequencer_address(address)
     _check_gone(address, store.url, timeout)
@@ -317,7 +318,7 @@ def _check_gone(address: str, url: str, timeout: float | None) -> None:
         return
     raise ZlogError(
         f"the sequencer {address} is running",
-        hint="Stop it with SIGTERM. It then withdraws its announcement by itself.",
+        hint="Stop it with SIGTERM: it then withdraws its announcement.",
     )
 
 
@@ -327,7 +328,7 @@ def extension_file() -> str:
 
 
 def librados_file() -> str:
-    """Load librados as stores on Ceph do, and return its path.
+    """Load librados in the same way as stores on Ceph, and return its path.
 
     Raises:
         StoreUnavailable: librados is not installed on this machine, or is too old.

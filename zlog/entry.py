@@ -64,7 +64,7 @@ class Fill(NamedTuple):
 
     Attributes:
         by: the ``writer_id`` of the filler's handle, 32 hex digits.
-        at: the time by the filler's clock, UTC; of several positions, the earliest.
+        at: the time by the filler's clock, UTC; the earliest one for several positions.
         why: the reason that the filler gave.
     """
 
@@ -80,7 +80,7 @@ class Loss(NamedTuple):
     """Why a position is lost.
 
     Attributes:
-        why: whether bytes are damaged or an object is gone.
+        why: the reason: bytes are damaged, or an object is gone.
         objects: the stripe objects that held the positions, each once.
     """
 
@@ -95,11 +95,12 @@ class Loss(NamedTuple):
 class Gap(NamedTuple):
     """Consecutive positions ``[position, end)`` without entries, all for the same reason.
 
-    A gap covers positions whose kind is equal, and who filled them and why, or why they are lost.
+    The positions of a gap have the same kind. Filled ones have the same filler and reason, and lost
+    ones are lost for the same reason.
 
     Attributes:
-        position: the first.
-        end: one past the last.
+        position: the first position.
+        end: one past the last position.
         kind: the reason.
         detail: a `Fill` for filled positions, a `Loss` for lost ones, otherwise None.
     """

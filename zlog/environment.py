@@ -1,7 +1,7 @@
 """Random numbers and clocks, for code that runs on an event loop.
 
-A loop with virtual time (:class:`zlog.testing.VirtualLoop`) replaces them, so that a run on it
-depends on its seed only.
+A loop with virtual time (:class:`zlog.testing.VirtualLoop`) replaces them, so that its runs depend
+on the seed only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class SteadyTime(NamedTuple):
 
     Attributes:
         clock: the id of the clock, equal for all processes of a machine until it is restarted.
-        us: microseconds since some moment.
+        us: the microseconds since an arbitrary moment.
     """
 
     clock: str
@@ -34,8 +34,8 @@ class World:
     """The real world: the machine's clocks and random numbers.
 
     Attributes:
-        clock: seconds on a monotonic clock; None means the machine's, which native code reads
-            itself.
+        clock: a function that returns the seconds of a monotonic clock; None means the machine's
+            clock, which native code reads directly.
     """
 
     clock: Callable[[], float] | None = None
@@ -49,7 +49,7 @@ class World:
         return os.urandom(count)
 
     def wall_clock_us(self) -> int:
-        """Microseconds since 1970, UTC."""
+        """Return the microseconds since 1970, UTC."""
         return time.time_ns() // 1000
 
     def steady_clock(self) -> SteadyTime:
@@ -66,9 +66,9 @@ class World:
 
 @cache
 def _boot() -> str:
-    """Return an id of this start of the machine.
+    """Return an id that the machine gets when it starts.
 
-    It includes the time namespace, which may differ between containers (time_namespaces(7)).
+    The id includes the time namespace, which may differ between containers (time_namespaces(7)).
     """
     known = b""
     for path in ("/proc/sys/kernel/random/boot_id", "/proc/self/timens_offsets"):

@@ -1,7 +1,7 @@
 """Every error that zlog raises.
 
-An error says what happened to which log, object or position. ``hint`` says what to do about it, and
-``retryable`` whether the same call may succeed later.
+The message says what happened, and to which log, object or position. ``hint`` says what to do about
+it, and ``retryable`` whether the same call may succeed later.
 """
 
 import typing as _typing
@@ -14,11 +14,11 @@ class ZlogError(Exception):
     """Base class of zlog's errors.
 
     Attributes:
-        hint: what to do about it.
+        hint: what to do about the error.
         retryable: whether the same call may succeed later without a change.
         positions: after a failed append of several entries, the position of each acknowledged
             entry, and None for the others; empty for other calls.
-        call: the method of the object class that failed, and its object; empty if none did.
+        call: the method of the object class that failed, and its object; empty if no method did.
     """
 
     hint: str = "Run `zlog doctor` to see which part is not working."
@@ -37,10 +37,10 @@ class ZlogError(Exception):
 
 
 class StaleEpoch(ZlogError):
-    """An operation had a lower epoch than its object was sealed with (CORFU, section 2.2).
+    """An operation had a lower epoch than the one its object was sealed with (CORFU, section 2.2).
 
-    The client refreshes its view and retries; this error is raised only if it has used up its time
-    budget. ``epoch`` is the newer epoch, 0 if unknown.
+    The client refreshes its view and retries; this error is raised only when its time budget is
+    used up. ``epoch`` is the newer epoch, or 0 if it is unknown.
     """
 
     hint = "The log's layout is changing; try again."
@@ -49,9 +49,9 @@ class StaleEpoch(ZlogError):
 
 
 class InvalidEpoch(ZlogError):
-    """A seal or a view had an epoch that is not above the installed one.
+    """A seal or a view had an epoch that is not above the current one.
 
-    Another client was faster to change the layout.
+    Another client has changed the layout first.
     """
 
     hint = "Another client is changing the log's layout; try again."
@@ -59,7 +59,7 @@ class InvalidEpoch(ZlogError):
 
 
 class InvalidTag(ZlogError, ValueError):
-    """An entry's tags are too many, or one of them is empty or too long."""
+    """An entry has too many tags, or a tag is empty or too long."""
 
     hint = "Tags are text of 1 to 128 bytes in UTF-8, up to 64 to an entry."
 
@@ -71,7 +71,7 @@ class AlreadyWritten(ZlogError):
 
 
 class NotWritten(ZlogError):
-    """The position is a hole, or was not granted yet."""
+    """Nothing was written at the position: it is a hole, or was not granted yet."""
 
     hint = "Wait for its writer, or if that is gone, fill the position (`zlog fill`)."
     retryable = True
@@ -87,7 +87,7 @@ class Invalidated(_HoldsNoEntry):
     """The position was filled or trimmed, and will never hold an entry.
 
     Attributes:
-        gap: from a read of one position: whether it was filled or trimmed, by whom and when.
+        gap: after a read of one position, whether it was filled or trimmed, by whom and when.
     """
 
     hint = "Continue with the next position; `read_range` and `follow` do, and report a Gap."
@@ -109,7 +109,7 @@ class HeldByCursor(_AtCursor):
     """A trim would pass positions that a reader with a cursor has not read. Nothing was trimmed.
 
     Attributes:
-        position: of the lowest cursor; a trim to it is allowed.
+        position: the position of the lowest cursor; a trim to it is allowed.
     """
 
     hint = (
@@ -128,7 +128,7 @@ class CursorAhead(_AtCursor):
     """A commit would move a cursor back: another reader of the same name is ahead.
 
     Attributes:
-        position: of the cursor, which is unchanged.
+        position: the position of the cursor, which is unchanged.
     """
 
     hint = "Let one reader at a time use a cursor; `reset` moves it back on purpose."
@@ -137,7 +137,8 @@ class CursorAhead(_AtCursor):
 class SequenceSuperseded(ZlogError):
     """A later attempt at this exactly-once append has begun, or its sequence is complete.
 
-    The entries that this attempt has appended count, and the other attempt appends the rest.
+    The entries that this attempt has appended stay in the log, and the other attempt appends the
+    rest.
     """
 
     hint = "Leave it to the other attempt; repeat the append only if that one has ended."
@@ -156,10 +157,10 @@ class SequenceDiffers(ZlogError):
 
 
 class AppendRefused(ZlogError):
-    """The log takes no appends of this client.
+    """The log refuses appends from this client.
 
-    It is a mirror, which takes entries from its source only; it has another exclusive writer; or it
-    is read-only.
+    The log is a mirror, which takes entries only from its source; or it has another exclusive
+    writer; or it is read-only.
     """
 
     hint = (
@@ -171,8 +172,8 @@ class AppendRefused(ZlogError):
 class Fenced(ZlogError):
     """The writer has lost its exclusive log for good.
 
-    Another writer has taken the log, it was released, or it was made read-only. Confirmed entries
-    of this writer are in the log; appends in flight may be.
+    Another writer has taken the log, or the log was released or made read-only. Confirmed entries
+    of this writer are in the log; entries in flight may be in it.
     """
 
     hint = (
@@ -191,7 +192,7 @@ class CopyDiffers(ZlogError):
 
 
 class ExportDamaged(ZlogError):
-    """A file is truncated, damaged, or not an export. Entries before the damage can be imported."""
+    """A file is truncated, damaged or not an export. Entries before the damage can be imported."""
 
     hint = (
         "Import the complete file: it continues where this one ended. Without one,"
@@ -203,7 +204,7 @@ class LogNotFound(ZlogError, LookupError):
     """The store has no log of this name.
 
     Attributes:
-        removing: whether objects of a removed log are left, because its removal is not finished.
+        removing: whether the log's removal is not finished, so that some of its objects are left.
     """
 
     hint = "`zlog ls` lists the logs of the store, `zlog create LOG` creates one."
@@ -226,7 +227,7 @@ class CorruptEntry(_HoldsNoEntry):
     """Stored bytes failed their checksum, or an object of the log is gone.
 
     Attributes:
-        gap: from a read of one position: the reason and the object.
+        gap: after a read of one position, the reason and the object.
     """
 
     hint = "Run `zlog check LOG`; on Ceph also look for scrub errors (`ceph health detail`)."
@@ -235,11 +236,11 @@ class CorruptEntry(_HoldsNoEntry):
 class ForgedEntry(_HoldsNoEntry):
     """The stored entry was not written at this position by a writer with the log's key.
 
-    Its checksum is right, but its MAC is wrong. It was changed, or moved from another position or
-    log. Its data is not returned.
+    The entry's checksum is right, but its MAC is wrong: it was changed, or moved here from another
+    position or log. Its data is not returned.
 
     Attributes:
-        gap: from a read of one position: the position.
+        gap: after a read of one position, that position.
     """
 
     hint = (
@@ -258,7 +259,7 @@ class KeyNeeded(ZlogError):
 
 
 class WrongKey(ZlogError):
-    """The log's entries have MACs of another key than this client's. Nothing is damaged."""
+    """The MACs of the log's entries were made with another key. Nothing is damaged."""
 
     hint = "Give the key that the log was created with. The message has the ids of both keys."
 
@@ -266,7 +267,8 @@ class WrongKey(ZlogError):
 class MacsMissing(ZlogError):
     """This client was given a key, but the log's head says that entries have no MACs.
 
-    So no entry is known to come from a writer with the key, and the log is not read or written.
+    Without MACs, no entry is known to come from a writer with the key. The log is therefore neither
+    read nor written.
     """
 
     hint = (
@@ -279,17 +281,17 @@ class UnsupportedVersion(_HoldsNoEntry):
     """A stored value or a message needs a newer version of zlog. Nothing is damaged.
 
     Attributes:
-        gap: from a read of one position: the position, which this version can't read.
+        gap: after a read of one position, that position, which this version can't read.
     """
 
     hint = "Upgrade this zlog, and on Ceph libcls_zlog.so on every OSD host (`zlog doctor`)."
 
 
 class LogExhausted(ZlogError):
-    """The log has no free position: its last one is taken, or its tail was moved there.
+    """The log has no free position: the last one is taken, or the tail was moved there.
 
-    No log gets there by appends. Old versions of the object class let hostile clients move the
-    tail.
+    Appends never use up the positions of a log. Old versions of the object class let hostile
+    clients move the tail.
     """
 
     hint = "Move the tail back to where the entries end: `zlog reconfigure LOG --rescue`."
@@ -308,8 +310,8 @@ class StoreUnavailable(ZlogError):
 class ReentrantCall(ZlogError, RuntimeError):
     """A signal handler or finalizer has called zlog while it interrupted another call.
 
-    The new call would wait for the interrupted one, which can only continue after it. Nothing was
-    sent.
+    The new call would wait for the interrupted one, which can continue only when the new call
+    returns. Nothing was sent.
     """
 
     hint = "Set a flag in the handler, and call zlog where the program checks the flag."
@@ -324,8 +326,9 @@ class StoreReadOnly(ZlogError):
 class StoreTimeout(StoreUnavailable, TimeoutError):
     """The time budget ended before the store answered.
 
-    The entry of an append may or may not be in the log, at one position at most. So an append also
-    raises it if the position was written by a newer version of zlog, perhaps with this entry.
+    The entry of an append may or may not be in the log, at one position at most. An append
+    therefore also raises this error if a newer version of zlog has written the position, perhaps
+    with this entry.
     """
 
     hint = (
@@ -347,10 +350,10 @@ class SequencerTimeout(SequencerUnavailable, TimeoutError):
 
 
 class SequencerRefused(SequencerUnavailable):
-    """Sequencer and client don't trust each other, because of a token or a certificate.
+    """The sequencer and the client don't trust each other, because of a token or a certificate.
 
-    Appends fail until the configuration changes; clients do not install a view without the
-    sequencer. Reads continue without it.
+    Appends fail until the configuration changes, because clients do not install a view without the
+    sequencer. Reads continue without the sequencer.
     """
 
     hint = "See docs/operating.md, Security; `zlog doctor` checks what this client shows."
@@ -360,8 +363,8 @@ class SequencerRefused(SequencerUnavailable):
 class SequencerBusy(SequencerRefused):
     """The sequencer has reached one of its limits, such as connections from one address.
 
-    It serves other clients, so no view without it is installed. Appends wait, and raise this when
-    their time is up. Reads continue without it.
+    The sequencer serves other clients, so no view without it is installed. Appends wait, and raise
+    this error when their time is up. Reads continue without the sequencer.
     """
 
     hint = (
@@ -372,10 +375,10 @@ class SequencerBusy(SequencerRefused):
 
 
 class NotLeader(SequencerUnavailable):
-    """The sequencer does not lead in the log's pool, or does not know whether it does.
+    """The sequencer is not the leader in the log's pool, or does not know whether it is.
 
-    Clients look for the leader and retry; this error is raised only if they have used up their time
-    budget.
+    Clients look for the leader and retry; this error is raised only when their time budget is used
+    up.
     """
 
     hint = "`zlog seqr status` shows the leader."

@@ -1,9 +1,9 @@
-"""The API for code that builds on a log and serves threads and asyncio alike.
+"""The API for code that builds on a log, and serves both threads and asyncio.
 
 :mod:`zlog.objects` is built on it. Such code is written once, as ``async def`` functions over a
-:class:`LogPort`. With :class:`ThreadPort` every await blocks inside and returns, so :func:`drive`
-runs a whole call in the caller's thread; with :class:`AsyncioPort` it suspends as coroutines do,
-and :func:`drive_aio` returns the coroutine for the caller to await. The reasons are in
+:class:`LogPort`. With :class:`ThreadPort`, every await blocks and then returns without suspending,
+so :func:`drive` runs a whole call in the caller's thread. With :class:`AsyncioPort`, awaits suspend
+as usual, and :func:`drive_aio` returns the coroutine for the caller to await. The reasons are in
 docs/decisions/0002-logic-once.md.
 
 Handles of such code derive from :class:`ProcessBound`, so that a forked child can't use them, and
@@ -73,11 +73,11 @@ class Event(Protocol):
     """Something that happens once."""
 
     def set(self) -> None:
-        """Wake all that wait."""
+        """Wake all waiting callers."""
         ...
 
     async def wait(self, seconds: float | None = None) -> bool:
-        """Wait until it is set. Returns False if ``seconds`` pass first."""
+        """Wait until the event is set. Returns False if ``seconds`` pass first."""
         ...
 
 
@@ -90,7 +90,7 @@ class ItemReader(Protocol):
 
 
 class ColumnReader(Protocol):
-    """Reads from a position on, as columns, with a prefetch of the next windows."""
+    """Reads the entries from a position on as columns, and requests the next windows ahead."""
 
     @property
     def position(self) -> int:
@@ -103,15 +103,15 @@ class ColumnReader(Protocol):
 
 
 class LogPort(abc.ABC):
-    """The log and the functions that code for threads and asyncio uses.
+    """A log and the functions around it that code for threads and asyncio uses.
 
-    Each call has the time-out of the log's handle, and the errors of the :class:`zlog.Log` method
-    of that name.
+    Each call has the time-out of the log's handle, and raises the errors of the :class:`zlog.Log`
+    method of the same name.
 
     Attributes:
-        lock: held while state is changed or read.
-        caller: returns the identity of the calling thread.
-        wait_seconds: limit of waiting for a caller that makes no progress; None means no limit.
+        lock: the lock under which state is changed or read.
+        caller: a function that returns the identity of the calling thread.
+        wait_seconds: how long to wait for a caller that makes no progress; None means no limit.
     """
 
     lock: AbstractContextManager[Any]
@@ -119,7 +119,7 @@ class LogPort(abc.ABC):
     wait_seconds: float | None
 
     def __init__(self, client: LogClient) -> None:
-        """Wrap the parts of a handle; programs make a :class:`ThreadPort` or an asyncio one."""
+        """Wrap a handle's client; programs make a :class:`ThreadPort` or :class:`AsyncioPort`."""
         self._client = client
         self.monotonic = client.io.monotonic
         self.sleep = client.io.sleep
@@ -128,7 +128,7 @@ class LogPort(abc.ABC):
 
     @abc.abstractmethod
     async def append(self, data: bytes, tags: Sequence[str]) -> int:
-        """Append an entry. Entries of simultaneous calls travel together."""
+        """Append an entry. Entries of simultaneous calls are sent together."""
 
     @abc.abstractmethod
     def event(self) -> Event:
@@ -204,14 +204,14 @@ class LogPort(abc.ABC):
         """Return a reader of the entries with a tag, the newest first, one at a time.
 
         Args:
-            tag: which entries.
-            end: only entries below this position; None for all.
+            tag: the tag of the entries.
+            end: return only entries below this position; None means all.
         """
         client, wanted = self._client, Wanted.of((tag,), "any")
         return BackwardReader(client.reader, wanted, 0, end, entries_max=1)
 
     def columns(self, start: int, tag: str | None = None) -> ColumnReader:
-        """Return a reader of the entries from ``start`` on, all with their tags, or of one tag."""
+        """Return a reader of the entries from ``start`` on: all, with their tags, or of one tag."""
         tags = None if tag is None else (tag,)
         options = ReadOptions(tags=tags, with_tags=tag is None, passes_holes=False)
         return column_reader(self._client.reader, start, options)
@@ -258,7 +258,7 @@ class _ThreadEvent:
 
 
 class ThreadPort(LogPort):
-    """A port to a :class:`zlog.Log`: awaits block."""
+    """A port to a :class:`zlog.Log`. Its awaits block."""
 
     def __init__(self, log: Log) -> None:
         """Wrap a log."""
@@ -280,7 +280,7 @@ class ThreadPort(LogPort):
         """See :meth:`LogPort.pause`."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """See :meth:`LogPort.spawn`. It runs in a thread that does not keep the process alive."""
+        """See :meth:`LogPort.spawn`. The thread does not keep the process alive."""
         start_thread(lambda: drive(work), "zlog.extension")
 
 
@@ -298,14 +298,14 @@ class _LoopEvent:
 
 
 class AsyncioPort(LogPort):
-    """A port to a :class:`zlog.aio.Log`: awaits suspend."""
+    """A port to a :class:`zlog.aio.Log`. Its awaits suspend."""
 
     def __init__(self, log: aio.Log) -> None:
         """Wrap a log."""
         super().__init__(log._client)
         self.lock = contextlib.nullcontext()
         self.caller = object  # unlike a thread, no task waits for itself
-        self.wait_seconds = None  # and every task can run
+        self.wait_seconds = None  # every task can run while another one waits
         self._log = log
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -322,7 +322,7 @@ class AsyncioPort(LogPort):
         await asyncio.sleep(0)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """See :meth:`LogPort.spawn`. It runs as a task of the running loop."""
+        """See :meth:`LogPort.spawn`. The coroutine runs as a task of the running loop."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -1,7 +1,7 @@
-"""Limits and defaults, each with its unit.
+"""Limits and defaults, with their units.
 
-The object class also enforces the limits (``cls_zlog/base/limits.h``). The defaults are those of
-:meth:`zlog.Log.open` and :meth:`zlog.Log.create`.
+The object class also enforces the limits (``cls_zlog/base/limits.h``). :meth:`zlog.Log.open` and
+:meth:`zlog.Log.create` use the defaults.
 """
 
 from zlog._base import codes

@@ -1,7 +1,7 @@
 """Metrics of this process's logs for Prometheus and OpenTelemetry; see docs/metrics.md.
 
-Nothing is measured unless :func:`enable` is called. Then it costs some microseconds for each round
-of appends and each window of reads, and nothing per entry.
+Nothing is measured unless :func:`enable` is called. Measuring then costs some microseconds for each
+round of appends and each window of reads, and nothing per entry.
 """
 
 from __future__ import annotations
@@ -44,12 +44,13 @@ Span = Callable[..., AbstractContextManager[Any]]
 
 
 def enable(registry: CollectorRegistry | None = None, *, tracing: bool = False) -> None:
-    """Measure all handles that are opened from now on. Call it once in a process.
+    """Measure all handles that are opened from now on. Call this once in a process.
 
     Args:
-        registry: of prometheus-client, which collects the metrics; None means its default one. The
-            program serves them, such as by ``prometheus_client.start_http_server``.
-        tracing: also make OpenTelemetry spans of rounds of appends and of reads.
+        registry: the registry of prometheus-client that collects the metrics; None means the
+            default one. The program must serve them, for example with
+            ``prometheus_client.start_http_server``.
+        tracing: whether to also make OpenTelemetry spans of rounds of appends and of reads.
 
     Raises:
         ZlogError: a required package is not installed, or metrics are already enabled.
@@ -64,11 +65,11 @@ def serve(listen: str, collectors: Iterable[Any]) -> Iterator[str]:
     """Serve the metrics of collectors and of this process at ``/metrics``, from a thread.
 
     Args:
-        listen: ``HOST:PORT``; port 0 means a free one.
-        collectors: with prometheus-client's interface.
+        listen: ``HOST:PORT``; port 0 selects a free port.
+        collectors: objects with prometheus-client's interface of a collector.
 
     Yields:
-        The ``HOST:PORT`` at which Prometheus can reach it.
+        The ``HOST:PORT`` at which Prometheus can reach the server.
 
     Raises:
         ValueError: ``listen`` is not an address.
@@ -100,7 +101,7 @@ def serve(listen: str, collectors: Iterable[Any]) -> Iterator[str]:
 
 
 def _at_its_path(application: Any) -> Any:
-    """Restrict a WSGI application to ``/metrics``; prometheus-client's answers all paths."""
+    """Restrict a WSGI application to ``/metrics``, as prometheus-client's answers all paths."""
 
     def answer(environ: Mapping[str, Any], start_response: Callable[..., Any]) -> Any:
         if environ["PATH_INFO"] == "/metrics":
@@ -161,12 +162,12 @@ class Distribution:
 
 
 class _Tallies:
-    """The counts, which prometheus-client collects.
+    """The counts that prometheus-client collects.
 
-    Its own metrics take a lock for each number, and twice as long for a round.
+    The metrics of prometheus-client take a lock for each number, and twice as long for a round.
 
     Attributes:
-        lock: held while the counts change.
+        lock: the lock under which the counts change.
     """
 
     def __init__(self) -> None:
@@ -186,7 +187,7 @@ class _Tallies:
 
     def collect(self) -> Iterator[Metric]:
         """Return all metrics for prometheus-client."""
-        with self.lock:  # but not while its metrics are formatted
+        with self.lock:  # not held while the metrics are formatted
             return iter([*self._metrics()])
 
     def _metrics(self) -> Iterator[Metric]:
@@ -237,7 +238,7 @@ def histogram(
     distributions: Iterable[tuple[tuple[str, ...], Distribution]],
     *labels: str,
 ) -> HistogramMetricFamily:
-    """Return a histogram with a distribution for the values of its labels."""
+    """Return a histogram with one distribution for each combination of label values."""
     from prometheus_client.core import HistogramMetricFamily
 
     family = HistogramMetricFamily(f"zlog_{name}", what, labels=labels)

@@ -18,8 +18,9 @@ def check_log_name(name: str) -> str:
     """Return ``name`` if it is a valid name of a log.
 
     Raises:
-        TypeError: it is not a str.
-        ValueError: it is not 1 to 128 of the characters A-Z a-z 0-9 _ . - or begins with . or -.
+        TypeError: ``name`` is not a str.
+        ValueError: ``name`` does not have 1 to 128 of the characters A-Z a-z 0-9 _ . - or begins
+            with . or -.
     """
     return _check_name(name, "log")
 
@@ -38,7 +39,7 @@ def check_space_name(name: str) -> str:
     """Return ``name`` if it is a valid name of a space of objects.
 
     Raises:
-        TypeError, ValueError: as :func:`check_log_name`, but for a maximum of 109 characters.
+        TypeError, ValueError: as for :func:`check_log_name`, but with a maximum of 109 characters.
     """
     return _check_name(name, "space", _SPACE_NAME_BYTES_MAX)
 
@@ -47,7 +48,8 @@ def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Return the tags of an entry without duplicates.
 
     Raises:
-        InvalidTag: there are more than 64 tags, or a tag does not have 1 to 128 bytes in UTF-8.
+        InvalidTag: there are more than 64 tags, or the length of a tag is not 1 to 128 bytes in
+            UTF-8.
         TypeError: a tag is not a str, or ``tags`` is a single str.
     """
     return tags_checked(tags)

@@ -1,7 +1,7 @@
 """The state of all logs of a store, as ``zlog top`` and ``zlog exporter`` show it.
 
 Nothing is changed: no sequencer takes a log over, and no entry is read. The tail is one past the
-last entry in the log's objects, which may be below positions that were granted but not written.
+last entry in the log's objects. Positions above it may have been granted and not yet written.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class CursorOverview:
         name: the cursor's name.
         position: the next position to read.
         lag: the number of positions from there to the tail.
-        updated: the time of the last commit by the reader's clock, in seconds since 1970, UTC.
+        updated: the time of the last commit, by the reader's clock, in seconds since 1970, UTC.
     """
 
     name: str
@@ -68,11 +68,11 @@ class LogContent:
 
     Attributes:
         entries: the number of entries that are not trimmed.
-        bytes: the size of their data.
-        stored_bytes: the space that they take in the objects.
+        bytes: the size of the entries' data.
+        stored_bytes: the space that the entries take in the objects.
         objects: the number of stripe objects.
         records: the number of records in the fullest object of the live stripe.
-        fullness: of that object; a new stripe begins at 1.
+        fullness: how full that object is; a new stripe begins at 1.
     """
 
     entries: int
@@ -89,21 +89,21 @@ class LogOverview:
 
     Attributes:
         name: the log's name.
-        id: of the log, in hexadecimal; it differs from earlier logs of this name.
-        epoch: of the newest view.
+        id: the log's id, in hexadecimal; it differs from the ids of earlier logs of this name.
+        epoch: the epoch of the newest view.
         tail: one past the highest position that readers see. It may be higher if positions were
             granted but not written.
         trim_point: positions below it are trimmed.
         stripes: the number of stripes in the view, without archived ones.
         width: the number of stripe objects in the live stripe.
-        stripe_unit: consecutive positions in one of its objects.
-        sequencer: its address; empty if writers find the tail themselves.
+        stripe_unit: the number of consecutive positions in one of its objects.
+        sequencer: the sequencer's address; empty if writers find the tail themselves.
         writer: the name of the exclusive writer; empty if the log is not exclusive.
-        mirror: whether the log takes entries from its source only.
-        read_only: whether the log takes no entries.
-        options: of the log, such as its retention.
+        mirror: whether the log takes entries only from its source.
+        read_only: whether the log refuses all appends.
+        options: the log's options, such as its retention.
         cursors: all cursors, by name.
-        content: of the objects; None if it was not requested.
+        content: the content of the objects; None if it was not requested.
         error: why the log could not be read; all other fields are then invalid.
         at: the time of this overview, in seconds since 1970, UTC.
     """
@@ -137,11 +137,11 @@ class StoreOverview:
     """A store.
 
     Attributes:
-        url: of the store.
-        logs: by name.
+        url: the URL of the store.
+        logs: the overviews of the logs, by name.
         sequencer: the status of the leading sequencer, as :func:`zlog.admin.sequencer_status`
-            returns it; None if none is announced, or it does not answer.
-        sequencer_error: why it does not answer.
+            returns it; None if no sequencer is announced, or if it does not answer.
+        sequencer_error: why the sequencer does not answer.
         at: the time of the call, in seconds since 1970, UTC.
         seconds: the duration of the call.
     """
@@ -163,7 +163,7 @@ def overview(
 ) -> StoreOverview:
     """Return the state of a store's logs; see :func:`see_store`.
 
-    Runs an event loop, so it can't be called from one.
+    This runs an event loop, so it can't be called from one.
     """
     return asyncio.run(see_store(store, names, content=content, timeout=timeout))
 
@@ -180,9 +180,9 @@ async def see_store(
     A log that can't be read has an ``error``. Logs that do not exist are left out.
 
     Args:
-        names: of the logs; None means all.
-        content: also request the content of all stripe objects, one call for each.
-        timeout: for the names, and for each log, in seconds; None means no limit.
+        names: the names of the logs; None means all.
+        content: whether to request the content of all stripe objects, with one call for each.
+        timeout: the budget for the names and for each log, in seconds; None means no limit.
 
     Raises:
         ZlogError: the names could not be read.
@@ -303,7 +303,8 @@ async def _sequencer(io: Io, timeout: float | None) -> tuple[dict[str, Any] | No
 def rates(before: LogOverview, after: LogOverview) -> tuple[float, float]:
     """Return the growth of a log per second, in positions and in bytes of data.
 
-    Both are 0 if the overviews are of different logs, and bytes also without ``content``.
+    Both are 0 if the overviews are of different logs. The growth in bytes is also 0 without
+    ``content``.
     """
     seconds = after.at - before.at
     if seconds <= 0 or before.id != after.id or after.error:

@@ -19,14 +19,14 @@ __all__ = ["ReadOnlyStore"]
 
 
 class ReadOnlyStore:
-    """Refuses every method that writes, and has no sequencer.
+    """A store that refuses every method that writes, and has no sequencer.
 
-    Logs opened in it differ in two ways. No sequencer is asked, because it might take the log over:
-    the tail is one past the last entry in the log's objects, which may be below positions that were
-    granted but not written. Holes are not filled, but reported as unwritten.
+    Logs opened in it differ in two ways. No sequencer is asked, because it might take the log over.
+    The tail is therefore one past the last entry in the log's objects, even if higher positions
+    were granted. Holes are not filled, but reported as unwritten.
 
     Args:
-        store: the store to read. It stays open when this one is closed.
+        store: the store to read. It stays open when the wrapper is closed.
     """
 
     def __init__(self, store: Store) -> None:
@@ -49,7 +49,7 @@ class ReadOnlyStore:
     def submit(
         self, queue: CompletionQueue, token: int, calls: Sequence[tuple[str, str, RequestPayload]]
     ) -> UnderWay | None:
-        """Start methods if all of them read; clients never mix both kinds."""
+        """Start methods if all of them read. Clients never mix methods that read and write."""
         if all(method in READING_METHODS for _, method, _ in calls):
             return self._inner.submit(queue, token, calls)
         for number in range(len(calls)):
@@ -59,18 +59,18 @@ class ReadOnlyStore:
     def lock(
         self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
     ) -> UnderWay | None:
-        """Start reading a lock, which shows the leader and the standbys."""
+        """Start reading a lock, which shows the leading sequencer and the standbys."""
         if method == "get_info":
             return self._inner.lock(queue, token, object, method, request)
         return _refuse(queue, token)
 
     def notify(self, object: str) -> None:
-        """Wake no clients."""
+        """Do nothing: a notification is a write."""
 
     def watch(
         self, queue: CompletionQueue, token: int, object: str, seen: int = 0
     ) -> UnderWay | None:
-        """Refuse, because it would create the object. Followers poll instead."""
+        """Refuse, because a watch would create the object. Followers poll instead."""
         return _refuse(queue, token, errno.EOPNOTSUPP)
 
     def remove_watched(self, queue: CompletionQueue, token: int, object: str) -> UnderWay | None:

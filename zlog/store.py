@@ -69,11 +69,11 @@ Start: TypeAlias = Callable[[CompletionQueue, int], UnderWay | None]
 
 @runtime_checkable
 class Store(Protocol):
-    """Where logs are stored. Thread-safe. A forked child can't use it, and opens its own.
+    """A place where logs are stored. Thread-safe. A forked child must open its own store.
 
-    Calls that start work take a ``queue`` and a ``token``: the queue gets ``(token, code, reply)``
-    when the work is done. A caller that does not wait for the end must call ``give_up`` on the
-    returned object, which otherwise is kept until the work ends.
+    Calls that start work take a ``queue`` and a ``token``, and the queue gets ``(token, code,
+    reply)`` when the work is done. A caller that does not wait for this must call ``give_up`` on
+    the returned object, which is otherwise kept until the work ends.
     """
 
     @property
@@ -98,9 +98,9 @@ class Store(Protocol):
 
     @property
     def identity(self) -> str:
-        """Differs between a store and its copies: the cluster's fsid, or the directory's inode.
+        """An id that differs between a store and its copies.
 
-        Empty for stores in memory.
+        It is the cluster's fsid or the directory's inode, and empty for stores in memory.
         """
         ...
 
@@ -110,14 +110,14 @@ class Store(Protocol):
         """Run one class method and wait for it.
 
         Args:
-            object: name of the object.
-            method: a method of the class ``zlog`` (docs/formats/wire.md).
+            object: the name of the object.
+            method: the name of a method of the class ``zlog`` (docs/formats/wire.md).
             payload: the encoded request.
             timeout: seconds to wait; None means no limit.
 
         Returns:
-            ``(code, reply)``. A negative code is an errno of the store itself. After -ETIMEDOUT
-            the method may have taken effect or not. Other codes are the method's own:
+            ``(code, reply)``. A negative code is an errno of the store. After -ETIMEDOUT the method
+            may or may not have taken effect. Other codes come from the method:
             OK 0, STALE_EPOCH 1, READ_ONLY 2, NOT_WRITTEN 3, INVALIDATED 4, INVALID_EPOCH 5.
         """
         ...
@@ -125,10 +125,10 @@ class Store(Protocol):
     def submit(
         self, queue: CompletionQueue, token: int, calls: Sequence[tuple[str, str, RequestPayload]]
     ) -> UnderWay | None:
-        """Start independent class methods, each ``(object, method, payload)``.
+        """Start independent class methods, each given as ``(object, method, payload)``.
 
-        The first call has the number ``token``, and the numbers ascend. An embedded store syncs
-        once for all of them.
+        The first call has the token ``token``, and each further call the next number. An embedded
+        store syncs its disk once for all of them.
         """
         ...
 
@@ -149,21 +149,21 @@ class Store(Protocol):
         """Start a method of Ceph's class ``lock``. EOPNOTSUPP if the store is not on Ceph.
 
         Args:
-            object: name of the locked object.
+            object: the name of the locked object.
             method: ``lock``, ``unlock``, ``break_lock`` or ``get_info``.
-            request: in the encoding of that class.
+            request: the request, in the encoding of that class.
         """
         ...
 
     def ask_replica(
         self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
     ) -> UnderWay | None:
-        """Start a reading method at a replica of the object that is chosen at random.
+        """Start a reading method at a randomly chosen replica of the object.
 
-        All other calls go to the primary replica. EOPNOTSUPP, without a reply, for methods that
-        write, and in stores with one replica, which are all but those on Ceph. Other replies, also
-        of failures, begin with the number of the OSD process that answered: 8 bytes,
-        little-endian, 0 if unknown.
+        All other calls go to the primary replica. The code is EOPNOTSUPP, without a reply, for
+        methods that write, and in stores that are not on Ceph, which have only one replica. All
+        other replies, also of failures, begin with the number of the OSD process that answered: 8
+        bytes, little-endian, 0 if unknown.
         """
         ...
 
@@ -171,26 +171,26 @@ class Store(Protocol):
         """Start a command in Ceph's monitors. EOPNOTSUPP if the store is not on Ceph.
 
         The reply is JSON if the command asks for JSON, or the monitors' error message. Only one
-        command runs at a time; another one gets EBUSY.
+        command runs at a time; a second one fails with EBUSY.
 
         Args:
-            command: in JSON, as ``ceph -f json`` sends it.
+            command: the command in JSON, as ``ceph -f json`` sends it.
         """
         ...
 
     def notify(self, object: str) -> None:
         """Wake all clients that :meth:`watch` an object. Returns at once.
 
-        A hint that may be lost. Does nothing if the store does not support or allow it. On Ceph an
-        object's notifications are sent together, up to forty times a second, and about once a
-        second while no client watches.
+        A notification is a hint and may be lost. The call does nothing if the store does not
+        support or allow it. On Ceph an object's notifications are sent together, up to forty times
+        a second, or about once a second while no client watches.
         """
         ...
 
     def watch(
         self, queue: CompletionQueue, token: int, object: str, seen: int = 0
     ) -> UnderWay | None:
-        """Start a wait for :meth:`notify`. On Ceph this creates the object, empty, if needed.
+        """Start a wait for :meth:`notify`. On Ceph this creates an empty object if needed.
 
         The reply is the object's number: 8 bytes, little-endian. Each notification changes it, and
         a caller that passes the last number as ``seen`` misses none. With ``seen`` 0 the reply
@@ -211,13 +211,13 @@ class Store(Protocol):
         ...
 
     def compact(self) -> int:
-        """Return the free pages of an embedded store to the disk.
+        """Return the free pages of an embedded store to the file system.
 
         A compacted copy replaces the database. The process may die at any point. Other users of
         the store in this process wait, and the disk needs space for the copy.
 
         Returns:
-            By how many bytes the file has shrunk.
+            The number of bytes by which the file has shrunk.
 
         Raises:
             StoreUnavailable: other processes have the store open, or the disk is full.
@@ -249,7 +249,7 @@ def connect(
     """Open a store.
 
     Args:
-        target: one of
+        target: one of these:
 
             - ``ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME&timeout=SECONDS&class=USE]``. USE is an
               ``object_class``. Credentials for sequencers are given as paths of files:
@@ -259,20 +259,21 @@ def connect(
               a backup or another user's store. No file is created or changed.
             - ``mem://``: a new store in this process's memory, which is lost when it is closed.
             - an open ``rados.Ioctx``: its pool and namespace. The caller's ``Rados`` must stay
-              connected until the store is closed, or librados aborts the process.
-            - None: :func:`default_url`.
+            connected until the store is closed; otherwise librados aborts the process.
+            - None, which means :func:`default_url`.
 
-        create: create an embedded store that does not exist. Other stores are never created.
-        object_class: for a ``rados.Ioctx``, where the methods of logs run. ``require``: in the
-            OSDs, which need zlog's object class. ``never``: in this process, over operations that
-            every cluster has. ``auto``: in the OSDs, unless the first answer is that they lack the
-            class or that this client may not use it. If only some OSDs answer so, the methods on
-            their objects run in this process.
+        create: whether to create an embedded store that does not exist. Other stores are never
+            created.
+        object_class: for a ``rados.Ioctx``, where the methods of logs run. With ``require``, they
+            run in the OSDs, which need zlog's object class. With ``never``, they run in this
+            process, over operations that every cluster has. With ``auto``, they run in the OSDs
+            unless the first answer is that the class is missing or that this client may not use
+            it. If only some OSDs answer this, the methods on their objects run in this process.
 
     Raises:
         ValueError: the URL is invalid.
         StoreUnavailable: the pool does not exist, the cluster is unreachable, librados is not
-            installed, or an embedded store is damaged, or missing without ``create``.
+            installed, or an embedded store is damaged, or does not exist without ``create``.
     """
     if target is None:
         target = default_url()
@@ -314,7 +315,8 @@ def restore(
     Args:
         target: a path or URL of the store, as for :func:`connect`.
         backup: the directory of another store, or a copy of its ``data.mdb``, which must not
-            change. None: the ``data.mdb`` that was copied to the store's directory by other means.
+            change. None means the ``data.mdb`` that was copied to the store's directory by other
+            means.
 
     Raises:
         ValueError: the store is not an embedded one.

@@ -1,4 +1,4 @@
-"""Copying logs with their positions and times: to and from files, and between stores."""
+"""Copies logs with their positions and times, to and from files and between stores."""
 
 from __future__ import annotations
 
@@ -44,24 +44,25 @@ def export_log(
     cursors: bool = False,
     progress: Progress | None = None,
 ) -> Copied:
-    """Write a log to a file in one pass: entries, their times and append ids, fills and trims.
+    """Write a log to a file in one pass: entries with times and append ids, fills, and trims.
 
-    The file also contains the log's options, and nothing else; see docs/formats/export.md. Entries
-    with MACs are checked, but the file has no MACs, so keep it where it can't be changed. Equal
-    logs give equal files. A few windows of entries are in memory at a time.
+    The file also contains the log's options, and nothing else; see docs/formats/export.md. MACs of
+    entries are checked, but not written to the file, so keep it where it can't be changed. Equal
+    logs give equal files. Only a few windows of entries are in memory at a time.
 
     Args:
-        log: the log; its holes are waited for and filled, as readers do.
-        file: a file or pipe for bytes.
-        start: the first position; None means the first that is not trimmed.
+        log: the log to export. Holes are waited for and filled, as by any reader.
+        file: a file or pipe, opened for writing bytes.
+        start: the first position; None means the first one that is not trimmed.
         end: one past the last; None, or a position above the tail, means the tail.
         cursors: whether to write the log's cursors.
-        progress: called with the number of written positions, and their total number.
+        progress: a function that is called with the number of positions written so far, and the
+            total number.
 
     Raises:
         CorruptEntry: a position is lost.
         ForgedEntry: an entry was not made with the log's key.
-        NotWritten: a hole can't be filled, since the store is read-only, or the log was opened
+        NotWritten: a hole can't be filled, because the store is read-only or the log was opened
             without a hole time-out.
     """
     client = log._client
@@ -97,29 +98,29 @@ def import_log(
     progress: Callable[[int], object] | None = None,
     mac_key: MacKeySource | None = None,
 ) -> Copied:
-    """Make a log from a file of :func:`export_log`. Each entry keeps its position and time.
+    """Make a log from a file that :func:`export_log` wrote, with the same positions and times.
 
     During the import the log is a mirror: it takes no appends, and readers see the part that was
-    imported. After a failure or a death, import the file again; this continues where it stopped.
-    Positions below the file's first are trimmed in the new log.
+    imported. If the import fails or its process dies, import the file again; it then continues
+    where it stopped. Positions below the file's first position are trimmed in the new log.
 
     Args:
         store: the store of the new log.
-        name: of a new log, or of a mirror whose tail is a position of the file.
-        file: a file or pipe of bytes. Every part is checked before it is written.
-        width: of a new log; None means the exported log's.
-        promote: make the log one of its own at the end, so that it takes appends. Otherwise it
+        name: the name of a new log, or of a mirror whose tail is a position of the file.
+        file: a file or pipe, opened for reading bytes. Every part is checked before it is written.
+        width: the width of a new log; None means the width of the exported log.
+        promote: whether to promote the log at the end, so that it takes appends. Otherwise it
             stays a mirror, and a later export can continue it.
-        timeout: for each step, in seconds; None means no limit.
-        progress: called with the next position to import.
-        mac_key: of the log: entries get MACs; see :meth:`Log.open`.
+        timeout: the budget of each step, in seconds; None means no limit.
+        progress: a function that is called with the next position to import.
+        mac_key: the key with which the log's entries get MACs; see :meth:`Log.open`.
 
     Returns:
         The positions imported by this call.
 
     Raises:
         ExportDamaged: the file is truncated or damaged; positions before the damage are imported.
-        CopyDiffers: the log has entries of its own, or other ones than the file.
+        CopyDiffers: the log is not a mirror, or its entries differ from those in the file.
     """
     io = BlockingIo(store, f"the log {name!r}")
     reader = ExportReader(file)
@@ -143,7 +144,7 @@ def import_log(
 
 
 def _missing(pieces: Iterator[Piece], target: Target, last_mark: Mark | None) -> Iterator[Piece]:
-    """Leave out positions that the target has, after comparing the last of them."""
+    """Leave out positions that the target already has, after comparing the last of them."""
     tail = target.tail
     for piece in pieces:
         if piece.start < tail <= piece.end:
@@ -166,31 +167,33 @@ def mirror_log(
 ) -> Iterator[int]:
     """Copy a log to a mirror, with its positions, times and gaps, in order.
 
-    The iteration does the work: after each step of at most some seconds it yields the mirror's
-    tail, below which everything is copied. After a stop or a death, another call continues. Later
-    trims of the log do not trim the mirror, which may be trimmed by itself.
+    The iteration does the work: after each step, which takes at most some seconds, it yields the
+    mirror's tail, below which everything is copied. If it stops or its process dies, another call
+    continues. Later trims of the log do not trim the mirror, which may be trimmed separately.
 
     The mirror takes no appends until it is promoted (:meth:`Log.promote`). From then on the logs
     are independent.
 
     Args:
-        log: the source; its holes are waited for and filled, as readers do.
+        log: the source. Its holes are waited for and filled, as by any reader.
         store: the store of the mirror.
-        name: of a new log or of a mirror of this log; None means the log's name.
-        width: of a new mirror; None means the log's.
-        follow: wait for new entries at the tail, without end. Otherwise stop at the present tail.
-        cursors: also copy the log's cursors at each step, up to the mirror's tail. Those of the
-            mirror only move forward: its own readers may be ahead.
-        adopt: accept an import that can't be compared with the log, since the position just below
-            its tail is trimmed. Any mirrored import becomes a mirror of this log only.
-        timeout: for each step at the mirror, in seconds; None means no limit.
-        mac_key: of the mirror; None means that its entries get no MACs.
+        name: the name of a new log or of a mirror of this log; None means the log's name.
+        width: the width of a new mirror; None means the width of the log.
+        follow: whether to wait at the tail for new entries, without end. Otherwise the copy stops
+            at the present tail.
+        cursors: whether to copy the log's cursors at each step, up to the mirror's tail. Cursors of
+            the mirror only move forward, because its own readers may be ahead.
+        adopt: whether to accept an import that can't be compared with the log, because the
+            position just below its tail is trimmed. An import that is mirrored becomes a mirror of
+            this log only.
+        timeout: the budget of each step at the mirror, in seconds; None means no limit.
+        mac_key: the key for MACs of the mirror's entries; None means that they get no MACs.
 
     Raises:
-        CopyDiffers: the log of that name is not a mirror of this one.
+        CopyDiffers: the store's log of that name is not a mirror of this log.
         CorruptEntry: a position of the log is lost.
         ForgedEntry: an entry of the log was not made with its key.
-        NotWritten: as for :func:`export_log`; with ``follow`` the hole is waited for.
+        NotWritten: as for :func:`export_log`. With ``follow``, the call waits for the hole instead.
     """
     client = log._client
     io = BlockingIo(store, "the mirror")
@@ -226,7 +229,7 @@ def mirror_log(
                 for some in rounds(pieces):
                     drive(target.write(some))
             except PositionTaken:
-                # Another copier that read the pieces later, when they were trimmed, has trimmed
+                # Another copier read these positions after they were trimmed, and has trimmed
                 # them in the mirror.
                 if read_again == target.tail:
                     raise
@@ -245,7 +248,7 @@ def _open_mirror(io: Io, name: str, settings: HandleOptions, new: LogOptions) ->
 
 
 def _bind(client: LogClient, target: Target, tail: int, *, adopt: bool) -> None:
-    """Check that a mirror is one of this log. An import becomes one.
+    """Check that the target is a mirror of this log. An import becomes one.
 
     Raises:
         CopyDiffers: the mirror is of another log, or differs just below its tail; or it is an
@@ -275,7 +278,7 @@ def _cursors_of(client: LogClient) -> dict[str, int]:
 
 
 def _copy_cursors(client: LogClient, target: Target, copied: dict[str, int]) -> dict[str, int]:
-    """Move the mirror's cursors to the log's, up to the mirror's tail, and return these."""
+    """Move the mirror's cursors to those of the log, up to the mirror's tail, and return them."""
     wanted = {name: min(position, target.tail) for name, position in _cursors_of(client).items()}
     changed = {name: at for name, at in wanted.items() if copied.get(name) != at}
     drive(target.advance_cursors(changed))

@@ -45,9 +45,9 @@ def check_stripe_unit(stripe_unit: int) -> None:
 class Stripe:
     """A range of positions ``[start, end)`` in ``width`` objects.
 
-    Position p is in the object with the number ``p // stripe_unit % width``. ``id`` is the epoch
-    that made the stripe, and a part of the objects' names. ``further`` are bytes of fields that a
-    newer version of zlog added; they are kept.
+    Position p is in the object with the number ``p // stripe_unit % width``. ``id`` is the epoch in
+    which the stripe was made, and part of the objects' names. ``further`` has the bytes of fields
+    that a newer version of zlog added; they are kept.
     """
 
     id: int
@@ -79,10 +79,10 @@ class ExclusiveWriter(NamedTuple):
     """The only client that appends to an exclusive log.
 
     Attributes:
-        id: of its appends, 32 hex digits, which no other writer has.
-        name: shown to clients whose appends are refused.
-        since: when it took the log, in seconds since 1970 by its own clock.
-        further: bytes of fields that a newer version of zlog added.
+        id: the id of the writer's appends, 32 hex digits, which no other writer has.
+        name: the writer's name, which is shown to clients whose appends are refused.
+        since: when the writer took the log, by its clock, in seconds since 1970.
+        further: the bytes of fields that a newer version of zlog added.
     """
 
     id: str
@@ -96,8 +96,8 @@ class EntryMac(NamedTuple):
 
     Attributes:
         key_id: the id of the key, 32 hex digits.
-        algorithm: 1 is HMAC-SHA256; 16 bytes of it follow each entry's data.
-        further: bytes of fields that a newer version of zlog added.
+        algorithm: 1 means HMAC-SHA256; 16 bytes of it follow each entry's data.
+        further: the bytes of fields that a newer version of zlog added.
     """
 
     key_id: str
@@ -128,26 +128,27 @@ def objects_of(log: str, log_id: int, stripe: Stripe) -> list[ObjectRef]:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The layout of one log in one epoch. Immutable; a change is a new view in a higher epoch.
+    """The layout of one log in one epoch. Immutable; every change makes a view in a higher epoch.
 
     Attributes:
-        epoch: orders the views; every operation on a stripe object has one.
+        epoch: the number that orders the views. Every operation on a stripe object carries one.
         log: the log's name.
-        log_id: a random 64-bit number that differs from earlier logs of this name.
-        sequencer: grants positions: ``tcp://HOST:PORT``, ``store:`` (shared through the embedded
-            store), or empty if writers find the tail themselves.
-        stripes: up to 32 newest ones, contiguous and ascending; the last one is open. Lower
+        log_id: a random 64-bit number that differs from the ids of earlier logs of this name.
+        sequencer: the address of the sequencer that grants positions: ``tcp://HOST:PORT`` or
+            ``store:`` (shared through the embedded store); empty if writers find the tail
+            themselves.
+        stripes: the newest stripes, up to 32, contiguous and ascending; the last one is open. Lower
             positions are in archived stripes (docs/formats/stripe-index.md);
             :meth:`zlog.Log.stripes` returns all.
         removed: whether the log is being removed.
         read_only: whether the log takes no appends.
-        writer: the only client that appends; None if the log is not exclusive.
+        writer: the only client that may append; None if the log is not exclusive.
         mac: how entries are authenticated; None if they are not.
         options: settings that are stored with the log.
         trim_point: positions below it were trimmed when the view was read.
-        tail_floor: positions below it are not granted in this epoch, because a client may have seen
-            them below the tail of an earlier epoch; as of when the view was read.
-        further: bytes of fields that a newer version of zlog added; they are kept.
+        tail_floor: a lower bound of the tail, from when the view was read. Positions below it are
+            not granted in this epoch, because an earlier tail that a client saw was above them.
+        further: the bytes of fields that a newer version of zlog added; they are kept.
     """
 
     epoch: int

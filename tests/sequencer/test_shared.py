@@ -54,7 +54,7 @@ async def test_invalid_grant_count_is_refused(client, count):
 
 
 async def test_open_does_not_activate_log(client):
-    with pytest.raises(SequencerUnavailable, match="by itself"):
+    with pytest.raises(SequencerUnavailable, match="is not active"):
         await client.open(ORDERS, 0, FOREVER)
 
 

@@ -106,7 +106,7 @@ class ObjectPositions(Sequence[int]):
         if isinstance(at, slice):
             first, last, step = at.indices(self._count)
             if step != 1:
-                raise ValueError("positions of an object are cut in a row, not in steps")
+                raise ValueError("a slice of positions must have step 1")
             stop = self.stop if last == self._count else self.striping.after(self.start, last)
             return ObjectPositions(self.striping, self.striping.after(self.start, first), stop)
         if not -self._count <= at < self._count:

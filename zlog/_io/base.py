@@ -118,6 +118,6 @@ class Driver(ProcessBound, ABC):
         if self._closed:
             raise StoreUnavailable(
                 f"{self._what} is closed; open it again",
-                hint="Close a log when it and its iterators are of no more use.",
+                hint="Close a log only after you have finished with it and its iterators.",
                 retryable=False,
             )

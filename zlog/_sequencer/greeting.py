@@ -70,7 +70,8 @@ async def _prove(
     if not same(Pair(reply.a, reply.b), token.server_proof(number, challenge)):
         raise SequencerRefused(
             f"{address} does not know the token that it asks for",
-            hint="Something else than the store's sequencer listens there: stop it.",
+            hint="Another program listens at this address: stop it, or correct the sequencer's"
+            " address.",
         )
 
 

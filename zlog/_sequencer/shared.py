@@ -32,7 +32,7 @@ class SharedSequencerClient:
     async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:
         """Refuse: only a change of view activates this sequencer."""
         raise SequencerUnavailable(
-            f"log {log}: the store's own sequencer takes no log over by itself",
+            f"log {log}: the store's sequencer is not active; only a change of view activates it",
             hint="Append to the log: a writer brings in a view that activates it.",
         )
 

@@ -33,7 +33,7 @@ def connect(
 ) -> Opening[Store]:
     """Open a store without blocking the event loop; see :func:`zlog.connect`.
 
-    Await the result, and close the store at the end; or use ``async with``.
+    Await the result and close the store at the end, or use ``async with``.
     """
     opening = asyncio.to_thread(_store.connect, target, create=create, object_class=object_class)
     return Opening(opening, lambda store: asyncio.to_thread(store.close))

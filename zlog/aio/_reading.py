@@ -1,4 +1,4 @@
-"""The calls of a log that read it, report its parts, and return positions for readers."""
+"""The methods of a log that read it, report on its parts, and return positions for readers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from zlog.view import Stripe, View
 
 
 class Reading(ProcessBound):
-    """The attributes of a log that need no request, and the calls that read."""
+    """The attributes of a log that need no request, and the methods that read."""
 
     def __init__(self, client: LogClient) -> None:
         """Wrap a client; programs call :meth:`open` or :meth:`create`."""
@@ -55,10 +55,10 @@ class Reading(ProcessBound):
 
     @property
     def replica_reads(self) -> Mapping[str, int]:
-        """The number of replies that came from another copy than the damaged primary, by object.
+        """How often another replica was read because the primary was damaged, by object.
 
-        Each took longer, and would otherwise have been an error or a gap. :meth:`check` with
-        ``repair`` repairs such damage.
+        Such a read takes longer; without the other replica it would have been an error or a gap.
+        :meth:`check` with ``repair`` repairs the damage.
         """
         return dict(self._client.io.replica_reads)
 
@@ -78,7 +78,7 @@ class Reading(ProcessBound):
         Raises:
             NotWritten: nothing was written there yet.
             Invalidated: the position was filled or trimmed.
-            CorruptEntry: its bytes are damaged, or its object is missing.
+            CorruptEntry: the entry's bytes are damaged, or its object is missing.
         """
         return await drive(self._client.read(position, self._deadline(timeout)))
 
@@ -94,17 +94,16 @@ class Reading(ProcessBound):
     ) -> AsyncIterator[Entry | Gap]:
         """Iterate over ``[start, end)`` in order, up to the tail at the time of the first read.
 
-        Every position is reported, as an Entry or in a Gap. With ``tags``, gaps that can't hide
-        such an entry are left out: the rest are trimmed up to the trim point, lost, unreadable, or,
-        in a read-only store, unwritten.
+        Every position is reported, as an Entry or in a Gap. With ``tags``, only those gaps are
+        reported that may hide a matching entry: positions below the trim point, lost and unreadable
+        positions and, in a read-only store, unwritten ones.
 
         Args:
             start: the first position.
             end: one past the last; None, or a position above the tail, means the tail.
-            tags: only entries with these tags; None means all entries.
+            tags: return only entries with these tags; None means all entries.
             match: whether an entry needs ``"any"`` or ``"all"`` of the tags.
-            reverse: from the end to the start, without entries that are appended later.
-            hole_timeout: as in :meth:`open`; by default the handle's own.
+            hole_timeout: see :meth:`open`; by default the time-out of the handle.
         """
         options = ReadOptions(tags, match, hole_timeout)
         reader = self._client.reader
@@ -127,25 +126,24 @@ class Reading(ProcessBound):
     ) -> AsyncIterator[Columns]:
         """Iterate over ``[start, end)`` as :meth:`read_range` does, a window of entries at a time.
 
-        Made for tables: entries are not Python objects. All positions of a window are in one
-        stripe.
+        This is made for tables: entries are not Python objects. All positions of a window are in
+        one stripe.
 
         Args:
             start: the first position.
             end: one past the last; None, or a position above the tail, means the tail.
-            indexes: read only positions in these stripe objects, numbered from 0 in their
-                stripe; None means all.
-            window_bytes: target size of a window's data, by default 8 MiB. Three windows are in
+            indexes: the stripe objects to read, numbered from 0 in their stripe; None means all.
+            window_bytes: the target size of a window's data, by default 8 MiB. Three windows are in
                 memory at a time. A window with large entries may be larger.
             with_data: whether to read the entries' data. Without it ``data`` is empty, all
                 ``offsets`` are 0, and damaged or forged entries are not detected.
-            with_tags: whether to return the tags, which takes a Python object per entry.
-            tags, match: only entries with these tags, as in :meth:`read_range`. This takes a Python
-                object per entry.
+            with_tags: whether to return the tags. This makes a Python object per entry.
+            tags, match: return only entries with these tags, as in :meth:`read_range`. This makes a
+                Python object per entry.
             hole_timeout: as in :meth:`open`; by default the handle's own.
 
         Raises:
-            ValueError: a negative position or index, or ``window_bytes`` is too small.
+            ValueError: a position or an index is negative, or ``window_bytes`` is too small.
         """
         options = ReadOptions(
             tags,
@@ -169,27 +167,27 @@ class Reading(ProcessBound):
         match: Match = "any",
         hole_timeout: Timeout = ...,
     ) -> AsyncIterator[Entry | Gap]:
-        """Iterate from ``start`` on, without end: wait at the tail for new entries.
+        """Iterate from ``start`` on without end, and wait at the tail for new entries.
 
         With a sequencer, new entries are announced. Without one, the tail is polled at least four
-        times a second. A reader that is overtaken by a trim gets a Gap and continues.
+        times a second. If a trim overtakes a reader, the reader gets a Gap and continues.
 
         Args:
             start: the first position; it may be above the tail.
-            tags, match: only entries with these tags, as in :meth:`read_range`.
-            hole_timeout: as in :meth:`open`; by default the handle's own. With None the reader
-                waits at a hole until another client writes or fills it.
+            tags, match: return only entries with these tags, as in :meth:`read_range`.
+            hole_timeout: see :meth:`open`; by default the time-out of the handle. With None the
+                reader waits at a hole until another client writes or fills it.
         """
         options = ReadOptions(tags, match, hole_timeout)
         return iterate(Follower(self._client.reader, start, options))
 
     async def last(self, *tags: str, match: Match = "any", timeout: Timeout = ...) -> Entry | None:
-        """Return the newest entry with these tags, or of the log without ``tags``; None if none.
+        """Return the newest entry with these tags, or of the whole log; None if there is none.
 
         Args:
-            tags: the tags.
+            tags: the tags; without any, the newest entry of the log is returned.
             match: whether an entry needs ``"any"`` or ``"all"`` of the tags.
-            timeout: budget of the call; finding a rare tag may take requests to many stripes.
+            timeout: the budget of the call. Finding a rare tag may take requests to many stripes.
         """
         wanted = Wanted.of(tags, match) if tags else None
         return await drive(last_entry(self._client.reader, wanted, timeout))
@@ -200,37 +198,37 @@ class Reading(ProcessBound):
         A reader that begins there gets only later entries.
 
         Args:
-            checked: make the answer linearizable: above every entry acknowledged before the call,
-                and never below an earlier checked answer to any client. The head records it, which
-                costs one operation. An unchecked answer comes from the sequencer, and may be too
-                high or too low if that was replaced a moment ago.
+            checked: whether the answer is linearizable: above every entry acknowledged before the
+                call, and never below an earlier checked answer to any client. The head records the
+                answer, which costs one operation. An unchecked answer comes from the sequencer, and
+                may be too high or too low if the sequencer was replaced a moment ago.
         """
         return await drive(self._client.positions.tail(self._deadline(timeout), checked=checked))
 
     async def earliest(self, *, timeout: Timeout = ...) -> int:
-        """Return the first position that is not trimmed, or the tail if all are.
+        """Return the first position that is not trimmed, or the tail if all are trimmed.
 
-        A reader that begins there gets all entries. The position itself may have no entry, if it
-        was filled or trimmed alone.
+        A reader that begins there gets all entries. The position may have no entry, because it was
+        filled or trimmed individually.
         """
         return await drive(self._client.positions.resolve("earliest", self._deadline(timeout)))
 
     async def find_time(self, when: datetime | float, *, timeout: Timeout = ...) -> int:
-        """Return the first position whose entry is not older than ``when``, or the tail.
+        """Return the first position whose entry is not older than ``when``, else the tail.
 
-        A binary search over the entries' times, which takes about twenty small reads in a log of a
-        million entries. Positions without an entry are skipped.
+        This is a binary search over the entries' times, which takes about twenty small reads in a
+        log of a million entries. Positions without an entry are skipped.
 
-        Entries have the times of their writers' clocks. If times do not decrease along the log,
-        the answer is exact. Otherwise it is one of the positions whose entry is not older than
-        ``when`` and whose previous entry is. If clocks agree to within a second, the answer is
+        Entries have the times of their writers' clocks. If times do not decrease along the log, the
+        answer is exact. Otherwise it is one of the positions at which the entry is not older than
+        ``when``, but the previous entry is. If the clocks agree to within a second, the answer is
         exact to within a second.
 
         Args:
             when: a datetime with a time zone, or seconds since 1970.
 
         Raises:
-            ValueError: a datetime without a time zone.
+            ValueError: ``when`` is a datetime without a time zone.
         """
         return await drive(self._client.find_time(when, self._deadline(timeout)))
 
@@ -241,8 +239,8 @@ class Reading(ProcessBound):
 
         Args:
             name: 1 to 128 letters, digits, ``_``, ``.`` or ``-``.
-            create: where a new cursor begins: a position, ``"earliest"`` or ``"latest"``. None
-                means that the cursor must exist.
+            create: the position at which a new cursor begins: a number, ``"earliest"`` or
+                ``"latest"``. None means that the cursor must exist.
 
         Raises:
             CursorNotFound: the cursor does not exist, and ``create`` is not given.
@@ -271,8 +269,8 @@ class Reading(ProcessBound):
 
         They include archived stripes, which a :attr:`view` lacks. Every position of the range that
         was granted before the call and is not trimmed is in one of them. Stripes that are trimmed
-        completely are left out. Costs one request to the head object, and one more for every 1,024
-        archived stripes that this handle has not looked up yet.
+        completely are left out. The call costs one request to the head object, and another one for
+        every 1,024 archived stripes that this handle has not looked up yet.
 
         Args:
             start: the first position.
@@ -286,11 +284,11 @@ class Reading(ProcessBound):
     async def stat(
         self, start: int = 0, end: int | None = None, *, timeout: Timeout = ...
     ) -> LogStat:
-        """Return statistics of the log. Costs one request per stripe object.
+        """Return statistics of the log, with one request per stripe object.
 
         Args:
-            start, end: count only stripes with positions of ``[start, end)``, each as a whole. None
-                means no end.
+            start, end: count only stripes with positions of ``[start, end)``, but these stripes as
+                a whole. None means no end.
         """
         return await drive(stat(self._client.positions, start, end, self._deadline(timeout)))
 
@@ -299,12 +297,12 @@ class Reading(ProcessBound):
     ) -> PositionMap:
         """Return a summary of the positions of ``[start, end)``, in cells of equal length.
 
-        Objects look at up to 256 positions of each cell and send no entries. So the cost does not
-        depend on the length of the range, and the result is exact if cells are short.
+        Objects look at up to 256 positions of each cell and send no entries. The cost therefore
+        does not depend on the length of the range, and the result is exact if cells are short.
 
         Args:
             start: the first position.
-            end: one past the last one; None, or a position above the tail, means the tail.
+            end: one past the last position; None, or a position above the tail, means the tail.
             cells: the maximum number of cells, 1 to 4,096.
         """
         return await drive(

@@ -1,4 +1,4 @@
-"""The calls of a log that add entries."""
+"""The methods of a log that add entries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Writing(Reading):
-    """Adds the calls that append and reserve."""
+    """The methods of a log that append, reserve and write."""
 
     def __init__(self, client: LogClient) -> None:
         """Wrap a client; programs call :meth:`open` or :meth:`create`."""
@@ -41,8 +41,8 @@ class Writing(Reading):
 
         Raises:
             EntryTooLarge, InvalidTag: nothing was sent.
-            UnsupportedVersion: the class of an OSD is too old for entries with tags.
-            StoreTimeout: the entry may be in the log or not, at one position at most.
+            UnsupportedVersion: the object class of an OSD is too old for entries with tags.
+            StoreTimeout: the entry may or may not be in the log, at one position at most.
         """
         entry = data if tags == () else with_tags(data, tags)
         return self._append(entry) if timeout is ... else self._append_alone(entry, timeout)
@@ -61,20 +61,21 @@ class Writing(Reading):
     ) -> list[int]:
         """Append entries together and return their positions, in the entries' order.
 
-        Much faster than single appends: one request for a range of positions, and one write per
-        stripe object. Positions ascend, even if the layout changes, except for an entry whose
-        position was filled by a reader, or without a sequencer taken by another writer, before the
-        entry arrived. That entry moves above its successors. If entries must never change places,
-        append them one by one.
+        This is much faster than single appends: it takes one request for a range of positions, and
+        one write per stripe object. Positions ascend, even if the layout changes, with one
+        exception: a reader may fill the position of an entry before the entry arrives, or, in a log
+        without a sequencer, another writer may take it. The entry then moves above its successors.
+        If entries must never change places, append them one by one.
 
         Args:
             entries: any number of entries.
-            tags: of all entries; see :meth:`append`.
-            tags_each: instead of ``tags``, a collection of tags for each entry.
+            tags: the tags of every entry; see :meth:`append`.
+            tags_each: used instead of ``tags``: a collection of tags for each entry.
 
         Raises:
             EntryTooLarge, InvalidTag: nothing was sent.
-            ZlogError: as in :meth:`append`; its ``positions`` are those acknowledged before.
+            ZlogError: as in :meth:`append`. ``positions`` of the error has the position of each
+                acknowledged entry, and None for the others.
         """
         items = new_entries(entries, tags, tags_each)
         return await drive(self._client.appender.append(items, self._deadline(timeout)))
@@ -82,16 +83,16 @@ class Writing(Reading):
     async def reserve(self, count: int = 1, *, timeout: Timeout = ...) -> range:
         """Reserve consecutive positions to write later, and return them.
 
-        They are granted to no other client, whatever happens to the sequencer and the layout. Write
-        to each with :meth:`write`, from any process. An unwritten position is a hole: readers
-        wait for their ``hole_timeout``, by default one second, and then fill it, after which it
-        can't be written. Call :meth:`fill` for positions that are not needed.
+        No other client gets them, whatever happens to the sequencer and the layout. Write to each
+        with :meth:`write`, from any process. An unwritten position is a hole: readers wait for
+        their ``hole_timeout``, by default one second, and then fill it, after which it can't be
+        written. Call :meth:`fill` for positions that you do not need.
 
         Args:
-            count: 1 to 65,536.
+            count: the number of positions, 1 to 65,536.
 
         Raises:
-            SequencerUnavailable: the log has no sequencer, without which nothing can be reserved.
+            SequencerUnavailable: the log has no sequencer, which a reservation needs.
         """
         return await drive(self._client.reserved.reserve(count, self._deadline(timeout)))
 
@@ -104,10 +105,10 @@ class Writing(Reading):
 
         Raises:
             AlreadyWritten: the position holds another entry.
-            Invalidated: it was filled or trimmed, as ``gap`` says. Reserve another position.
-            BeyondTail: it was not granted yet.
+            Invalidated: the position was filled or trimmed, as ``gap`` says. Reserve another one.
+            BeyondTail: the position was not granted yet.
             EntryTooLarge, InvalidTag: nothing was sent.
-            StoreTimeout: the entry may be in the log or not.
+            StoreTimeout: the entry may or may not be in the log.
         """
         entry = with_tags(data, tags)
         await drive(self._client.reserved.write(position, entry, self._deadline(timeout)))
@@ -125,23 +126,25 @@ class Writing(Reading):
     ) -> int:
         """Append entries exactly once, even if the call fails and is repeated.
 
-        Producer, sequence number and part identify the append. After a failure of the call, the
-        process or the machine, repeat the call with the same entries in any order. Entries that are
+        Producer, sequence number and part identify the append. If the call, the process or the
+        machine fails, repeat the call with the same entries, in any order. Entries that are already
         in the log stay where they are, and the others are appended. If two attempts run at the same
         time, the later one continues and the other one fails.
 
-        Entries are equal if their data and tags are equal, and count as often as they are given.
-        Entries of a failed attempt that were trimmed before it is repeated are appended again.
+        Entries are equal if their data and tags are equal. An entry that is given twice is appended
+        twice. Entries of a failed attempt that are trimmed before the next attempt are appended
+        again.
 
         Args:
-            entries: taken when they are needed, up to 16 MiB at a time.
+            entries: any number of entries. They are taken as needed, up to 16 MiB at a time.
             producer: a name that you choose: 1 to 128 letters, digits, `_`, `.`, `-`.
-            sequence: 0 or more, and higher for each new append; see :meth:`complete_sequences`.
-            part: several clients may append parts of one sequence number at the same time. Each
-                entry must be in the same part each time.
-            tags: of all entries; see :meth:`append`.
-            tags_each: instead of ``tags``, the tags of each entry, taken with it.
-            timeout: for each round of up to 32,768 entries or 16 MiB.
+            sequence: a number, 0 or more, which is higher for each new append; see
+                :meth:`complete_sequences`.
+            part: the number of a part. Several clients may append parts of one sequence number at
+                the same time. In each attempt, an entry must be in the same part.
+            tags: the tags of every entry; see :meth:`append`.
+            tags_each: used instead of ``tags``: the tags of each entry, taken together with it.
+            timeout: the budget of each round of up to 32,768 entries or 16 MiB.
 
         Returns:
             The number of entries that this call has appended.
@@ -149,8 +152,9 @@ class Writing(Reading):
         Raises:
             SequenceSuperseded: a later attempt has begun, or the sequence is complete.
             SequenceDiffers: an earlier attempt has appended other entries.
-            EntryTooLarge, InvalidTag: entries before the invalid one may be appended.
-            ValueError: ``entries`` and ``tags_each`` differ in length; entries may be appended.
+            EntryTooLarge, InvalidTag: entries before the invalid one may have been appended.
+            ValueError: ``entries`` and ``tags_each`` differ in length. Entries may have been
+                appended.
             ZlogError: as in :meth:`append`. After any error the call can be repeated.
         """
         key = SequenceKey(producer, sequence, part)
@@ -162,7 +166,7 @@ class Writing(Reading):
     ) -> None:
         """Declare sequence numbers of a producer complete, so that the log can forget their state.
 
-        Later attempts at them get SequenceSuperseded. Safe to repeat.
+        Later attempts at them fail with SequenceSuperseded. Safe to repeat.
 
         Args:
             before: sequence numbers below this one are complete.
@@ -173,9 +177,9 @@ class Writing(Reading):
     async def forget_producer(self, producer: str, *, timeout: Timeout = ...) -> None:
         """Forget a producer that no longer exists, with the state of its appends.
 
-        Its entries stay in the log. A new producer of this name starts from nothing: its entries
-        are appended even if an earlier one has appended them. Safe to repeat. If the call is
-        interrupted, all appends of the producer are refused until it is repeated.
+        Its entries stay in the log. A new producer of this name starts afresh: its entries are
+        appended even if an earlier producer of this name has appended them. Safe to repeat. After
+        an interrupted call, all appends of the producer are refused until you repeat the call.
         """
         records = self._client.exactly_once.records
         await drive(records.done(producer, None, self._deadline(timeout)))

@@ -12,7 +12,7 @@ from zlog._io.aio import drive
 
 
 class Check(ProcessBound, AsyncIterator[Finding]):
-    """A running audit. Iterate over it for its findings."""
+    """A running audit. Iterate over it to get its findings."""
 
     def __init__(self, checker: Checker) -> None:
         """Wrap an audit; programs call :meth:`zlog.aio.Log.check`."""
@@ -21,7 +21,7 @@ class Check(ProcessBound, AsyncIterator[Finding]):
 
     @property
     def summary(self) -> CheckSummary:
-        """The present totals; of the whole log once the iteration has ended."""
+        """The totals so far; once the iteration has ended, those of the whole log."""
         return self._checker.summary
 
     async def __anext__(self) -> Finding:

@@ -14,22 +14,23 @@ from zlog._read.cursors import CursorState, check_spec, put_at
 class Cursor(ProcessBound):
     """A handle on one named cursor of a log.
 
-    The position is the next one to read. A reader that commits after processing an entry gets each
-    entry at least once, even if it dies; a reader that commits before, at most once.
+    The position is the next one to read. A reader that commits after processing an entry processes
+    each entry at least once, even if it dies. A reader that commits before processing an entry
+    processes each entry at most once.
 
         cursor = await log.cursor("billing", create="earliest")
         async for item in log.follow(cursor.position):
             ...
             await cursor.commit(item.end)
 
-    No trim passes a cursor unless it says so. Remove the cursors of readers that are gone.
+    A trim passes a cursor only with ``past_cursors``. Remove the cursors of readers that are gone.
 
-    Every method raises CursorNotFound if the cursor was removed, and the errors of every call on
-    the log.
+    Every method raises CursorNotFound if the cursor was removed, and the errors that every call on
+    a log can raise.
     """
 
     def __init__(self, client: LogClient, name: str, position: int) -> None:
-        """Wrap a client; programs call ``cursor`` of a log."""
+        """Wrap a client; programs call the method ``cursor`` of a log."""
         self._cursors = client.cursors
         self._positions = client.positions
         self._deadline = client.deadline
@@ -43,7 +44,7 @@ class Cursor(ProcessBound):
 
     @property
     def position(self) -> int:
-        """The next position to read, as this handle last saw it, without a request."""
+        """The next position to read, as this handle last saw it. Needs no request."""
         return self._position
 
     async def state(self, *, timeout: Timeout = ...) -> CursorState:
@@ -54,10 +55,10 @@ class Cursor(ProcessBound):
         return state
 
     async def commit(self, position: int, *, timeout: Timeout = ...) -> None:
-        """Record that everything below ``position`` is done; after an item, pass its ``end``.
+        """Record that everything below ``position`` is processed. After an item, pass its ``end``.
 
-        Durable when it returns. If several readers use one cursor, the highest position counts, and
-        the others get CursorAhead.
+        The commit is durable when the call returns. If several readers use one cursor, the highest
+        position counts, and the others get CursorAhead.
 
         Raises:
             CursorAhead: the cursor is at a higher position, and stays there.
@@ -70,14 +71,14 @@ class Cursor(ProcessBound):
         self._position = position
 
     async def reset(self, position: PositionSpec, *, timeout: Timeout = ...) -> None:
-        """Move the cursor anywhere, also back. A removed cursor is created again.
+        """Move the cursor to any position, forward or back. A removed cursor is created again.
 
         Args:
             position: a number, ``"earliest"`` or ``"latest"``.
 
         Raises:
             Invalidated: the position is below the trim point.
-            BeyondTail: it was not granted yet.
+            BeyondTail: the position was not granted yet.
         """
         deadline, put = self._deadline(timeout), self._cursors.set
         check_spec(position)
@@ -91,7 +92,7 @@ class Cursor(ProcessBound):
         return max(0, tail - state.position)
 
     async def remove(self, *, timeout: Timeout = ...) -> None:
-        """Remove the cursor from its log. It no longer limits trims."""
+        """Remove the cursor from its log, so that it no longer limits trims."""
         await drive(self._cursors.remove(self._name, self._deadline(timeout)))
 
     def __repr__(self) -> str:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 class Log(Writing):
     """A handle on one log. Make it with :meth:`create` or :meth:`open`.
 
-    It belongs to one event loop. Handles are cheap and independent of each other. To open one does
+    It belongs to one event loop. Handles are cheap and independent of each other. Opening one does
     not disturb writers.
 
     Every call takes ``timeout=``, a budget in seconds for all its work, retries included. None
@@ -76,19 +76,21 @@ class Log(Writing):
 
         Args:
             name: 1 to 128 letters, digits, ``_``, ``.`` or ``-``.
-            width: the number of stripe objects, 1 to 1024. More objects take more writes at the
-                same time, but cost more operations per range read.
-            stripe_unit: consecutive positions in one object, a power of two up to 65,536. A larger
-                stripe unit makes fewer operations of small batches, but concurrent single appends
-                then meet in one object. None means 256, or 1 if clients run the class's methods.
-            stripe_bytes: a stripe ends, and the next one starts, when one of its objects has this
-                many bytes; None means 96 MiB.
-            stripe_records: the same for the records (omap keys) of an object; None means 100,000.
+            width: the number of stripe objects, 1 to 1024. More objects can take more writes at the
+                same time, but a range read then costs more operations.
+            stripe_unit: the number of consecutive positions in one object, a power of two up to
+                65,536. With a larger stripe unit, a small batch takes fewer operations, but
+                concurrent single appends go to the same object. None means 256, or 1 if clients
+                run the class's methods.
+            stripe_bytes: the size of an object in bytes at which its stripe ends and the next one
+                starts; None means 96 MiB.
+            stripe_records: the number of records (omap keys) of an object at which its stripe ends;
+                None means 100,000.
             compression: how writers compress data that is sent to one object together, if that
                 saves space: ``zstd``, ``lz4`` or ``none``; None means ``none``. Readers need no
                 setting.
-            options: the users' own settings, which are stored with the log: names of up to 128
-                bytes, values of up to 4096.
+            options: your own settings, which are stored with the log. Names have up to 128 bytes,
+                values up to 4096.
             timeout, hole_timeout, sequencer_timeout, entry_bytes_max: see :meth:`open`.
             mac_key: authenticate all entries of the log with this key; see :meth:`open`.
 
@@ -126,17 +128,17 @@ class Log(Writing):
             store: see :func:`zlog.connect`. It must stay open as long as the log.
             create: create the log if it does not exist. If several clients do this at the same
                 time, one creates it, and all open the same log.
-            width, stripe_unit, stripe_bytes, stripe_records, compression, options: of the log that
-                ``create`` creates; see :meth:`create`. An existing log is not changed.
-            timeout: budget of each call in seconds; None means no limit.
-            hole_timeout: seconds that range reads and followers wait for an unwritten position
-                before they fill it. None means never to fill, and to report a gap.
-            sequencer_timeout: seconds that a sequencer may be unreachable before appends continue
-                without it.
-            entry_bytes_max: maximum size of an entry to append, in bytes, up to 16 MiB.
-            mac_key: the key that the log was created with, 16 to 4,096 bytes: as bytes, as the
-                path of a file with nothing else in it, or as a function that returns them and is
-                called once. Appended entries get a MAC, and every entry read is checked: if the
+            width, stripe_unit, stripe_bytes, stripe_records, compression, options: settings of a
+                new log, used with ``create``; see :meth:`create`. An existing log is not changed.
+            timeout: the budget of each call in seconds; None means no limit.
+            hole_timeout: how many seconds range reads and followers wait for an unwritten position
+                before they fill it. None means that they never fill it, but report a gap.
+            sequencer_timeout: how many seconds a sequencer may be unreachable before appends
+                continue without it.
+            entry_bytes_max: the maximum size of an entry to append, in bytes, up to 16 MiB.
+            mac_key: the key that the log was created with, 16 to 4,096 bytes. Pass the bytes, the
+                path of a file that contains nothing else, or a function that returns the bytes and
+                is called once. Appended entries get a MAC, and every entry read is checked: if the
                 store's owner has changed, moved or forged it, it is a gap of kind FORGED. Without
                 the key the log can be trimmed and administered, but not read or appended to
                 (KeyNeeded).
@@ -144,7 +146,8 @@ class Log(Writing):
         Raises:
             LogNotFound: the log does not exist, and ``create`` is not given.
             WrongKey: the log was created with another ``mac_key``.
-            MacsMissing: it was created without one, or the store's owner has changed its head.
+            MacsMissing: the log was created without a key, or the store's owner has changed its
+                head.
             ValueError: a setting is invalid, such as a negative time-out.
         """
         new = LogOptions(width, stripe_unit, stripe_bytes, stripe_records, compression, options)
@@ -179,12 +182,12 @@ class Log(Writing):
     ) -> builtins.list[str]:
         """Return the names of the store's logs, in order.
 
-        Only the directory is read. It may list a log whose creation or removal is not finished, and
-        opening that raises `LogNotFound`.
+        Only the directory is read. It may list a log whose creation or removal is not finished;
+        opening that log raises `LogNotFound`.
 
         Args:
             after: return only names above this one, for a listing in pages.
-            count: maximum number of names; None means all.
+            count: the maximum number of names; None means all.
         """
         io = AsyncioIo(store)
         try:
@@ -210,8 +213,7 @@ class Log(Writing):
 
         Raises:
             AlreadyWritten: the position holds an entry.
-            CorruptEntry: the position was written, but its bytes are lost.
-            BeyondTail: it was not granted yet.
+            BeyondTail: the position was not granted yet.
         """
         await drive(self._client.fill(position, self._deadline(timeout)))
 
@@ -230,30 +232,31 @@ class Log(Writing):
 
         Args:
             position: the first position that stays.
-            past_cursors: trim also entries that readers with a :meth:`cursor` have not read.
-            timeout: budget of the call; positions trimmed before a time-out stay trimmed.
+            past_cursors: whether to also trim entries that readers with a :meth:`cursor` have not
+                read.
+            timeout: the budget of the call. Positions trimmed before a time-out stay trimmed.
 
         Raises:
             BeyondTail: some positions were not granted yet.
-            HeldByCursor: some positions were not read yet. Nothing was trimmed.
+            HeldByCursor: a reader with a cursor has not read some positions. Nothing was trimmed.
         """
         await drive(
             self._client.trim_to(position, self._deadline(timeout), past_cursors=past_cursors)
         )
 
     async def set_retention(self, retention: Retention, *, timeout: Timeout = ...) -> None:
-        """Set the log's retention, by a new view in which only options differ.
+        """Set the log's retention, by a new view in which only the options differ.
 
-        This trims nothing: the leading sequencer enforces retention from time to time, and
-        :meth:`apply_retention` at once.
+        The call trims nothing: the leading sequencer enforces retention from time to time, and
+        :meth:`apply_retention` does so at once.
         """
         await drive(set_retention(self._client.layout, retention, self._deadline(timeout)))
 
     async def apply_retention(self, *, timeout: Timeout = ...) -> int:
-        """Trim all that the retention does not keep, and return the first position that is left.
+        """Trim everything that the retention does not keep; return the first position left.
 
-        No cursor is passed. Without retention nothing is trimmed. An entry's age counts from the
-        first call that saw it, on a monotonic clock, so a limit of age needs repeated calls.
+        The trim passes no cursor. Without retention nothing is trimmed. An entry's age counts from
+        the first call that saw it, on a monotonic clock, so a limit of age needs repeated calls.
         """
         return await drive(enforce(self._client.reader, self._deadline(timeout)))
 
@@ -278,11 +281,12 @@ class Log(Writing):
         nothing has no effect, so it may be repeated.
 
         Args:
-            width: the number of stripe objects for new positions. The live stripe ends, and one of
-                this width starts.
-            stripe_unit: the same for the number of consecutive positions in one object.
+            width: the number of stripe objects for new positions. The live stripe ends, and a
+                stripe of this width starts.
+            stripe_unit: the number of consecutive positions in one object. The live stripe ends,
+                and a stripe with this unit starts.
             stripe_bytes, stripe_records, compression: see :meth:`create`.
-            options: set these options; None removes one, others are kept.
+            options: the options to set. The value None removes an option; other options are kept.
 
         Raises:
             ValueError: a width, a stripe unit or an option is invalid.
@@ -291,16 +295,16 @@ class Log(Writing):
         return await drive(reconfigure(self._client.layout, new, self._deadline(timeout)))
 
     async def roll(self, *, rescue: bool = False, timeout: Timeout = ...) -> View:
-        """End the live stripe, start the next one of the same kind, and return the new view.
+        """End the live stripe, start the next one with the same settings; return the new view.
 
-        Full stripes roll by themselves. Call this to continue in new objects, such as to trim the
-        live stripe completely later, which removes its objects. Appends wait for some milliseconds.
-        Each call starts one more stripe; concurrent calls start one together.
+        When a stripe is full, this happens without a call. Call this to continue in new objects,
+        for example to trim the present stripe completely later, which removes its objects. Appends
+        wait for some milliseconds. Each call starts one stripe; concurrent calls share one.
 
         Args:
-            rescue: start the new stripe where the log's entries end, if the tail was moved too
-                far above them for appends. Positions above are given up.
-            timeout: budget of the call; with ``rescue`` the whole live stripe is read.
+            rescue: whether to start the new stripe where the log's entries end, if the tail was
+                moved so far above them that appends fail. Positions above are given up.
+            timeout: the budget of the call. With ``rescue`` the whole live stripe is read.
         """
         return await drive(roll(self._client.layout, self._deadline(timeout), rescue=rescue))
 
@@ -316,14 +320,16 @@ class Log(Writing):
         """Make this client the only one that appends to the log, and return its writer.
 
         An earlier writer is fenced: it confirms nothing more. Its confirmed entries are in the log,
-        and of its entries in flight a prefix may be. Appends of all other clients are refused until
+        and a prefix of its entries in flight may be. Appends of all other clients are refused until
         the writer releases the log. Readers are not disturbed.
 
         Args:
-            name: shown to clients whose appends are refused; None means host and process.
-            window_bytes: maximum size of submitted data that is not confirmed; more waits.
-            capacity: maximum size of the log's data in bytes; None means no limit. For a log that
-                is trimmed as its entries are processed, such as a write-ahead log.
+            name: the writer's name, which is shown to clients whose appends are refused; None means
+                a name made of host and process.
+            window_bytes: the maximum size of submitted data that is not confirmed. Further
+                submissions wait.
+            capacity: the maximum size of the log's data in bytes; None means no limit. Use this for
+                a log that is trimmed as its entries are processed, such as a write-ahead log.
             when_full: whether an append above the capacity should ``"wait"`` for a trim, or
                 ``"raise"`` LimitReached.
 
@@ -335,7 +341,7 @@ class Log(Writing):
         return Opening(open_writer(self._client, name, limits, timeout), Writer.close)
 
     async def fence(self, *, timeout: Timeout = ...) -> View:
-        """Fence the log's exclusive writer, if it has one: any client may append again."""
+        """Fence the log's exclusive writer, if there is one, so that any client may append."""
         return await drive(open_to_all(self._client.layout, self._deadline(timeout)))
 
     async def read_only(self, *, timeout: Timeout = ...) -> View:
@@ -357,15 +363,15 @@ class Log(Writing):
         return await drive(set_read_only(self._client.layout, False, self._deadline(timeout)))
 
     async def promote(self, *, timeout: Timeout = ...) -> None:
-        """Make a mirror a log of its own, which takes appends. Does nothing to other logs.
+        """Turn a mirror into an independent log, which takes appends. Other logs are not changed.
 
         Copying to it ends for good. Positions that were being copied, which no reader has seen, are
-        trimmed, so the log is a copy of its source up to one position.
+        trimmed. So below one position the log is an exact copy of its source.
         """
         await drive(promote(self._client.reader, self._deadline(timeout)))
 
     def stream(self, tag: str) -> Stream:
-        """Return the stream of the entries with a tag, without a request.
+        """Return the stream of the entries with a tag. Needs no request.
 
         Raises:
             InvalidTag, TypeError: the tag is invalid.
@@ -381,23 +387,23 @@ class Log(Writing):
         rebuild_index: bool = False,
         progress: Progress | None = None,
     ) -> Check:
-        """Audit the log while it is used. The audit yields findings, none if the log is sound.
+        """Audit the log while it is used. The audit yields its findings, none for a sound log.
 
-        Every object checks its entries' bytes itself, all objects at the same time, so no data is
-        sent. The log is not changed, except that reading the tail may finish a layout change whose
-        client died.
+        Every object checks the bytes of its own entries, all objects at the same time, so no data
+        is sent. The log is not changed, except that reading the tail may finish a layout change
+        whose client died.
 
         Args:
-            orphans: look for objects that no view has, by listing the store's objects. On Ceph this
-                goes through all objects of the namespace, and needs the permission to read;
-                without it the summary's ``listed`` is False.
-            repair: repair damage of an object's primary copy from another copy. Only stores on Ceph
-                have several replicas. Sound data is never changed.
-            replicas: also check this many times replicas that are chosen at random, and report
-                damage that another copy can repair; with ``repair`` repair it.
-            rebuild_index: rebuild wrong indexes of tags.
-            progress: called from time to time with the number of checked positions, and their
-                total number.
+            orphans: whether to look for objects that no view has, by listing the store's objects.
+                On Ceph this goes through all objects of the namespace, and needs the permission to
+                read; without it the summary's ``listed`` is False.
+            repair: whether to repair damage of an object's primary replica from another replica.
+                Only stores on Ceph have several replicas. Sound data is never changed.
+            replicas: how many times to also check randomly chosen replicas. Damage that another
+                replica can repair is reported, and repaired with ``repair``.
+            rebuild_index: whether to rebuild wrong indexes of tags.
+            progress: a function that is called from time to time with the number of checked
+                positions and the total number.
         """
         checker = Checker(
             self._client.reader,
@@ -410,7 +416,7 @@ class Log(Writing):
         return Check(checker)
 
     async def close(self) -> None:
-        """Wait for appends under way and close this handle; the store stays open.
+        """Wait for appends in flight and close this handle; the store stays open.
 
         Safe to call twice. Other calls on a closed handle raise StoreUnavailable.
         """

@@ -12,8 +12,8 @@ class Opening(Coroutine[Any, Any, T]):
     """A coroutine that opens something, which ``async with`` closes at the end.
 
     Args:
-        coroutine: opens and returns it.
-        close: closes it.
+        coroutine: a coroutine that opens the object and returns it.
+        close: a function that closes the object.
     """
 
     __slots__ = ("_close", "_coroutine", "_opened")

@@ -1,4 +1,4 @@
-"""The entries of a log that have one tag: what :meth:`zlog.aio.Log.stream` returns."""
+"""The entries of a log with one tag, as :meth:`zlog.aio.Log.stream` returns them."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _ESCAPED = re.compile(r"[^A-Za-z0-9_]")
 def cursor_name(stream: str, name: str) -> str:
     """Return the name of a stream's cursor in the log: ``stream.TAG.NAME``.
 
-    In the tag, bytes of its UTF-8 other than letters, digits and ``_`` become ``-`` and two hex
-    digits. So no two streams share a cursor.
+    In the tag's UTF-8, bytes other than letters, digits and ``_`` become ``-`` and two hex digits,
+    so that no two streams share a cursor.
     """
     escaped = _ESCAPED.sub(lambda found: "".join(f"-{b:02x}" for b in found[0].encode()), stream)
     return f"stream.{escaped}.{name}"
 
 
 def with_tag(stream: str, tags: Tags) -> Tags:
-    """Return the tags of a stream's entry: the stream's, and others.
+    """Return the tags of a stream's entry: the stream's own tag and the given tags.
 
     Raises:
-        TypeError: the others are a single str.
-        InvalidTag: one of them is invalid.
+        TypeError: ``tags`` is a single str.
+        InvalidTag: a tag is invalid.
     """
     return (stream, *check_tags(tags))
 
@@ -41,10 +41,10 @@ def with_tag(stream: str, tags: Tags) -> Tags:
 class Stream(ProcessBound):
     """The entries with one tag, at their positions in the log.
 
-    An entry with several tags is in all their streams at once, at one position.
+    An entry with several tags is in the stream of each tag, at the same position.
 
     Attributes:
-        tag: the tag.
+        tag: the tag of the stream's entries.
     """
 
     def __init__(self, log: Writing, tag: str) -> None:
@@ -75,7 +75,7 @@ class Stream(ProcessBound):
         reverse: bool = False,
         hole_timeout: Timeout = ...,
     ) -> AsyncIterator[Entry | Gap]:
-        """Iterate over its entries in ``[start, end)``; see :meth:`zlog.aio.Log.read_range`."""
+        """Iterate over the entries in ``[start, end)``; see :meth:`zlog.aio.Log.read_range`."""
         return self._log.read_range(
             start, end, tags=(self.tag,), reverse=reverse, hole_timeout=hole_timeout
         )
@@ -96,7 +96,7 @@ class Stream(ProcessBound):
         return await self._log.last(self.tag, timeout=timeout)
 
     async def tail(self, *, timeout: Timeout = ...) -> int:
-        """Return one past the newest entry's position; 0 without entries."""
+        """Return one past the position of the newest entry, or 0 if there is no entry."""
         last = await self.last(timeout=timeout)
         return 0 if last is None else last.end
 
@@ -105,9 +105,9 @@ class Stream(ProcessBound):
     ) -> Cursor:
         """Open a cursor of this stream; see :meth:`zlog.aio.Log.cursor`.
 
-        Its name in the log is ``stream.TAG.NAME`` (:func:`cursor_name`), and it limits trims like
-        any other cursor. So commit also while no entry comes, with the positions of a follower's
-        gaps or with the log's tail.
+        The cursor's name in the log is ``stream.TAG.NAME`` (:func:`cursor_name`), and it limits
+        trims like any other cursor. So also commit while the stream gets no entries: use the
+        positions of a follower's gaps, or the log's tail.
         """
         return await self._log.cursor(cursor_name(self.tag, name), create=create, timeout=timeout)
 

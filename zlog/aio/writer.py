@@ -1,4 +1,4 @@
-"""The exclusive writer of a log: what :meth:`zlog.aio.Log.writer` returns."""
+"""The exclusive writer of a log, as :meth:`zlog.aio.Log.writer` returns it."""
 
 from __future__ import annotations
 
@@ -32,21 +32,22 @@ class Writer(ProcessBound):
 
     It belongs to one event loop.
 
-    Entries are in the log in the order in which they were submitted, and an entry is confirmed once
-    it and all entries before it are durable. Then readers see it.
+    The log has the entries in the order in which they were submitted. An entry is confirmed once it
+    and all earlier entries are durable; then readers see it.
 
     The log belongs to this writer, even after the program ends or dies, until another writer takes
-    it or :meth:`release` is called. After that every call that writes raises Fenced.
+    it or :meth:`release` is called. From then on every call that writes raises Fenced.
 
-    If an append fails with another error, all unconfirmed entries have failed. A prefix of them
-    may be in the log. The writer can continue. If futures of :meth:`submit` have failed, the next
-    call of any kind raises their error first, so that no entry follows a missing one unnoticed.
+    If an append fails with another error, all unconfirmed entries fail with it, although a prefix
+    of them may be in the log. The writer can continue. If futures of :meth:`submit` have failed,
+    the next call of any kind first raises their error, so that you notice before further entries
+    follow a missing one.
     """
 
-    _harmless = frozenset()  # after closing one, all entries are confirmed or have failed
+    _harmless = frozenset()  # after a close, all entries are confirmed or have failed
 
     def __init__(self, client: LogClient, appends: AsyncioAppends) -> None:
-        """Wrap its parts; programs call ``writer`` of a log."""
+        """Wrap the parts of a writer; programs call the method ``writer`` of a log."""
         self._client = client
         self._deadline = client.deadline
         self._appends = appends
@@ -66,22 +67,22 @@ class Writer(ProcessBound):
 
     @property
     def confirmed(self) -> int:
-        """One past the last confirmed position: readers see all entries below it."""
+        """One past the last confirmed position. Readers see all entries below it."""
         return self._appends.confirmed
 
     @property
     def unconfirmed_bytes(self) -> int:
-        """Bytes of submitted data that are not confirmed yet."""
+        """The number of bytes of submitted data that are not confirmed yet."""
         return self._quota.unconfirmed_bytes
 
     @property
     def held_bytes(self) -> int | None:
-        """Bytes of data in the log, as far as this writer knows; None without a capacity."""
+        """The bytes of data in the log, as far as this writer knows; None without a capacity."""
         return None if self._quota.capacity is None else self._quota.held
 
     @property
     def fenced(self) -> Fenced | None:
-        """The error by which this writer knows that it has lost the log; None before that."""
+        """The error that this writer got when it lost the log; None while it knows of no loss."""
         return self._appends.fenced
 
     def append(
@@ -89,18 +90,18 @@ class Writer(ProcessBound):
     ) -> Coroutine[Any, Any, int]:
         """Append one entry and return its position, once it is confirmed.
 
-        If nothing else is in flight, this takes one operation of the store.
+        If nothing else is in flight, this takes one operation in the store.
 
         Args:
             data: the entry.
-            tags: as :meth:`zlog.aio.Log.append` takes them.
-            timeout: seconds to wait. A submitted entry is still appended after that.
+            tags: see :meth:`zlog.aio.Log.append`.
+            timeout: how many seconds to wait. A submitted entry is still appended after that.
 
         Raises:
             Fenced: this writer has lost the log.
             EntryTooLarge, InvalidTag: nothing was sent.
             LimitReached: the log is full, and the writer was opened with ``when_full="raise"``.
-            StoreTimeout: the entry may be in the log or not.
+            StoreTimeout: the entry may or may not be in the log.
         """
         entry = data if tags == () else with_tags(data, tags)
         if timeout is ... and self._quota.capacity is None:
@@ -121,12 +122,12 @@ class Writer(ProcessBound):
         """Append entries and return their consecutive positions, once confirmed.
 
         Args:
-            entries, tags, tags_each: as :meth:`zlog.aio.Log.append_many` takes them.
+            entries, tags, tags_each: see :meth:`zlog.aio.Log.append_many`.
             timeout: see :meth:`append`.
 
         Raises:
             Fenced, EntryTooLarge, InvalidTag, LimitReached, StoreTimeout: see :meth:`append`. After
-                a time-out a prefix of the list may be in the log.
+                a time-out, a prefix of the entries may be in the log.
         """
         items = new_entries(entries, tags, tags_each)
         if not items:
@@ -141,12 +142,12 @@ class Writer(ProcessBound):
         """Submit an entry, and return the future of its position.
 
         Futures are resolved in the order of the calls. Waiting entries are sent together, so
-        batches grow if the store is slow. The call waits while the window is full.
+        batches grow if the store is slow. While the window is full, the call waits.
 
         Args:
             data: the entry.
-            tags: as :meth:`zlog.aio.Log.append` takes them.
-            timeout: seconds to wait for space in the window.
+            tags: see :meth:`zlog.aio.Log.append`.
+            timeout: how many seconds to wait for space in the window.
 
         Raises:
             Fenced, EntryTooLarge, InvalidTag, LimitReached: see :meth:`append`.
@@ -164,11 +165,11 @@ class Writer(ProcessBound):
     ) -> asyncio.Future[range]:
         """Submit entries, and return the future of their consecutive positions.
 
-        Like :meth:`submit`, but faster per entry. The entries are confirmed together.
+        This is like :meth:`submit`, but faster per entry. The entries are confirmed together.
 
         Args:
-            entries, tags, tags_each: as :meth:`zlog.aio.Log.append_many` takes them.
-            timeout: seconds to wait for space in the window.
+            entries, tags, tags_each: see :meth:`zlog.aio.Log.append_many`.
+            timeout: how many seconds to wait for space in the window.
 
         Raises:
             Fenced, EntryTooLarge, InvalidTag, LimitReached, StoreTimeout: see :meth:`submit`. No
@@ -181,7 +182,7 @@ class Writer(ProcessBound):
         """Wait until all submitted entries are confirmed or have failed.
 
         Raises:
-            StoreTimeout: it took too long.
+            StoreTimeout: the time was up before all entries were confirmed or had failed.
             ZlogError: entries have failed, and no call has raised their error yet.
         """
         await self._appends.flush(self._deadline(timeout))
@@ -189,8 +190,8 @@ class Writer(ProcessBound):
     def recover(self) -> AsyncIterator[Entry | Gap]:
         """Iterate over the entries that the log held when this writer took it.
 
-        Large reads are in flight while the caller works. There are gaps only if the log was not
-        always exclusive.
+        Large reads are in flight while the caller works. Gaps occur only if the log was not always
+        exclusive.
         """
         return iterate(range_reader(self._client.reader, 0, self.start, untrimmed=True))
 
@@ -199,7 +200,7 @@ class Writer(ProcessBound):
 
         Raises:
             BeyondTail: some positions are not confirmed.
-            HeldByCursor: a reader with a cursor has not read some of them.
+            HeldByCursor: a reader with a cursor has not read some positions.
         """
         deadline = self._deadline(timeout)
         await drive(self._client.trim_to(position, deadline, past_cursors=False))
@@ -213,7 +214,7 @@ class Writer(ProcessBound):
         return position
 
     async def release(self, *, timeout: Timeout = ...) -> None:
-        """Wait for entries in flight, and release the log: any client may append again.
+        """Wait for entries in flight, and release the log, so that any client may append.
 
         Does nothing if this writer has lost the log. Safe to repeat.
         """
@@ -232,7 +233,7 @@ class Writer(ProcessBound):
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        with contextlib.suppress(*(() if kind is None else (ZlogError,))):  # the block's own counts
+        with contextlib.suppress(*(() if kind is None else (ZlogError,))):  # keep the block's error
             await self.close()
 
 

@@ -147,7 +147,7 @@ def watching(
     """Watch an object, or all; see :meth:`zlog.objects.Space.watch`."""
     replica.check()
     if key is not None and prefix is not None:
-        raise ValueError("a key is watched, or a prefix")
+        raise ValueError("give either a key or a prefix, not both")
     if events < 1:
         raise ValueError(f"a watch keeps at least one event, not {events}")
     one = None if key is None else (check_key(key), f"{key}\0")

@@ -149,7 +149,7 @@ class MapState(State):
     def apply(self, position: int, command: Any) -> Any:
         key = command[0]
         if type(key) is not str:
-            raise TypeError(f"a key is no {type(key).__name__}")
+            raise TypeError(f"a key must be a str, not {type(key).__name__}")
         if len(command) == 2:
             if self._order is not None and key not in self.cells:
                 self._order.add(key)
@@ -282,7 +282,7 @@ class QueueState(State):
 
     def apply(self, position: int, command: Any) -> list[Any] | None:
         if type(command) is not list or len(command) > 1:
-            raise TypeError("a queue takes [value] and []")
+            raise TypeError("the command of a queue is [value] to push or [] to pop")
         if command:
             self.items.append(command[0])
             self.version = position

@@ -117,7 +117,7 @@ def _read_share(task: Task, share: Share) -> Iterator[pa.RecordBatch]:
                 raise CorruptEntry(
                     f"log {task.log.name!r} reports {rows} positions of {share}, which has"
                     f" {len(share)}",
-                    hint="Was the store put back to an earlier state?",
+                    hint="The store may have been restored from a backup.",
                 )
 
 

@@ -107,9 +107,9 @@ class Appender:
             len(schema.fields) != 1 + (tags is not None)
         ):
             raise ValueError(
-                "an entry is made of one column of string or binary, and may have tags in one that"
-                f" is called {_TAGS}, not of {schema.simpleString()}: select it, or make one with"
-                " to_json(struct(…))"
+                "the table must have one column of type string or binary, and may have a column"
+                f" {_TAGS} of tags; it has {schema.simpleString()}. Select the column, or make one"
+                " with to_json(struct(…))"
             )
         if tags is not None and not (
             isinstance(tags, ArrayType) and isinstance(tags.elementType, StringType)
@@ -168,8 +168,8 @@ def _done(log: Log, query: str, batch: int, tasks: int) -> None:
         raise SequenceDiffers(
             f"log {log.name!r}: batch {batch} of {query!r} was written by {tasks} tasks, and before"
             f" by {parts}: rows may be in the log twice",
-            hint="Keep the number of partitions: repartition(N, COLUMN) or coalesce(1) before the"
-            " write.",
+            hint="Write each batch with the same number of partitions: call repartition(N, COLUMN)"
+            " or coalesce(1) before the write.",
         )
 
 

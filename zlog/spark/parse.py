@@ -54,12 +54,12 @@ def parser_of(how: str | None, schema: str | None) -> Parser:
         if schema is None:
             raise ValueError(
                 "JSON needs --schema, such as 'time timestamp, level string': a stream's columns"
-                " stay, and can't follow from what its first entries happen to hold"
+                " cannot change later, so they are not guessed from its first entries"
             )
         return JsonParser(schema)
     if how is not None and how.endswith(".py") and "(?P<" not in how:
         if schema is not None:
-            raise ValueError("--schema is for JSON and for patterns: the file's function says it")
+            raise ValueError("--schema cannot be used with a file: its parse() sets the columns")
         return FileParser.load(Path(how))
     if how is not None:
         pattern = LinePattern.compile(how)

@@ -1,8 +1,8 @@
-"""Objects of a space.
+"""Handles on the objects of a space.
 
-Reads take ``staleness``, the seconds by which the result may be out of date. By default it is 0,
-and reads are linearizable: they include all writes acknowledged before. Reads of ``local`` do not
-wait.
+Reads take ``staleness``, the number of seconds by which the result may be out of date. By default
+it is 0, and reads are linearizable: they include all writes acknowledged before. Reads of ``local``
+do not wait.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ class Handle(ProcessBound, Generic[V]):
     """Base class of handles on objects.
 
     Attributes:
-        name: of the object.
-        local: reads without waiting.
+        name: the name of the object.
+        local: a view for reads without waiting.
     """
 
     _version = 1
 
     def __init__(self, replica: Replica, local: V) -> None:
-        """Wrap the logic; programs call a method of a space."""
+        """Wrap a replica; programs call a method of a space."""
         self.name = check_key(local.name)
         self.local = local
         self._replica = replica
         self._kind = local.kind
 
     async def _write(self, *commands: Any) -> int:
-        """Append commands in one entry; returns its position.
+        """Append commands in one entry; returns the entry's position.
 
-        The first commands to an object that is not known here wait until they are applied.
+        If this client does not know the object yet, the call waits until the commands are applied.
         """
         kind, name, replica = self._kind, self.name, self._replica
         state = self._state()
@@ -98,7 +98,7 @@ class Keys(Handle[K]):
         start: int | None = None,
         events: int = WATCH_EVENTS,
     ) -> Watch:
-        """Watch a key, the keys with a prefix, or all; see :meth:`zlog.objects.aio.Space.watch`."""
+        """Watch one key, keys with a prefix, or all; see :meth:`zlog.objects.aio.Space.watch`."""
         return Watch(watching(self._replica, self.name, key, prefix, start, events))
 
 
@@ -123,7 +123,7 @@ class Map(Keys[MapView]):
         end: str | None = None,
         staleness: float = LINEARIZABLE,
     ) -> list[tuple[str, Any]]:
-        """Return keys and values in order: all, with a prefix, or from a start to an end."""
+        """Return keys and values in order: all, those with a prefix, or those of a range."""
         await drive(self._replica.sync(staleness))
         return self.local.items(prefix=prefix, start=start, end=end)
 
@@ -135,7 +135,7 @@ class Map(Keys[MapView]):
         end: str | None = None,
         staleness: float = LINEARIZABLE,
     ) -> list[str]:
-        """Return keys in order, as :meth:`items` does."""
+        """Return keys in order; the arguments are those of :meth:`items`."""
         await drive(self._replica.sync(staleness))
         return self.local.keys(prefix=prefix, start=start, end=end)
 
@@ -168,7 +168,7 @@ class Set(Keys[SetView]):
         end: str | None = None,
         staleness: float = LINEARIZABLE,
     ) -> list[str]:
-        """Return members in order: all, with a prefix, or from a start to an end."""
+        """Return members in order: all, those with a prefix, or those of a range."""
         await drive(self._replica.sync(staleness))
         return self.local.members(prefix=prefix, start=start, end=end)
 
@@ -182,10 +182,10 @@ class Set(Keys[SetView]):
 
 
 class Counter(Handle[CounterView]):
-    """A signed 64-bit number, which stays at its limits."""
+    """A signed 64-bit number, which never passes its limits."""
 
     async def get(self, *, staleness: float = LINEARIZABLE) -> int:
-        """Return the value, at first 0."""
+        """Return the value, which is 0 at first."""
         await drive(self._replica.sync(staleness))
         return self.local.get()
 
@@ -197,7 +197,7 @@ class Counter(Handle[CounterView]):
         return await self._write(check_number(number))
 
     async def add_and_get(self, number: int = 1) -> int:
-        """Add to the value; returns the value right after that.
+        """Add to the value; returns the value right after the addition.
 
         Raises:
             ResultLost: the number was added, but a trim removed the result.
@@ -220,7 +220,7 @@ class Register(Handle[RegisterView]):
 
 
 class Queue(Handle[QueueView]):
-    """Values, first in, first out."""
+    """A queue of values, first in, first out."""
 
     async def push(self, *values: Any) -> int:
         """Append values; returns the position of the entry."""
@@ -231,7 +231,7 @@ class Queue(Handle[QueueView]):
 
         Args:
             default: the result if the queue is empty.
-            wait: seconds to wait for a value.
+            wait: how many seconds to wait for a value.
 
         Raises:
             ResultLost: a value was removed, but a trim removed the result.
@@ -268,7 +268,7 @@ class Queue(Handle[QueueView]):
 
 
 class Object(Handle[ObjectView[R]]):
-    """A user-defined object, of a class that extends :class:`Replicated`."""
+    """An object of a user-defined type, a class that extends :class:`Replicated`."""
 
     def __init__(self, replica: Replica, local: ObjectView[R]) -> None:
         """Wrap a replica and its view of an object; programs call ``object`` of a space."""

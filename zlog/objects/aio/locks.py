@@ -1,4 +1,4 @@
-"""Locks, and elections."""
+"""Locks and elections."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Held(ProcessBound):
     """A held lock. ``async with`` releases it at the end.
 
     Attributes:
-        token: higher than the tokens of earlier holders. The protected resource must refuse tokens
-            below the highest that it has seen, since a paused holder may believe that it still
-            holds the lock.
-        lease: seconds without a renewal after which others take the lock.
+        token: a number that is higher than the tokens of all earlier holders. The protected
+            resource must refuse tokens below the highest one that it has seen, since a paused
+            holder may believe that it still holds the lock.
+        lease: the number of seconds without a renewal after which others take the lock.
     """
 
     def __init__(self, inner: Lease) -> None:
-        """Wrap the logic; programs call ``acquire`` of a lock."""
+        """Wrap a lease; programs call the method ``acquire`` of a lock."""
         self._inner = inner
         self.token = inner.token
         self.lease = inner.lease
@@ -45,7 +45,7 @@ class Held(ProcessBound):
         self._inner.check()
 
     async def renew(self) -> None:
-        """Renew the lease, which then counts from before this call.
+        """Renew the lease. It then counts from the time before this call.
 
         Raises:
             LockLost: another client has the lock.
@@ -53,7 +53,7 @@ class Held(ProcessBound):
         await drive(self._inner.renew())
 
     async def release(self) -> None:
-        """Release the lock to the next client that waits. Safe to repeat, and after a loss."""
+        """Release the lock to the next waiting client. Safe to repeat, also after a loss."""
         await drive(self._inner.release())
 
     async def __aenter__(self) -> Self:
@@ -82,11 +82,11 @@ class Lock(Handle[LockView]):
         """Wait for the lock, and take it.
 
         Args:
-            owner: any value that other clients see.
-            lease: seconds without a renewal after which others take the lock.
-            timeout: seconds to wait; None means no limit; by default the time-out of the log's
-                handle.
-            keep: have a task renew it until it is released or the space is closed.
+            lease: the number of seconds without a renewal after which others take the lock.
+            timeout: how many seconds to wait; None means no limit. The default is the time-out of
+                the log's handle.
+            keep: whether to have a task renew the lease until the lock is released or the space is
+                closed.
 
         Raises:
             LockTimeout: the lock was not granted in time.
@@ -118,19 +118,19 @@ class Election(ProcessBound):
     """A lock whose holder is the leader, with a value that others see."""
 
     def __init__(self, lock: Lock) -> None:
-        """Wrap the logic; programs call ``election`` of a space."""
+        """Wrap a lock; programs call the method ``election`` of a space."""
         self.lock = lock
 
     async def campaign(
         self, value: Any, *, lease: float = LEASE_SECONDS, timeout: Timeout = ...
     ) -> Held:
-        """Wait until this client is the leader, until it releases the lock or loses it.
+        """Wait until this client is the leader. It leads until it releases or loses the lock.
 
         Args:
-            value: seen by other clients, such as the leader's address.
-            lease: seconds without a renewal after which another client leads.
-            timeout: seconds to wait; None means no limit; by default the time-out of the log's
-                handle.
+            value: a value for other clients to see, such as the leader's address.
+            lease: the number of seconds without a renewal after which another client leads.
+            timeout: how many seconds to wait; None means no limit. The default is the time-out of
+                the log's handle.
 
         Raises:
             LockTimeout: another client is still the leader.

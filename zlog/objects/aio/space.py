@@ -30,22 +30,22 @@ T = Any  # the result of a function, or of a coroutine function
 
 
 class Space(ProcessBound):
-    """Objects that all clients of a log share: replicated, durable, linearizable, transactional.
+    """A set of objects that all clients of a log share.
 
-    Each client keeps the whole state in memory and applies the log's entries to it. A space uses
-    one tag, so other spaces and other programs may share the log. It belongs to one event loop.
-
-    Calls have the time-outs of the log's handle.
+    The objects are replicated, durable, linearizable and transactional. Each client keeps the whole
+    state in memory and applies the log's entries to it. A space uses one tag, so other spaces and
+    other programs may share the log. It belongs to one event loop. Calls have the time-out of the
+    log's handle.
 
     Attributes:
-        local: reads of the state that this process has applied, without waiting.
+        local: views for reads, without waiting, of the state that this process has applied.
 
-    Methods that read or write raise Stopped if an entry can't be applied, PastLost if the log was
-    trimmed above this client's position, and the errors of the log.
+    Methods that read or write raise Stopped if an entry can't be applied, and PastLost if the log
+    was trimmed above this client's position. They also raise the errors of the log.
     """
 
     def __init__(self, replica: Replica) -> None:
-        """Wrap the logic; programs call :meth:`open`."""
+        """Wrap a replica; programs call :meth:`open`."""
         self._replica = replica
         self.local = Views(replica)
 
@@ -64,13 +64,13 @@ class Space(ProcessBound):
             log: the log; it stays open when the space is closed.
             name: 1 to 109 letters, digits, ``_``, ``.`` or ``-``.
             types: the classes of all user-defined types in the space.
-            create: create the space if it does not exist.
+            create: whether to create the space if it does not exist.
 
         Raises:
             SpaceNotFound: the space does not exist, and ``create`` is not set.
             UnsuitableLog: the log's retention removes entries that a space needs.
             PastLost: entries that the space needs were trimmed.
-            Stopped: an entry can't be applied, such as of a type that is not in ``types``.
+            Stopped: an entry can't be applied, for example because its type is not in ``types``.
         """
         return Opening(cls._open(log, name, types, create), cls.close)
 
@@ -87,7 +87,7 @@ class Space(ProcessBound):
 
     @property
     def position(self) -> int:
-        """Entries of the log below this position are applied."""
+        """The position below which all entries of the log are applied."""
         return self._replica.machine.position
 
     def map(self, name: str) -> Map:
@@ -103,7 +103,7 @@ class Space(ProcessBound):
         return Counter(self._replica, self.local.counter(name))
 
     def register(self, name: str) -> Register:
-        """Return a register: one value."""
+        """Return a register, which holds one value."""
         return Register(self._replica, self.local.register(name))
 
     def queue(self, name: str) -> Queue:
@@ -119,7 +119,7 @@ class Space(ProcessBound):
         return Election(self.lock(name))
 
     def object(self, cls: type[R], name: str) -> Object[R]:
-        """Return a user-defined object; its class is in ``types``."""
+        """Return an object of a user-defined type, a class that ``types`` must contain."""
         return Object(self._replica, self.local.object(cls, name))
 
     async def objects(self, *, staleness: float = LINEARIZABLE) -> dict[str, str]:
@@ -141,16 +141,18 @@ class Space(ProcessBound):
     ) -> T:
         """Run a function in a transaction, and return its result.
 
-        The transaction takes effect atomically, or not at all. If another one changes a value that
-        it has read, the function runs again after a growing pause. An exception of the function
-        ends the transaction without effect. A transaction without writes appends nothing.
+        The transaction takes effect atomically, or not at all. If another transaction changes a
+        value that it has read, the function runs again after a pause that grows. An exception of
+        the function ends the transaction without effect. A transaction without writes appends
+        nothing.
 
         Args:
-            body: takes the transaction. It may run several times, so it must have no other effect.
+            body: a function of the transaction. It may run several times, so it must have no effect
+                other than through the transaction.
                 It may be a coroutine function.
-            attempts: how often it may run.
-            id: names the work, for callers that may die and repeat it: of all transactions with
-                one id, only one takes effect. The space remembers the last 65,536 ids.
+            attempts: how many times the function may run.
+            id: an id of the work, for callers that may die and repeat it. Only one of all
+                transactions with the same id takes effect. The space remembers the last 65,536 ids.
 
         Raises:
             Conflict: all attempts had conflicts.
@@ -162,16 +164,17 @@ class Space(ProcessBound):
         return result
 
     def transaction(self) -> TransactionContext:
-        """Begin a transaction that is committed at the end of ``async with``, once."""
+        """Begin a transaction that is committed once, at the end of ``async with``."""
         return TransactionContext(self._replica)
 
     async def at(self, when: int | datetime) -> Views:
-        """Return an earlier state of the space, to be read.
+        """Return an earlier state of the space, for reading.
 
         Args:
-            when: a position: the state after its entry, so ``at(space.position - 1)`` is the
-                present state. Or a time: the state before the first entry that is not older, by
-                the writers' clocks (:meth:`zlog.aio.Log.find_time`).
+            when: a position or a time. A position means the state after its entry, so
+                ``at(space.position - 1)`` is the present state. A time means the state before the
+                first entry that is not older, by the writers' clocks
+                (:meth:`zlog.aio.Log.find_time`).
 
         Raises:
             PastLost: the log was trimmed, and has no checkpoint from before.
@@ -188,38 +191,38 @@ class Space(ProcessBound):
         start: int | None = None,
         events: int = WATCH_EVENTS,
     ) -> Watch:
-        """Return an iterator of changes: one event for each entry, in order.
+        """Return an iterator over changes, with one event for each entry, in order.
 
         Args:
-            object: only changes of this object.
-            key: only this key of maps and sets.
-            prefix: only keys with this prefix.
+            object: report only changes of this object.
+            key: report only this key of maps and sets.
+            prefix: report only keys with this prefix.
             start: the first position; None means the entries that this client applies from now on.
                 To continue after an event, pass its ``position + 1``.
-            events: the number of events kept for a slow watch. A slower one reads the log itself,
-                into its own state, until it has caught up.
+            events: the number of events that are kept for a slow watch. A watch that is slower
+                still reads the log into a state of its own until it has caught up.
         """
         return Watch(watching(self._replica, object, key, prefix, start, events))
 
     async def checkpoint(self, *, trim: bool = False) -> int:
         """Write a checkpoint into the log, from which new clients begin.
 
-        Pieces of an unfinished checkpoint are ignored.
+        The pieces of an unfinished checkpoint are ignored.
 
         Args:
-            trim: move the space's cursor, and trim the log up to its lowest cursor. This also
-                removes entries of other programs that no cursor protects.
+            trim: whether to move the space's cursor and trim the log up to its lowest cursor. This
+                also removes entries of other programs that no cursor protects.
 
         Returns:
-            The position below which this space needs no entry.
+            The position below which this space needs no entries.
         """
         return await drive(write_checkpoint(self._replica, trim=trim))
 
     async def close(self) -> None:
         """Close the space: watches end, and locks are not renewed. The log stays open.
 
-        Later calls of the space and its objects raise StoreUnavailable. Results of ``at`` can still
-        be read.
+        Later calls on the space and its objects raise StoreUnavailable. States that ``at`` has
+        returned can still be read.
         """
         self._replica.close()
 
@@ -236,11 +239,11 @@ class Space(ProcessBound):
 class TransactionContext(ProcessBound):
     """A transaction that is committed once, at the end of its block.
 
-    The end of the block raises Conflict if values that the transaction has read have changed.
+    The end of the block raises Conflict if a value that the transaction has read has changed.
     """
 
     def __init__(self, replica: Replica) -> None:
-        """Wrap a replica; programs call ``transaction``."""
+        """Wrap a replica; programs call the method ``transaction`` of a space."""
         self._replica = replica
         self._txn: TransactionState | None = None
 

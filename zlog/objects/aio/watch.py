@@ -1,4 +1,4 @@
-"""Watching objects."""
+"""Watches of objects."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 class Watch(ProcessBound):
-    """The requested changes. The iteration waits for more without end."""
+    """An iterator over the requested changes. It waits for more changes without end."""
 
     def __init__(self, inner: Watching) -> None:
-        """Wrap the logic; programs call ``watch``."""
+        """Wrap a watch; programs call the method ``watch`` of a space or an object."""
         self._inner = inner
 
     @property
     def position(self) -> int:
-        """Where another watch would continue after the last event."""
+        """The position at which another watch would continue after the last event."""
         return self._inner.position
 
     def __aiter__(self) -> Self:
@@ -40,5 +40,5 @@ class Watch(ProcessBound):
         self._inner.call(callback)
 
     def close(self) -> None:
-        """End it, within some seconds where a task waits for it."""
+        """End the watch, within some seconds where a task waits for it."""
         self._inner.close()
