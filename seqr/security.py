@@ -12,14 +12,17 @@ from zlog.seqr.machine.admission import Admission
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """Paths of files, which are read when the sequencer starts. An empty path means no file.
+    """The files that secure a sequencer, which reads them when it starts.
+
+    An empty path means no file.
 
     Attributes:
-        certificate: of the sequencer (PEM). With it, the sequencer only accepts TLS.
-        key: the private key of the certificate (PEM), unless the same file has it.
-        client_ca: authorities (PEM). One must have signed a client's certificate.
-        token_file: tokens. A client must have one.
-        token_optional: whether clients without a token are accepted too.
+        certificate: the sequencer's certificate (PEM). With it, the sequencer accepts only TLS.
+        key: its private key (PEM), if it is not in the same file.
+        client_ca: certificates of authorities (PEM). A client needs a certificate signed by one of
+            them.
+        token_file: accepted tokens, one per line. A client needs one of them.
+        token_optional: whether clients without a token are also accepted.
     """
 
     certificate: str = ""
@@ -35,7 +38,7 @@ class Security:
             raise ValueError("token_optional needs a token file")
 
     def context(self) -> ssl.SSLContext | None:
-        """Return the settings of TLS, if it is used. Raises ValueError if a file is invalid."""
+        """Return the TLS settings, if TLS is used. Raises ValueError if a file is invalid."""
         if not self.certificate:
             return None
         try:
@@ -64,7 +67,8 @@ class Security:
         """Return the credentials for the other sequencers, which are set up like this one.
 
         Args:
-            given: by the store's URL and the environment. They name the trusted authorities.
+            given: the credentials from the store's URL and the environment, which name the trusted
+                authorities.
         """
         return Credentials(
             given.ca,

@@ -1,21 +1,21 @@
-"""Appends entries: asks for positions, writes there, and finds out which entries are in the log.
+"""Appends entries: gets positions, writes there, and finds out which entries are in the log.
 
-Each entry carries its append id: the writer's id and a number. The class answers "this entry is
-here already" before it compares epochs, so these answers to a write are definite:
+Each entry carries its append id, which is the writer's id and a number. The class answers "this
+entry is here already" before it compares epochs, so these answers to a write are definite:
 
-- OK: the entry is at this position, from now or from an attempt whose reply was lost.
+- OK: the entry is at this position. This or an earlier attempt, whose reply was lost, wrote it.
 - READ_ONLY: the position is taken, and will never hold the entry.
-- STALE_EPOCH: the position does not hold the entry, and the seal keeps it out.
+- STALE_EPOCH: the position does not hold the entry, and the seal prevents later writes of it.
 - BEYOND_STRIPE: no entry can be there in this epoch.
 - SAME_ID: nothing was done. The writer compares the stored entry (:mod:`zlog._append.same_id`).
 - REQUEST_TOO_NEW: nothing was done. The class is too old for compressed entries, or for tags.
 
-Any other answer ends the call. Two of them are indefinite, since they may be about this entry or
-another one: UNREADABLE, if a newer class stored it; and LOST, if it is damaged or gone, and may be
-repaired from another replica.
+Any other answer ends the call. Two of these are indefinite, since they may be about this entry or
+another one: UNREADABLE, if a newer class stored the entry, and LOST, if the entry is damaged or
+gone and may be repaired from another replica.
 
-An entry moves to another position only after READ_ONLY, STALE_EPOCH or BEYOND_STRIPE, or SAME_ID
-with other data. It is therefore at one position at most, even if the call times out. After
+An entry moves to another position only after READ_ONLY, STALE_EPOCH or BEYOND_STRIPE, or after
+SAME_ID with other data. It is therefore at one position at most, even if the call times out. After
 STALE_EPOCH it keeps its position if a later entry of the batch was written, so that a change of the
 layout does not reorder the batch.
 """
@@ -67,7 +67,7 @@ class Grants(Protocol):
 
 
 class Appender:
-    """Appends entries under one writer id, whose numbers from ``number`` on it alone uses."""
+    """Appends entries under one writer id. Only it uses the id's numbers from ``number`` on."""
 
     def __init__(
         self,
@@ -90,13 +90,13 @@ class Appender:
     async def append(self, entries: Sequence[NewEntry], deadline: Deadline) -> list[int]:
         """Append entries; returns their positions, in the entries' order.
 
-        Positions ascend, except for an entry whose position was taken by a reader or another writer
+        Positions ascend, except if a reader or another writer has taken the position of an entry
         (docs/design/append.md, "Order within a batch").
 
         Raises:
-            EntryTooLarge: nothing was sent.
-            ZlogError: its ``positions`` has the acknowledged positions, and None for each other
-                entry, which after a StoreTimeout may be in the log.
+            EntryTooLarge: an entry is too large. Nothing was sent.
+            ZlogError: ``positions`` of the error lists the position of each acknowledged entry, and
+                None for the others. After a StoreTimeout, these may be in the log too.
         """
         self.check(entries)
         entries = entries_owned(entries)
@@ -132,7 +132,7 @@ class Appender:
         return appended
 
     def check(self, entries: Sequence[NewEntry]) -> None:
-        """Raise EntryTooLarge, or TypeError if an entry is not bytes."""
+        """Raise EntryTooLarge if an entry is too large, or TypeError if it is not bytes."""
         found = entries_check(entries, self.entry_bytes_max)
         if found is not None:
             raise EntryTooLarge(
@@ -154,8 +154,8 @@ _Groups = dict[ObjectRef, list[_Slot]]
 class _Round:
     """Entries that are sent together: one grant, then one write per stripe object.
 
-    Usually every object takes its share, and no code runs for single entries. If an object refuses
-    its share, :meth:`_take_answers` sorts out the entries.
+    Usually every object takes its share of the entries, and no code runs for single entries. If an
+    object refuses its share, :meth:`_take_answers` handles the entries one by one.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class _Round:
         self._timestamp = appender.layout.io.wall_clock_us()
         self._acknowledged: dict[int, int] = {}
         self._bumped: list[int] = []
-        self._sealed: _Groups = {}  # refused since an object has a newer epoch
+        self._sealed: _Groups = {}  # refused because an object has a newer epoch
         self._sealed_at = 0  # the highest such epoch
         self._beyond = False
         self._missing = ""
@@ -208,8 +208,8 @@ class _Round:
     async def _assign(self, positions: Grants, deadline: Deadline) -> tuple[View, _Groups]:
         """Return the next positions of the refused entries, and the view to write them in.
 
-        An entry below an acknowledged entry keeps its position: the change of the layout that
-        refused it found the other one written, so the new tail is above both positions.
+        An entry below an acknowledged entry keeps its position. The change of the layout that
+        caused the refusal found the acknowledged entry written, so the new tail is above both.
         """
         view = self._layout.view  # may change in the calls below
         sealed, self._sealed = self._sealed, {}
@@ -239,7 +239,7 @@ class _Round:
         return kept
 
     async def _holds(self, ref: ObjectRef, position: int, deadline: Deadline) -> bool:
-        """Whether an object still has a position. It may be trimmed, or lost in a rescue."""
+        """Whether an object still has a position, which may be trimmed, or lost in a rescue."""
         layout = self._layout
         stripe = await layout.stripe_at(position, deadline)
         view = layout.view
@@ -319,7 +319,7 @@ class _Round:
     ) -> tuple[list[_Slot], ZlogError | None]:
         """Record the answer of one object, which takes all entries of a group or none.
 
-        If one position is taken, its entry is bumped, and the rest is returned to be sent again.
+        If one position is taken, its entry is bumped, and the others are returned to be sent again.
         """
         if reply.code == Code.OK:
             self._acknowledged.update((slot.entry, slot.position) for slot in group)
@@ -360,10 +360,10 @@ class _Round:
         return [slot for slot in group if same.get(slot.position) is None], None
 
     async def _catch_up(self, view: View, deadline: Deadline) -> None:
-        """Find the newer view, if an object refused this one or is gone; or bring one in.
+        """Find the newer view if an object refused this one or is gone, or bring one in.
 
         A new view is needed if the stripe takes no positions that high, or if granted positions
-        were taken again and again.
+        repeatedly turned out to be taken.
         """
         if self._sealed:
             await self._layout.advance(view, deadline, sealed=self._sealed_at)

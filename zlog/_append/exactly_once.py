@@ -1,16 +1,16 @@
-"""Exactly-once appends: a call that is repeated appends only the entries that are missing.
+"""Exactly-once appends: a repeated call appends only the entries that are missing.
 
 A producer numbers its appends, and may divide each into parts. The head object records the
 positions granted to a part (cls_zlog/head/producers.cc) before any of them is written. A new
-attempt
+attempt:
 
 1. begins in the head, so that earlier attempts get no more grants;
 2. settles every position granted to earlier attempts, by filling the unwritten ones;
-3. reads the entries that they have written there;
+3. reads the entries that earlier attempts have written there;
 4. appends the other entries.
 
-After step 2 no other attempt can write an entry of the part, so step 3 finds all entries that
-are in the log. They are compared by data and tags, and may come in another order.
+After step 2 no earlier attempt can write an entry of the part, so step 3 finds all entries that
+are in the log. Entries are compared by data and tags, and may be given in another order.
 
 Source: docs/design/append-once.md.
 """
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
 _UNKNOWN = (GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
 """Gaps that may hide an entry of an earlier attempt."""
 
-_NUMBERS_BITS = 40  # numbers of appends of one attempt
+_NUMBERS_BITS = 40  # an attempt numbers its appends with this many bits
 _WINDOW_POSITIONS = 4096
 _WINDOW_BYTES = 8 << 20
 
 
 class ExactlyOnce:
-    """Appends exactly once to one log; the head keeps the ``records`` of its producers."""
+    """Appends exactly once to one log, whose head keeps the ``records`` of its producers."""
 
     def __init__(self, reader: Reader, entry_bytes_max: int) -> None:
         self.records = ProducerRecords(reader.layout)
@@ -71,7 +71,7 @@ class ExactlyOnce:
         return appended
 
     async def _begin(self, key: SequenceKey, timeout: Timeout) -> _Attempt:
-        """Shut out the earlier attempts, and find the entries that they have written."""
+        """Stop the earlier attempts, and find the entries that they have written."""
         await self.reader.positions.check_appendable(self._deadline(timeout))
         number, grants, incarnation = await self.records.begin(key, self._deadline(timeout))
         attempt = _Attempt(self, key, incarnation, number)
@@ -84,11 +84,12 @@ class ExactlyOnce:
 class _Attempt:
     """One attempt to append a part.
 
-    Life: begun → recovered, if there were earlier attempts → appending → finished. A later attempt
-    may supersede it at any time.
+    States: begun → recovered, if there were earlier attempts → appending → finished. A later
+    attempt may supersede this one at any time.
 
     Attributes:
-        appender: appends entries of the part, at positions that the head has recorded.
+        appender: the object that appends entries of the part, at positions that the head has
+            recorded.
     """
 
     def __init__(self, once: ExactlyOnce, key: SequenceKey, incarnation: int, number: int) -> None:
@@ -113,7 +114,7 @@ class _Attempt:
         ]
 
     async def recover(self, positions: Sequence[int], deadline: Deadline) -> None:
-        """Fill unwritten positions, and record the entries at the others."""
+        """Fill the unwritten positions, and record the entries at the others."""
         reader, layout = self._reader, self._layout
         while positions:
             bytes_max = min(READ_BYTES_MAX, _WINDOW_BYTES // layout.width_at(positions[0]))
@@ -172,7 +173,7 @@ class _Attempt:
                 granted = await self._records.grant(
                     self._key, self._incarnation, self._number, view, asked, deadline
                 )
-            except StoreUnavailable:  # fills would also fail, and use up the time
+            except StoreUnavailable:  # fills would also fail, and use up the time budget
                 raise
             except ZlogError:
                 await self._give_back(view, asked, deadline)
@@ -184,8 +185,8 @@ class _Attempt:
     async def _give_back(self, view: View, positions: range, deadline: Deadline) -> None:
         """Fill granted positions that will not be written, so that no reader waits for them.
 
-        The head does not know this grant, so that a later epoch may grant the positions again, and
-        they must not be filled then. Without a sequencer nothing was granted.
+        The head does not know this grant, so a later epoch may grant the positions again, and they
+        must not be filled in that epoch. Without a sequencer nothing was granted.
         """
         if not view.sequencer:
             return
@@ -225,7 +226,7 @@ def _rounds(entries: Iterable[NewEntry | EntryColumn]) -> Iterator[Sequence[NewE
 
 
 def _each_once(grants: Iterable[range]) -> Iterator[range]:
-    """Return each position in one range only: a store may have recorded a grant twice."""
+    """Return each position in one range only, as a store may have recorded a grant twice."""
     reached = 0
     for grant in sorted(grants, key=lambda each: each.start):
         if grant.stop > reached:
@@ -234,10 +235,10 @@ def _each_once(grants: Iterable[range]) -> Iterator[range]:
 
 
 def _writer_id(log_id: int, key: SequenceKey, incarnation: int) -> bytes:
-    """Return the writer's id of all attempts at a part, which differ in their append numbers.
+    """Return the writer id of all attempts at a part. Attempts differ in their append numbers.
 
-    A producer that was forgotten and returns gets another incarnation, since its attempts are
-    counted from 1 again. Numbers are converted to int, so that ``True`` is 1.
+    A forgotten producer that returns gets another incarnation, since its attempts are counted from
+    1 again. Numbers are converted to int, so that ``True`` is 1.
     """
     sequence, part = operator.index(key.sequence), operator.index(key.part)
     text = f"{log_id} {key.producer} {incarnation} {sequence} {part}".encode()

@@ -1,19 +1,19 @@
-"""Appends of an exclusive writer, which assigns the positions itself and confirms them in order.
+"""Appends of an exclusive writer, which assigns positions itself and confirms them in order.
 
-Entries keep the order in which they are submitted. Waiting entries leave together in a *round*,
-which has consecutive positions. Some rounds are under way at a time, and each is confirmed once all
-earlier rounds are. No sequencer is asked, and a lone append is one operation of the store.
+Entries keep the order in which they are submitted. Waiting entries are sent together in a *round*,
+which has consecutive positions. Several rounds may be in flight, and a round is confirmed once all
+earlier rounds are. No sequencer is asked, and a lone append is one operation in the store.
 
-If an object refuses a round, no further round leaves until those under way are back:
+If an object refuses a round, no further round is sent until those in flight are back:
 
-- STALE_EPOCH: another client has changed the layout, and ended the stripe before the first
-  unwritten position. If the new view still names this writer, it sends all entries from there on
-  again, each to the position that it had. Otherwise it is fenced.
+- STALE_EPOCH: another client has changed the layout, and ended the stripe at the first unwritten
+  position. If the new view still names this writer, the writer sends all entries from that position
+  on again, each to its old position. Otherwise the writer is fenced.
 - A full object: the writer starts a new stripe, and continues in the same way.
-- Any other answer, such as a time-out, is indefinite. All unconfirmed entries fail, and a call
-  raises that before it submits others: an entry after a missing one is never sent without its
-  sender's knowledge. Before the next append the writer brings in a new view. After that, an earlier
-  entry is in the log or never will be.
+- Any other answer, such as a time-out, is indefinite. All unconfirmed entries fail, and the next
+  call raises their error before it submits others, so that no entry follows a missing one without
+  its sender's knowledge. Before the next append the writer brings in a new view. After that, each
+  earlier entry either is in the log or never will be.
 
 Source: docs/design/exclusive-writers.md.
 """
@@ -58,14 +58,14 @@ _ELSEWHERE = (*_STALE, Code.BEYOND_STRIPE)
 
 
 class Exclusive(ABC):
-    """The appends of one exclusive writer: the part that threads and asyncio share.
+    """The appends of one exclusive writer, as far as they are the same for threads and asyncio.
 
-    Each round has a budget of ``timeout`` seconds; None for no limit.
+    Each round has a budget of ``timeout`` seconds; None means no limit.
 
     Attributes:
         confirmed: positions below it are confirmed.
-        fenced: why it is no longer the log's writer, once it has noticed.
-        space: the rest of the limits.
+        fenced: why this client is no longer the log's writer; None while it knows of no loss.
+        space: the space that is left within the limits.
     """
 
     def __init__(
@@ -86,24 +86,24 @@ class Exclusive(ABC):
         self._waiting_entries = 0
         self._rounds: deque[Round] = deque()  # in order, unconfirmed
         self._starting = 0  # agents that have not taken a round yet
-        self._under_way = 0  # rounds
+        self._under_way = 0  # rounds in flight
         self._under_way_entries = 0
         self._stale = False
         self._full: int | None = None
-        self._error: ZlogError | None = None  # of a round; no round leaves until all are back
-        self._broken = False  # no round leaves until there is another view
+        self._error: ZlogError | None = None  # a round's; no round is sent until all are back
+        self._broken = False  # no round is sent until there is another view
         self.fenced: Fenced | None = None
-        self._unraised: ZlogError | None = None  # of entries that no call waits for
+        self._unraised: ZlogError | None = None  # that of entries no call waits for
         self._ended: deque[tuple[Pending, ZlogError | None]] = deque()
         self._resolving = False
 
     @abstractmethod
     def spawn(self) -> None:
-        """Start an agent that runs :meth:`run` concurrently; it is counted as starting already."""
+        """Start an agent, already counted as starting, that runs :meth:`run` concurrently."""
 
     @abstractmethod
     def freed(self) -> None:
-        """Wake the calls that wait for space: fewer bytes are unconfirmed."""
+        """Wake the calls that wait for space, since fewer bytes are unconfirmed."""
 
     @property
     def idle(self) -> bool:
@@ -113,8 +113,8 @@ class Exclusive(ABC):
     def enqueue(self, pending: Pending) -> bool:
         """Queue entries after all earlier ones.
 
-        Returns whether the caller must :meth:`run` them, since no round is under way. Raises
-        Fenced, and the error of earlier entries that no call has raised yet.
+        Returns whether the caller must call :meth:`run`, since no round is in flight. Raises
+        Fenced, or the error of earlier entries that no call has raised yet.
         """
         with self._mutex:
             if self.fenced is not None:
@@ -140,7 +140,7 @@ class Exclusive(ABC):
             raise again(error)
 
     def start(self) -> None:
-        """Start rounds, if entries wait and more rounds may be under way."""
+        """Start rounds, if entries wait and more rounds may be in flight."""
         with self._mutex:
             spawn = self._startable()
             self._starting += spawn
@@ -248,7 +248,7 @@ class Exclusive(ABC):
                 self._under_way_entries -= len(sent.entries)
                 self._decide(view, sent, replies, error)
                 recover = self._troubled and not self._under_way
-            if recover:  # also after Ctrl-C, which fails the submitted entries
+            if recover:  # also after Ctrl-C, which makes the submitted entries fail
                 await self._recover()
 
     async def _write(self, view: View, sent: Round, deadline: Deadline) -> Sequence[Reply]:
@@ -308,7 +308,7 @@ class Exclusive(ABC):
                     self._ended.append((pending, None))
 
     async def _recover(self) -> None:
-        """Continue in another view, now that no round is under way; or fail all entries."""
+        """Continue in another view, now that no round is in flight, or fail all entries."""
         error = self._error
         if error is None:
             try:
@@ -339,7 +339,7 @@ class Exclusive(ABC):
             self._confirm()
 
     async def _reopen(self) -> None:
-        """Bring in a view that keeps out all writes that this writer sent before."""
+        """Bring in a view whose seals refuse all writes that this writer sent before."""
         deadline = deadline_of(self._io, self._timeout)
         try:
             view = await keep(self.layout, self.writer, deadline)

@@ -55,8 +55,8 @@ class AsyncioAppends(Exclusive):
     """The appends of a writer on the running event loop.
 
     Attributes:
-        append: returns the coroutine that appends one entry. Appends that begin in one turn of the
-            loop are submitted together.
+        append: a function that returns the coroutine which appends one entry. Appends that begin in
+            one turn of the loop are submitted together.
     """
 
     def __init__(
@@ -89,10 +89,10 @@ class AsyncioAppends(Exclusive):
     def enqueue_gathered(
         self, failed: ZlogError | None = None, *, all_of_it: bool = False
     ) -> ZlogError | None:
-        """Enqueue the gathered appends, all or as far as the window has space; return their error.
+        """Enqueue all gathered appends, or those that the window has space for; return their error.
 
-        If an append fails, or its time is up before there is space, or the entries before have
-        ``failed``, all later ones get the same error, so that none follows a missing entry.
+        If an append fails, its time is up before there is space, or earlier entries have
+        ``failed``, all later appends get the same error, so that none follows a missing entry.
         """
         gathering = self._gathering
         while len(gathering) and (
@@ -135,7 +135,7 @@ class AsyncioAppends(Exclusive):
     ) -> Any:
         """Append entries, and return the position, or positions, once they are confirmed.
 
-        Unless ``own``, the call waits as long as its round has time.
+        Unless the call has its ``own`` time-out, it waits as long as its round has time.
         """
         outcome = await self._submit(entries, deadline, awaited=True, many=many)
         if not own:
@@ -187,7 +187,7 @@ class AsyncioAppends(Exclusive):
         await self.flush(deadline)
 
     async def _changed(self, deadline: Deadline) -> bool:
-        """Wait until there may be more space; returns whether that was in time."""
+        """Wait until there may be more space; returns False if the deadline passes first."""
         change = self._loop.create_future()
         self._waiting_for_change.append(change)
         try:
@@ -213,7 +213,7 @@ class BlockingAppends(Exclusive):
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Record that this thread sends a round, so that its calls do not wait for the round."""
+        """Record that this thread sends a round, so that its own calls do not wait for it."""
         runner = threading.get_ident()
         outermost = runner not in self._runners
         self._runners.add(runner)

@@ -1,4 +1,4 @@
-"""What replies to writes report: an object's class is too old, or the stripe is full."""
+"""Handles what replies to writes report: a class that is too old, or a full stripe."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _RETRY_SECONDS = 1.0
 
 
 class Compression:
-    """Compresses as the log's options say, but not in an epoch with an object of an older class."""
+    """Compresses by the log's options, but not in an epoch in which an older class refused it."""
 
     def __init__(self) -> None:
-        self._refused = 0  # in the view of this epoch
+        self._refused = 0  # the epoch of the view in which compression was refused
 
     def of(self, view: View) -> str:
         """Return the name of the compression of writes in a view."""
         return "none" if view.epoch == self._refused else compression_of(view.options)
 
     def refused(self, view: View, object: str, code: int, sent: str) -> bool:
-        """Return whether a write, compressed by ``sent``, must be repeated for an older class.
+        """Return whether a write, compressed with ``sent``, must be repeated for an older class.
 
-        Then nothing is compressed until the next epoch.
+        In that case nothing is compressed until the next epoch.
         """
         if code != Code.REQUEST_TOO_NEW or sent == "none":
             return False
@@ -56,7 +56,7 @@ class Compression:
 
 
 def fullness_of(view: View, replies: Sequence[Reply], end: int) -> float:
-    """Return how full the live stripe is, by OK replies to writes below ``end``; 1 is full."""
+    """Return how full the live stripe is, from OK replies to writes below ``end``; 1 is full."""
     records, size = fullest(replies)
     live = view.live_stripe
     positions = (end - live.start) / live.width
@@ -64,10 +64,10 @@ def fullness_of(view: View, replies: Sequence[Reply], end: int) -> float:
 
 
 class RollWatch:
-    """Watches how full one writer's stripe is, and has the next stripe started.
+    """Watches how full one writer's stripe is, and starts the next stripe.
 
-    Every reply to a write says how full the object is. An append that finds it full is acknowledged
-    first; the stripe is ended before a later append, of this writer or of another.
+    Every reply to a write says how full the object is. An append that finds it full is first
+    acknowledged. A later append, of this writer or another one, ends the stripe before it writes.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -80,11 +80,11 @@ class RollWatch:
 
     @property
     def alert(self) -> bool:
-        """Whether :meth:`act` may have something to do."""
+        """Whether :meth:`act` should be called."""
         return self._full is not None
 
     def note(self, view: View, replies: Sequence[Reply], end: int) -> None:
-        """Record the replies, all OK, to writes in ``view`` below ``end``."""
+        """Record the replies to writes in ``view`` below ``end``, all of which are OK."""
         fullness = fullness_of(view, replies, end)
         if fullness < 1:
             return
@@ -95,13 +95,13 @@ class RollWatch:
         self._act_at = self._noticed + self._turn * spread
 
     async def act(self, deadline: Deadline) -> None:
-        """End the full stripe, if it is still the live one and it is this writer's turn."""
+        """End the full stripe, if it is still live and it is this writer's turn."""
         layout, full = self._layout, self._full
         now = layout.io.monotonic()
         due = max(self._act_at, self._retry_at)
         if full is None or (layout.view.live_stripe.id == full.id and now < due):
             return
-        self._retry_at = now + _RETRY_SECONDS  # other threads do not join in
+        self._retry_at = now + _RETRY_SECONDS  # so that other threads do not try too
         if layout.view.live_stripe.id == full.id:
             with contextlib.suppress(ZlogError):  # the append meets the same error and reports it
                 await layout.roll(full, deadline)

@@ -1,10 +1,10 @@
 """Sends concurrent appends of one handle together: one grant, one write per stripe object.
 
-On an event loop, the first append of a quiet log leaves at once. While rounds are under way, other
-appends gather and leave together when a round is back, so rounds grow with the load.
+On an event loop, the first append of a quiet log is sent at once. While rounds are in flight, other
+appends gather, and are sent together when a round is back. So rounds grow with the load.
 
-The first of several threads leads a round: it waits until the round before is over, and sends
-the entries that have gathered. The other threads wait for it. A lone thread sends at once.
+With threads, the first one leads a round: it waits until the previous round is over, and sends the
+entries that have gathered, while the other threads wait for it. A lone thread sends at once.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Coalescer:
     """Sends the appends of one event loop in rounds.
 
     Attributes:
-        append: returns the coroutine that appends one entry. It raises StoreTimeout also if its
-            time is up before it was sent. Once sent, it has the time of its round, so that it takes
-            twice its budget at most.
+        append: a function that returns the coroutine which appends one entry. The coroutine raises
+            StoreTimeout if its time is up before the entry is sent. Once sent, the entry has the
+            time of its round, so that the append takes twice its budget at most.
     """
 
     def __init__(self, appender: Appender, io: Io, timeout: float | None) -> None:
@@ -59,7 +59,7 @@ class Coalescer:
 
     @property
     def waiting_bytes(self) -> int:
-        """Data that waits to be sent, without appends that are held back."""
+        """The bytes of data that wait to be sent, without appends that are held back."""
         return self._gathering.waiting_bytes
 
     async def drain(self) -> None:
@@ -95,7 +95,7 @@ class Coalescer:
         appended = task.result() if error is None else Failed(error, (None,) * len(appends))
         outcomes = appended.outcomes() if isinstance(appended, Failed) else appended
         self._gathering.complete(appends, outcomes)
-        # After the tasks of this round, so that their next appends leave together.
+        # Run after the tasks of this round, so that their next appends are sent together.
         self._loop.call_soon(self._send)
 
 
@@ -110,16 +110,16 @@ class SharedAppends:
     """Sends the appends of all threads in rounds.
 
     Attributes:
-        append: appends one entry and returns its position. It raises StoreTimeout also if the time
-            is up before the entry was sent. Once sent, it has the time of its round, so that the
-            call takes twice its budget at most.
+        append: a function that appends one entry and returns its position. It raises StoreTimeout
+            if its time is up before the entry is sent. Once sent, the entry has the time of its
+            round, so that the call takes twice its budget at most.
     """
 
     def __init__(self, appender: Appender, io: Io, timeout: float | None) -> None:
         self._appender = appender
         self._io = io
         self._timeout = timeout
-        self._turn = Mutex(brief=False)  # held while a round is under way
+        self._turn = Mutex(brief=False)  # held while a round is in flight
         self._rounds = SharedRounds(
             self._turn,
             self._lead,
@@ -130,15 +130,15 @@ class SharedAppends:
             ROUND_ENTRIES_MAX,
             ROUND_BYTES_MAX,
         )
-        self._expected = 1  # entries: the number of threads that appended just now
-        self._patience = 0.0  # seconds that a leader waits for these
+        self._expected = 1  # expected entries: the number of threads that just appended
+        self._patience = 0.0  # how many seconds a leader waits for these entries
         self.append = self._rounds.append
 
     def drain(self) -> None:
-        """Do nothing: each append is waited for by the thread that called it."""
+        """Do nothing: the thread that called an append waits for it."""
 
     def _lead(self, gathering: SharedRound, deadline: float) -> None:
-        """Send the gathered entries once the round before is over."""
+        """Send the gathered entries once the previous round is over."""
         left = max(0.0, deadline - self._io.monotonic())
         if not self._turn.acquire(timeout=min(left, threading.TIMEOUT_MAX)):
             raise not_sent()
@@ -149,7 +149,7 @@ class SharedAppends:
             self._turn.release()
 
     def _wait_for_others(self, gathering: SharedRound) -> None:
-        """Wait while other threads come, but no longer than the round before took."""
+        """Wait while other threads come, but no longer than the previous round took."""
         if len(gathering) >= self._expected:
             return
         enough = gathering.wait_for(self._expected)
@@ -170,7 +170,7 @@ class SharedAppends:
             gathering.outcomes = appended.outcomes() if isinstance(appended, Failed) else appended
         except Exception as error:  # noqa: BLE001 - passed to all appends of the round
             gathering.outcomes = Failed(error, (None,) * len(entries)).outcomes()
-        except BaseException:  # a signal handler ended the leader's call only
+        except BaseException:  # a signal handler has ended only the leader's call
             gathering.outcomes = Failed(interrupted(), (None,) * len(entries)).outcomes()
             raise
         finally:

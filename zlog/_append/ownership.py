@@ -1,7 +1,7 @@
 """Who may append: all clients, one exclusive writer, or no client. Each change is a new view.
 
-The view names the writer. Each change takes an epoch, seals the objects, which fences the writer
-before, and finds the end of the confirmed entries (:mod:`zlog._layout.views`). If the client dies
+The view names the writer. Each change takes an epoch, seals the objects, which fences the previous
+writer, and finds the end of the confirmed entries (:mod:`zlog._layout.views`). If the client dies
 at any step, the next client that needs the log finishes the change.
 """
 
@@ -33,8 +33,8 @@ class Ownership(NamedTuple):
 
     Attributes:
         writer: the writer.
-        view: that names it.
-        end: of the confirmed entries in this view.
+        view: the view that names the writer.
+        end: the end of the confirmed entries in this view.
     """
 
     writer: ExclusiveWriter
@@ -43,7 +43,7 @@ class Ownership(NamedTuple):
 
 
 def _checked_name(name: str | None) -> str:
-    """Return a writer's name; if it is None, made of host and process."""
+    """Return a valid writer's name; None becomes a name made of host and process."""
     if name is None:
         return f"{socket.gethostname()}:{os.getpid()}"
     if not isinstance(name, str):
@@ -57,10 +57,10 @@ def _checked_name(name: str | None) -> str:
 
 
 async def take(layout: Layout, name: str | None, deadline: Deadline) -> Ownership:
-    """Make a new writer the only client that appends. The writer before is fenced.
+    """Make a new writer the only client that appends. The previous writer is fenced.
 
     Raises TypeError or ValueError for an invalid name, AppendRefused for a mirror or a read-only
-    log, Fenced if another writer was faster, and KeyNeeded or StoreReadOnly.
+    log, Fenced if another writer took the log first, and KeyNeeded or StoreReadOnly.
     """
     io = layout.io
     layout.macs.check_key()
@@ -81,10 +81,10 @@ async def take(layout: Layout, name: str | None, deadline: Deadline) -> Ownershi
 async def end_in(
     layout: Layout, writer: ExclusiveWriter, view: View, start: int, deadline: Deadline
 ) -> tuple[View, int]:
-    """Return the end of the confirmed entries, and the view, ``view`` or newer, that it holds in.
+    """Return the end of the confirmed entries, and the view in which it is valid.
 
-    The writer has no write under way, and the positions below ``start`` are confirmed. Raises
-    Fenced if the view does not name the writer.
+    That is ``view`` or a newer view. The writer must have no write in flight, and the positions
+    below ``start`` must be confirmed. Raises Fenced if the view does not name the writer.
     """
 
     def known(view: View) -> int:
@@ -92,17 +92,17 @@ async def end_in(
         return max(view.live_stripe.start, start)
 
     view, end = await prefix_end(layout, view, known, deadline)
-    assert end is not None  # `known` does not end the search
+    assert end is not None  # `known` never ends the search
     return view, end
 
 
 async def keep(
     layout: Layout, writer: ExclusiveWriter, deadline: Deadline, *, full: int | None = None
 ) -> View:
-    """Bring in a new view for the same writer, which keeps out its writes in earlier views.
+    """Bring in a new view for the same writer, whose seals refuse its writes in earlier views.
 
-    It ends the stripe with the id ``full``, if that is still the live one. Raises Fenced if this is
-    no longer the log's writer.
+    The view ends the stripe with the id ``full``, if that is still the live one. Raises Fenced if
+    this is no longer the log's writer.
     """
 
     def edit(view: View) -> View:
@@ -125,7 +125,7 @@ def _check_named(view: View, writer: ExclusiveWriter) -> None:
 async def open_to_all(
     layout: Layout, deadline: Deadline, *, writer: ExclusiveWriter | None = None
 ) -> View:
-    """Let any client append again. With ``writer``, only if that is the log's writer."""
+    """Let any client append again. With ``writer``, do so only if it is the log's writer."""
 
     def edit(view: View) -> View | None:
         if view.writer is None or (writer is not None and view.writer.id != writer.id):
@@ -136,7 +136,7 @@ async def open_to_all(
 
 
 async def set_read_only(layout: Layout, read_only: bool, deadline: Deadline) -> View:
-    """Fence any writer, and let no client append, or all. Raises AppendRefused for a mirror."""
+    """Let no client append, or all clients; fence a writer. Raises AppendRefused for a mirror."""
 
     def edit(view: View) -> View | None:
         if view.mirror:
@@ -150,13 +150,13 @@ async def set_read_only(layout: Layout, read_only: bool, deadline: Deadline) -> 
 
 
 async def _change(layout: Layout, edit: Edit, deadline: Deadline) -> View:
-    """Change the view, and remove the objects of stripes without confirmed entries."""
+    """Change the view, and remove the objects of stripes that have no confirmed entries."""
     before = await layout.refresh(deadline)
     if edit(before) is None:
         return before
     await check_change(layout.io, before, deadline)
     view = await layout.change(edit, deadline)
     if view.live_stripe.id != before.live_stripe.id:
-        with contextlib.suppress(ZlogError):  # the objects are found again
+        with contextlib.suppress(ZlogError):  # a later call finds the objects again
             await reclaim(layout, deadline)
     return view

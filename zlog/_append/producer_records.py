@@ -53,9 +53,9 @@ class SequenceKey(NamedTuple):
     """Identifies an exactly-once append.
 
     Attributes:
-        producer: name of the client that appends.
-        sequence: the append's sequence number, which only grows.
-        part: number of a part. Parts may be appended at the same time.
+        producer: the producer's name.
+        sequence: the append's sequence number. A producer's sequence numbers only grow.
+        part: the number of a part. Parts may be appended at the same time.
     """
 
     producer: str
@@ -63,7 +63,7 @@ class SequenceKey(NamedTuple):
     part: int
 
     def check(self) -> None:
-        """Raise TypeError or ValueError unless it is valid."""
+        """Raise TypeError or ValueError unless the key is valid."""
         check_producer_name(self.producer)
         _check_number("sequence", self.sequence, SEQUENCE_MAX)
         _check_number("part", self.part, PART_MAX)
@@ -76,11 +76,12 @@ class Producer(NamedTuple):
     """A producer of exactly-once appends, as its log keeps it.
 
     Attributes:
-        name: of the producer.
-        sequence: the first sequence that is not done; see :meth:`zlog.Log.complete_sequences`.
-        parts: how many parts of this and later sequences the log keeps.
+        name: the producer's name.
+        sequence: the first sequence number that is not complete; see
+            :meth:`zlog.Log.complete_sequences`.
+        parts: the number of parts of this and later sequence numbers that the log keeps.
         created: when the producer first appended, by its clock, UTC.
-        updated: when it last began an append or completed sequences, by its clock, UTC.
+        updated: when it last began an append or completed sequence numbers, by its clock, UTC.
     """
 
     name: str
@@ -107,7 +108,7 @@ class ProducerRecords:
         return messages.delivery_begin_reply(reply.payload)
 
     async def granted(self, key: SequenceKey, incarnation: int, deadline: Deadline) -> list[range]:
-        """Return all granted positions. Raises SequenceSuperseded if the sequence is done."""
+        """Return all granted positions. Raises SequenceSuperseded if the sequence is complete."""
         request = messages.delivery_read(self._log_id, *key)
         reply = await self._call("delivery_read", request, deadline, Code.NOT_FOUND)
         if reply.code == Code.NOT_FOUND:
@@ -126,11 +127,11 @@ class ProducerRecords:
         positions: range,
         deadline: Deadline,
     ) -> int | None:
-        """Record positions granted to an attempt, before any of them is written.
+        """Record the positions granted to an attempt, before any of them is written.
 
-        Returns the first position, which the head chooses without a sequencer; None if the
-        view is not the newest. Raises SequenceSuperseded if another attempt has begun since, or the
-        sequence is done.
+        Returns the first position, which the head chooses if the log has no sequencer; None if
+        the view is not the newest. Raises SequenceSuperseded if another attempt has begun since, or
+        the sequence is complete.
         """
         request = messages.delivery_grant(
             self._log_id,
@@ -159,11 +160,11 @@ class ProducerRecords:
         return messages.delivery_grant_reply(reply.payload).first
 
     async def done(self, producer: str, before: int | None, deadline: Deadline) -> None:
-        """Refuse the sequences below ``before`` from now on, and forget them a part at a time.
+        """Refuse sequence numbers below ``before`` from now on, and forget them part by part.
 
-        None forgets the producer. The first successful call raises the producer's sequence, and the
-        last one removes a producer that is forgotten. Each call names the incarnation of the
-        producer, so that a late call does not affect a new producer of the same name.
+        None forgets the producer. The first successful request raises the producer's sequence
+        number, and the last one removes a producer that is forgotten. Each request names the
+        incarnation of the producer, so that a late one does not affect a new producer of the name.
         """
         if before is not None:
             _check_number("sequence", before, SEQUENCE_MAX)
@@ -178,13 +179,13 @@ class ProducerRecords:
             if reply.code == Code.OK:
                 seen, more = True, messages.delivery_done_reply(reply.payload).more
                 continue
-            if seen:  # another client has forgotten it
+            if seen:  # another client has forgotten the producer
                 return
             incarnation = reply.number
             seen = reply.code == Code.SUPERSEDED
 
     async def producers(self, deadline: Deadline) -> list[Producer]:
-        """Return all producers, in name order."""
+        """Return all producers, in the order of their names."""
         found: list[Producer] = []
         more = True
         while more:

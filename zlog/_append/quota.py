@@ -1,4 +1,4 @@
-"""WriterLimits of an exclusive writer: for unconfirmed data, and for all data of its log."""
+"""The limits of an exclusive writer for its unconfirmed data and for the data of its log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zlog.view import OPEN_END
 
 @dataclass(frozen=True, slots=True)
 class WriterLimits:
-    """The limits of a writer; see :meth:`zlog.Log.writer`. Raises ValueError for an invalid one."""
+    """The limits of a writer; see :meth:`zlog.Log.writer`. Raises ValueError if one is invalid."""
 
     window_bytes: int
     capacity: int | None
@@ -39,10 +39,10 @@ class Quota:
     """The space that one writer has within its limits.
 
     Attributes:
-        unconfirmed_bytes: data that was submitted and is not confirmed.
-        appended_bytes: data that this writer has confirmed.
-        window_bytes: limit of the unconfirmed data.
-        capacity: limit of the log's data, including unconfirmed data; None for no limit.
+        unconfirmed_bytes: the size of the data that was submitted and is not confirmed.
+        appended_bytes: the size of the data that this writer has confirmed.
+        window_bytes: the limit of the unconfirmed data.
+        capacity: the limit of the log's data, including unconfirmed data; None means no limit.
     """
 
     def __init__(self, layout: Layout, limits: WriterLimits) -> None:
@@ -52,7 +52,7 @@ class Quota:
         self.window_bytes = limits.window_bytes
         self.capacity = limits.capacity
         self._raises = limits.when_full == "raise"
-        self._held = 0  # by the log, at the last count
+        self._held = 0  # the bytes in the log at the last count
         self._counted_at = 0  # the bytes that the writer had appended by then
         self._recount_at = 0.0
 
@@ -60,13 +60,13 @@ class Quota:
         """Count the log's data, as its objects report it, if there is a capacity."""
         if self.capacity is None:
             return
-        # Before the objects are asked, so that a concurrent append counts twice, not never.
+        # Read before the objects are asked, so that a concurrent append counts twice, not never.
         counted_at = self.appended_bytes
         self._held = await held_bytes(self._layout, deadline)
         self._counted_at = counted_at
 
     def has(self, size: int) -> bool:
-        """Whether this many bytes may be submitted now. Raises LimitReached if they never may."""
+        """Whether this many bytes may be submitted now. Raises LimitReached if they never fit."""
         if self.capacity is not None and size > self.capacity:
             raise LimitReached(
                 f"{size} bytes are more than the capacity of the log, {self.capacity}",
@@ -85,13 +85,13 @@ class Quota:
 
     @property
     def held(self) -> int:
-        """Bytes of data in the log, as far as this writer knows."""
+        """Return the bytes of data in the log, as far as this writer knows."""
         return self._held + self.appended_bytes - self._counted_at
 
     async def recount(self, size: int, deadline: Deadline) -> None:
-        """If the log is full, count its data again: other clients may have trimmed it.
+        """If the log is full, count its data again, as other clients may have trimmed it.
 
-        Raises LimitReached if it is still full, and the writer does not wait for a trim.
+        Raises LimitReached if the log is still full and the writer does not wait for a trim.
         """
         if self.at_capacity(size):
             now = self._layout.io.monotonic()
@@ -103,7 +103,7 @@ class Quota:
                 raise LimitReached(self._shortage(size), hint=_TRIM)
 
     def not_sent(self, size: int) -> StoreTimeout:
-        """Return the error of an append whose time was up before there was space."""
+        """Return the error of an append whose time is up before there is space."""
         if self.at_capacity(size):
             return not_sent(self._shortage(size), _TRIM)
         return not_sent(

@@ -1,12 +1,12 @@
 """Positions that are granted now and written later.
 
-A sequencer's grant is valid in its epoch only: its successor may grant unwritten positions again.
-So a reservation raises the tail floor above its positions, as a checked tail does. From then on no
-change of sequencer or layout grants them to another client, and they stay in the stripe in which
-they were granted. The object decides whether the writer or a filler is first.
+A sequencer's grant is valid only in its epoch: the next sequencer may grant unwritten positions
+again. So a reservation raises the tail floor above its positions, as a checked tail does. From then
+on no change of sequencer or layout grants them to another client, and they stay in the stripe in
+which they were granted. The object decides whether the writer or a filler is first.
 
 The append id of such a write is made from its position and content, not from the handle, so that
-any process can repeat it.
+any process can repeat the write.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Reserved:
         self._appender = appender
 
     async def reserve(self, count: int, deadline: Deadline) -> range:
-        """Return ``count`` positions, which are not granted again."""
+        """Return ``count`` positions that are not granted again."""
         if not hasattr(count, "__index__"):
             raise TypeError(f"a number of positions is an int, not {count!r}")
         if not 1 <= count <= GRANT_COUNT_MAX:
@@ -88,7 +88,7 @@ class Reserved:
                 await self.write(position, data, deadline)
                 return
         if not any(reply.code == Code.OK for _, reply in replies):
-            # The writer's id is made from the content: an equal entry with this id is this write.
+            # The writer's id is made from the content, so an equal entry of this id is this write.
             alike = any(reply.code == Code.SAME_ID for _, reply in replies)
             await self._refuse(position, deadline, entry if alike else None)
         view = layout.view

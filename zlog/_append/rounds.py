@@ -1,4 +1,4 @@
-"""Rounds of appends: their sizes, their contents, and what became of their entries."""
+"""Rounds of appends: their sizes, their contents, and the outcomes of their entries."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ while the tasks of the other are woken and append again."""
 
 
 class RoundPolicy:
-    """Decides how large rounds are, by the number of entries that wait or are under way."""
+    """Decides how large rounds are, by the number of entries that wait or are in flight."""
 
     def __init__(self, store: Store) -> None:
         self._on_disk = bool(store.identity and not store.pool)
 
     def rounds_max(self, entries: int) -> int:
-        """Return how many rounds may be under way."""
+        """Return how many rounds may be in flight."""
         return 1 if self._on_disk and entries <= _ROUND_ENTRIES_SPLIT else _ROUNDS_MAX
 
     def share(self, entries: int) -> int:
@@ -57,15 +57,15 @@ class Pending:
     """Entries that were submitted together to an exclusive writer, and are confirmed together.
 
     Attributes:
-        entries: at least one.
-        outcome: gets :attr:`result` once all are confirmed.
-        awaited: whether the submitting call waits for them and raises their error.
+        entries: the entries, at least one.
+        outcome: the future that gets :attr:`result` once all entries are confirmed.
+        awaited: whether the submitting call waits for the entries and raises their error.
         many: whether the result is a range.
-        size: of their data in bytes.
-        tags_bytes: of their tags in a write, at most.
-        first: position of the first one, once it is in a round.
-        taken: how many of them are in rounds.
-        left: how many are not confirmed yet.
+        size: the size of the entries' data in bytes.
+        tags_bytes: the maximum size of the entries' tags in a write.
+        first: the position of the first entry, once it is in a round.
+        taken: how many of the entries are in rounds.
+        left: how many of the entries are not confirmed yet.
     """
 
     entries: Sequence[NewEntry]
@@ -85,7 +85,7 @@ class Pending:
 
     @property
     def result(self) -> int | range:
-        """The position of the entry, or the consecutive positions of the list."""
+        """The position of the entry, or the consecutive positions of several entries."""
         return range(self.first, self.first + len(self.entries)) if self.many else self.first
 
 
@@ -93,7 +93,7 @@ class Pending:
 class Round:
     """Entries of an exclusive writer that are sent together, at consecutive positions.
 
-    Life: waiting → under way → written; or waiting again if an object refused it.
+    States: waiting → in flight → written, or waiting again if an object refused the round.
     """
 
     first: int
@@ -104,7 +104,7 @@ class Round:
 
     @property
     def end(self) -> int:
-        """One past its last position."""
+        """One past the round's last position."""
         return self.first + len(self.entries)
 
     def split(self, position: int) -> Round:
@@ -128,8 +128,8 @@ class Failed:
     """A round that failed, perhaps after some of its entries were acknowledged.
 
     Attributes:
-        error: why.
-        positions: of each entry; None if it was not acknowledged.
+        error: why the round failed.
+        positions: the position of each entry; None if the entry was not acknowledged.
     """
 
     error: BaseException
@@ -142,7 +142,7 @@ class Failed:
         return [again(self.error) if each is None else each for each in self.positions]
 
     def error_of_all(self, before: Sequence[int] = (), not_sent: int = 0) -> BaseException:
-        """Return the error of a whole append, with positions ``before`` and entries not sent."""
+        """Return the error of a whole append, adding positions ``before`` and entries not sent."""
         if isinstance(self.error, ZlogError):
             self.error.positions = (*before, *self.positions, *[None] * not_sent)
         return self.error
@@ -152,7 +152,7 @@ def not_sent(
     why: str = "those before it were not acknowledged",
     remedy: str = "The store is slow or unreachable (`zlog doctor`).",
 ) -> StoreTimeout:
-    """Return the error of an append whose time was up before it was sent."""
+    """Return the error of an append whose time is up before it is sent."""
     error = StoreTimeout(f"the entry was not sent in time: {why}")
     error.hint = f"It is not in the log. {remedy}"
     error.positions = (None,)
@@ -160,7 +160,7 @@ def not_sent(
 
 
 def not_confirmed() -> StoreTimeout:
-    """Return the error of a call whose time was up before entries were confirmed."""
+    """Return the error of a call whose time is up before its entries are confirmed."""
     return StoreTimeout(
         "the time was up before all that was handed in was confirmed",
         hint="It is on its way, and may be in the log. The store is slow or unreachable"
@@ -176,7 +176,7 @@ def interrupted() -> StoreTimeout:
 
 
 def again(error: E) -> E:
-    """Return a copy of a shared error for one more append, without positions."""
+    """Return a copy of a shared error, without positions, for one more append."""
     own = copy.copy(error)
     own.__cause__ = error
     if isinstance(own, ZlogError):

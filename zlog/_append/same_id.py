@@ -1,8 +1,8 @@
 """Compares entries by content, and stored entries with the appends that may have written them.
 
-The class does not decompress. If an entry of the same id, length and checksum is stored in a block,
-and was not sent in that same block, the class answers SAME_ID and the writer compares: readers
-learn the ids of appends, and a hostile reader may have stored other data under this id.
+The class does not decompress. If an entry of the same id, length and checksum is stored in a block
+other than the one that was sent, the class answers SAME_ID and the writer compares. It must do so
+because readers learn the ids of appends: a hostile one may have stored other data under this id.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ async def compare(
 ) -> dict[int, bool | None]:
     """Return, for the positions of an object that hold an entry, whether it is the wanted one.
 
-    None means that this is unknown, since the entry is damaged or of a newer version. Raises
-    ZlogError if the object can't be read.
+    None means that this is unknown, because the entry is damaged or a newer version wrote it.
+    Raises ZlogError if the object can't be read.
     """
     found: dict[int, bool | None] = {}
     rest = sorted(wanted)
@@ -66,7 +66,7 @@ async def compare(
             if stored.state(i) == State.WRITTEN:
                 own = AppendId(stored.writer(i), stored.number(i), stored.entry(i))
                 found[position] = own == wanted[position]
-            elif stored.state(i) == FORGED:  # its MAC differs from the MAC that was sent
+            elif stored.state(i) == FORGED:  # its MAC is not the one that was sent
                 found[position] = False
             elif stored.state(i) in (State.LOST, State.UNREADABLE):
                 found[position] = None
@@ -75,7 +75,7 @@ async def compare(
 
 
 def digest(entry: NewEntry, person: bytes = b"", prefix: bytes = b"") -> bytes:
-    """Return 16 bytes that identify an entry's content; ``person`` as :func:`hashlib.blake2b`."""
+    """Return 16 bytes that identify an entry's content. ``person`` is the one of blake2b."""
     if isinstance(entry, Tagged):
         return digest_of(entry.data, entry.tags, person, prefix)
     return digest_of(entry, (), person, prefix)

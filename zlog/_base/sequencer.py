@@ -42,7 +42,7 @@ class NotConnected(SequencerUnavailable):
     """No connection to the sequencer was made.
 
     Attributes:
-        refused: whether the machine refused it, so that no process listens there.
+        refused: whether the machine refused the connection, so that no process listens there.
     """
 
     refused: bool = False
@@ -62,7 +62,7 @@ class OtherStore(SequencerUnavailable):
 
 
 class Grant(NamedTuple):
-    """An answer of a sequencer: an epoch, and the first position of a grant or the tail."""
+    """A sequencer's answer: an epoch, and the first position of a grant, or the tail."""
 
     epoch: int
     position: int
@@ -122,10 +122,10 @@ class SequencerClient(Protocol):
     """
 
     async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:
-        """Open the log in an epoch above ``dead_epoch``, or any for 0. The position is the tail.
+        """Report ``dead_epoch`` as ended, and open the log in a later epoch; 0 reports none.
 
-        The other methods open logs themselves; this one reports an epoch as dead. If the sequencer
-        finds that the epoch is not dead, it continues in it.
+        The grant's position is the tail. If the sequencer finds that the epoch has not ended, it
+        stays in that epoch. The other methods open the log when they need it.
         """
 
     async def next(self, log: LogAddress, count: int, epoch: int, deadline: Deadline) -> Grant:

@@ -14,10 +14,11 @@ _SLACK_SECONDS = 0.01
 
 
 class Outage:
-    """The time from the first to the last failed attempt to reach one view's sequencer.
+    """Measures how long attempts to reach one view's sequencer have failed, first to last.
 
-    A success ends it. Failures further apart than ``limit`` seconds do not add up, since the
-    sequencer may have been in reach between them. After ``limit`` the sequencer counts as lost.
+    A successful attempt resets the measurement, and so does a pause of more than ``limit`` seconds
+    between two failures, since the sequencer may have been reachable in between. After ``limit``
+    seconds the sequencer counts as lost.
     """
 
     def __init__(self, io: Io, limit: float) -> None:
@@ -27,7 +28,7 @@ class Outage:
         self._began = self._ended = self._answered = -math.inf
 
     def patience(self, epoch: int) -> float:
-        """Return how many seconds an attempt in this epoch may take before a look at the view."""
+        """Return how many seconds an attempt may take before the client looks at the view."""
         left = self.limit
         if epoch == self._epoch:
             left -= self._io.monotonic() - self._began
@@ -46,5 +47,5 @@ class Outage:
         self._answered = self._io.monotonic()
 
     def lost(self, epoch: int) -> bool:
-        """Whether the sequencer of the view with this epoch was out of reach for too long."""
+        """Whether the sequencer of this epoch's view was unreachable for too long."""
         return epoch == self._epoch and self._ended - self._began + _SLACK_SECONDS >= self.limit

@@ -3,7 +3,7 @@
 1. ``epoch_next`` takes an epoch that no other client has.
 2. Every object of the live stripe is sealed with it. From then on no operation with an earlier
    epoch takes effect there. The seal returns the object's highest position.
-3. The new tail is above all these positions, and above every tail that was shown to a client.
+3. The new tail is set above all these positions, and above every tail shown to a client.
 4. The view is proposed. The head accepts it only if the newest view is still the one it builds on.
 
 A view may end the live stripe at that tail and start the next one there, if the change wants it or
@@ -14,10 +14,10 @@ In an exclusive log the tail is the end of the confirmed entries (:mod:`zlog._la
 nothing above an unwritten position was ever confirmed, and the next stripe begins there. Its
 stripes begin empty, so that the writer leaves no unwritten position below its entries.
 
-A client that dies before step 4 leaves sealed objects and no new view. Writers then find their
-epoch stale and no newer view, and the first one to lose patience repeats the steps. Objects that
-were created for a view that never came belong to a pending stripe, which the head recorded in step
-1 (docs/formats/stripe-index.md).
+A client that dies before step 4 leaves sealed objects and no new view. Writers then find that their
+epoch is stale and that there is no newer view; the first one whose wait ends repeats the steps. The
+objects that were created for the missing view belong to a pending stripe, which the head recorded
+in step 1 (docs/formats/stripe-index.md).
 
 If several clients take the steps at once, the accepted view may have a lower epoch than some of the
 objects, which makes it useless. So the losers let the client with the highest epoch finish, and a
@@ -69,7 +69,7 @@ the head; returns the tail of the next view."""
 
 
 class Change(NamedTuple):
-    """A view that took effect, and the first position to hand out in it."""
+    """A view that took effect, and the first position to grant in it."""
 
     view: View
     tail: int
@@ -82,7 +82,7 @@ _NO_STRIPE = Stripe(0, 0, OPEN_END, 0)
 class _Attempt:
     """One epoch of a change, and the stripe that it may create.
 
-    Life: announced → made, if the view needs the stripe → in the view, or discarded.
+    States: announced → made, if the view needs the stripe → in the view, or discarded.
     """
 
     base: View
@@ -133,13 +133,14 @@ async def change_view(
     recount: Recount | None = None,
     above: int = 0,
 ) -> Change | View:
-    """Bring a new view into effect.
+    """Change the log's view.
 
-    ``edit`` is called again after each lost race, with the view that won. ``removing`` also allows
-    a log whose removal has begun. The new epoch is above ``above``, or nearer to it.
+    If another client changes the view first, ``edit`` is called again with that client's view.
+    ``removing`` also accepts a log whose removal has begun. The new epoch skips towards ``above``,
+    an epoch that objects were sealed with: past it, or as far as the head allows at once.
 
     Returns the change, or the newest view if ``edit`` returned None. Raises LogNotFound if the log
-    does not exist or is being removed, InvalidEpoch if other clients won until the time was up, and
+    does not exist or is being removed, InvalidEpoch if other clients always came first, and
     LogExhausted if the log has no position left.
     """
     attempts: list[_Attempt] = []
@@ -154,7 +155,7 @@ async def change_view(
                 if each.made:
                     await remove(io, each.objects, each.epoch, deadline)
         raise
-    # If the cleanup fails, the objects are found again.
+    # If the cleanup fails, a later call finds the objects again.
     with contextlib.suppress(ZlogError):
         for each in attempts:
             await discard(io, each.base, each.stripe, deadline, made=each.made)
@@ -172,7 +173,7 @@ async def _change(
     recount: Recount | None,
     above: int,
 ) -> Change | View:
-    """Take the steps until a view is accepted; ``attempts`` gets the failed attempts."""
+    """Repeat the steps until a view is accepted; ``attempts`` gets the failed attempts."""
     head = Head(io, log)
     sealed = 0  # the highest epoch with which this call sealed objects
     patience = io.monotonic()
@@ -184,7 +185,7 @@ async def _change(
         if wanted is None and base.epoch >= sealed:
             return base
         if state.counter > max(base.epoch, sealed) and io.monotonic() < patience:
-            # This call lost a race; let the client with the highest epoch finish.
+            # Another client came first; let the client with the highest epoch finish.
             await backoff(io, attempt)
             attempt += 1
         else:
@@ -196,7 +197,7 @@ async def _change(
                 attempts.pop()
                 return tried
             sealed = tried
-            # The winner needs about as long as this took. Spread the losers.
+            # That client needs about as long as this attempt took. Spread the others.
             took = io.monotonic() - began
             patience = began + took * (2 + 2 * io.random())
             attempt = 0
@@ -235,7 +236,7 @@ async def _try_change(
         objects, start = [*base.objects(live)], live.start
         sealed = await seal(io, objects, epoch, deadline, start=start, missing_ok=wanted.removed)
     except CorruptEntry:
-        # The object is lost; or the log was removed, or has another live stripe now.
+        # The object is lost, the log was removed, or it has another live stripe now.
         view = _live(io, base.log, (await head.read(deadline)).view)
         if view.log_id != base.log_id:
             raise LogNotFound(f"log {base.log!r} was removed from {io.store.url}") from None
@@ -322,8 +323,8 @@ def _stripes(base: View, tail: int, made: Stripe | None) -> tuple[Stripe, ...]:
 def with_new_stripe(view: View, width: int | None = None, stripe_unit: int | None = None) -> View:
     """Return a view in which another stripe follows the live one, for an edit.
 
-    It keeps the live stripe's width or stripe unit if None. The change sets its start and its id,
-    and a stripe unit of 1 if an OSD knows no other.
+    None keeps the live stripe's width or stripe unit. The change sets the stripe's start and id,
+    and sets a stripe unit of 1 if the class of an OSD does not know stripe units.
     """
     live = view.live_stripe
     spread = (
@@ -341,7 +342,7 @@ def activate_shared(io: Io, view: View, tail: int) -> None:
 
 
 def unless_newer(stale: View, sequencer: str | None = None) -> Edit:
-    """Return an edit that repeats a view up to ``stale``, perhaps with another sequencer."""
+    """Return an edit that repeats a view not newer than ``stale``, or changes its sequencer."""
 
     def edit(view: View) -> View | None:
         if view.epoch > stale.epoch:
@@ -361,8 +362,9 @@ async def take_over(
 ) -> Change:
     """Make ``sequencer`` the sequencer of a log.
 
-    ``depose`` returns whether it may replace another sequencer, as the holder of the lease may.
-    Raises NotLeader if the view names another that may not be replaced, or the log takes none.
+    ``depose`` returns whether another sequencer may be replaced, as the holder of the lease may do.
+    Raises NotLeader if the view names a sequencer that may not be replaced, or if the log takes
+    none.
     """
 
     def edit(view: View) -> View:
@@ -373,7 +375,7 @@ async def take_over(
         return replace(view, sequencer=sequencer)
 
     changed = await change_view(io, log, edit, deadline)
-    assert isinstance(changed, Change)  # the edit always wants a change
+    assert isinstance(changed, Change)  # the edit always makes a change
     return changed
 
 

@@ -53,10 +53,10 @@ class _Held(NamedTuple):
 async def ask(
     layout: Layout, starts: Mapping[ObjectRef, int], end: int, deadline: Deadline
 ) -> dict[ObjectRef, messages.CountReply]:
-    """Have objects of a stripe count their entries below ``end``, each from its start on.
+    """Ask objects of a stripe to count their entries, each from its own start up to ``end``.
 
-    Each object counts as far as one call allows. Missing objects are left out, since nothing will
-    be written to them, and objects whose header is damaged in all replicas, whose data is lost.
+    One call may not get as far as ``end``. Left out are missing objects, to which nothing can be
+    written, and objects whose header is damaged in all replicas, because their data is lost.
     """
 
     def request(view: View, ref: ObjectRef) -> bytes:

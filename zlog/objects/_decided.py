@@ -25,14 +25,14 @@ class Outcome(NamedTuple):
     """The outcome of a transaction.
 
     Attributes:
-        code: see there.
-        position: of the entry that decided it.
-        results: of its commands, if it was committed; empty if it is ``repeated`` and the space
-            does not remember them.
-        error: why it was rejected.
-        items: values that it had read and that have changed.
-        attempt: of the entry that decided it.
-        committed: if it is ``repeated``, whether the earlier transaction was committed.
+        code: the kind of outcome.
+        position: the position of the entry that decided the transaction.
+        results: the results of its commands, if it was committed; empty if it is ``repeated`` and
+            the space does not remember them.
+        error: why the transaction was rejected.
+        items: the values that the transaction had read and that have changed.
+        attempt: the attempt of the entry that decided the transaction.
+        committed: for ``repeated``, whether the earlier transaction was committed.
     """
 
     code: Code
@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What is remembered of a transaction that was decided."""
+    """What a space remembers of a decided transaction."""
 
     attempt: int
     position: int
@@ -53,13 +53,13 @@ class Decision(NamedTuple):
 
 
 class Decided:
-    """The transactions that were decided last, by their ids, and the newest results.
+    """The most recently decided transactions, by id, and the newest results.
 
-    A client whose entry was trimmed before it was applied there finds its result here, in the
-    checkpoint that the trim came with. No decision depends on results.
+    If a client's entry is trimmed before the client applies it, the client finds the result here,
+    in the checkpoint that was written for the trim. No decision depends on results.
 
     Attributes:
-        floor: nothing that was decided at this position or later has been forgotten.
+        floor: decisions at this position or above have not been forgotten.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Decided:
         return self._known.get(id)
 
     def again(self, id: str, attempt: int) -> Outcome | None:
-        """Return what becomes of a record whose attempt at an id was decided; None: it was not."""
+        """Return the outcome of a record whose attempt at an id was decided before, or None."""
         known = self.find(id)
         if known is None or not (known.code == "committed" or known.attempt >= attempt):
             return None
@@ -92,7 +92,7 @@ class Decided:
         )
 
     def add(self, id: str, decision: Decision) -> None:
-        """Remember a decision, the newest of all; forget the oldest if there are too many."""
+        """Remember the newest decision; forget the oldest one if there are too many."""
         self._known.pop(id, None)
         self._known[id] = decision
         if len(self._known) > DECIDED_MAX:
@@ -101,7 +101,7 @@ class Decided:
             self._forget_result(oldest)
 
     def keep_result(self, id: str, result: Any) -> None:
-        """Remember a result, the newest of all, unless JSON can't express it; forget the oldest."""
+        """Remember the newest result if it is a JSON value; forget the oldest if there are many."""
         try:
             data = msgspec.json.encode(owned(result))
         except (TypeError, ValueError):
@@ -121,11 +121,11 @@ class Decided:
         return Decided(self._known, self.floor, self._results)
 
     def rows(self) -> tuple[int, list[tuple[str, int, int, Code]]]:
-        """Return all decisions, the oldest first, as a checkpoint has them."""
+        """Return all decisions, oldest first, in the form of a checkpoint."""
         return self.floor, [(name, *decision) for name, decision in self._known.items()]
 
     def results(self) -> str:
-        """Return the results, the oldest first, as a checkpoint has them."""
+        """Return the results, oldest first, in the form of a checkpoint."""
         if not self._results:
             return ""
         rows = {name: msgspec.Raw(data) for name, data in self._results.items()}
@@ -133,7 +133,7 @@ class Decided:
 
     @classmethod
     def load(cls, results: str, rows: msgspec.Raw) -> Decided:
-        """Return what :meth:`results` and :meth:`rows` of another one have returned."""
+        """Return the decisions and results that :meth:`rows` and :meth:`results` returned."""
         floor, decisions = _rows.decode(rows)
         kept = {name: bytes(raw) for name, raw in _results.decode(results or "{}").items()}
         return cls({row[0]: Decision(*row[1:]) for row in decisions}, floor, kept)

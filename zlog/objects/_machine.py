@@ -1,6 +1,6 @@
-"""The state of a space: a pure machine that entries are applied to, in the order of the log.
+"""The state of a space: a pure machine that applies entries in the order of the log.
 
-Whatever it decides depends on the entries alone, so all replicas decide alike.
+Its decisions depend only on the entries, so all replicas decide in the same way.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ _MARKS_MAX = 8
 
 
 class Chunk(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """A part of an object's state in a checkpoint; without a kind, the decided transactions.
+    """A part of an object's state in a checkpoint, or the decided transactions if it has no kind.
 
-    These have the results of commands, as JSON, in the place of an object's name, which versions
-    that know of no results pass over.
+    In the second case, the name has the results of commands, as JSON. Versions that do not know
+    results ignore it.
     """
 
     object: str
@@ -78,11 +78,11 @@ _chunk = msgspec.msgpack.Decoder(Chunk)
 
 
 class Frozen:
-    """The state right after one entry, whatever is applied later.
+    """The state right after one entry. Later entries do not change it.
 
     Attributes:
-        start: it has all that entries below this position have done.
-        digests: of objects of user-defined types.
+        start: the state has the effects of all entries below this position.
+        digests: the digests of objects of user-defined types.
     """
 
     def __init__(self, start: int, machine: Machine) -> None:
@@ -95,7 +95,7 @@ class Frozen:
         ]
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the chunks of a checkpoint, which are equal for equal entries."""
+        """Yield the chunks of a checkpoint. Equal entries give equal chunks."""
         decided = self._decided
         yield encode((decided.results(), "", VERSION, NEVER, decided.rows()))
         for name, kind, class_version, version, parts in self._objects:
@@ -111,15 +111,16 @@ class Machine:
     """A space's objects, and the outcomes of transactions.
 
     Args:
-        types: classes of users, by their names in the log.
-        position: where it begins, with nothing.
+        types: the classes of user-defined types, by their names in the log.
+        position: the first position to apply; the space is empty before it.
 
     Attributes:
-        position: of the next entry; all below were applied.
-        objects: by name.
-        decided: see there.
-        changes: changes since the caller last cleared it; None if they are not needed.
-        wanted: ids of marks at which the state is to be frozen, with the state once it is.
+        position: the position of the next entry to apply.
+        objects: the objects, by name.
+        decided: the transactions that were decided last.
+        changes: the changes since the caller last cleared the list; None if they are not needed.
+        wanted: the ids of marks at which to freeze the state, each with the state once it is
+            frozen.
     """
 
     def __init__(self, types: Mapping[str, type[Replicated]], position: int) -> None:
@@ -132,11 +133,11 @@ class Machine:
         self._marks: dict[str, dict[str, str]] = {}
 
     def apply(self, position: int, record: Record) -> Outcome | None:
-        """Apply an entry; of a transaction it returns what became of it.
+        """Apply an entry. Returns the outcome if the entry is a transaction.
 
         Raises:
-            Stopped: it can't be passed. Part of it may have taken effect here: this state is to
-                be used no more.
+            Stopped: the entry can't be applied. Part of it may have taken effect, so this state
+                must not be used any more.
         """
         kind = type(record)
         outcome: Outcome | None = None
@@ -147,7 +148,7 @@ class Machine:
                     self._check_kinds(position, ops)
                 for op in ops:
                     self._run(position, op)
-            except Rejected:  # by all replicas; who wrote it has not asked for an answer
+            except Rejected:  # all replicas reject it; its writer wants no answer
                 pass
         elif kind is Commit:
             outcome = self.decide(position, record)  # type: ignore[arg-type]
@@ -159,7 +160,7 @@ class Machine:
         return outcome
 
     def decide(self, position: int, record: Commit) -> Outcome:
-        """Decide a transaction, at the position of its entry, and carry it out if it is valid."""
+        """Decide a transaction at the position of its entry, and execute it if it is valid."""
         again = self.decided.again(record.id, record.attempt)
         if again is not None:
             return again
@@ -195,10 +196,11 @@ class Machine:
     def invalid(
         self, reads: Iterable[Read], ranges: Iterable[Range], snapshot: int
     ) -> list[tuple[str, object]]:
-        """Return what of a read set holds no more.
+        """Return the items of a read set that have changed.
 
-        A key holds if it has the version that was read. A range holds if it has as many keys as
-        then, and none was put since: so these are the same keys (docs/decisions/0022-objects.md).
+        A key is unchanged if it has the version that was read. A range is unchanged if it has the
+        same number of keys and none was put since, so that these are the same keys
+        (docs/decisions/0022-objects.md).
         """
         found: list[tuple[str, object]] = []
         for name, key, version in reads:
@@ -240,7 +242,7 @@ class Machine:
         return result
 
     def _state_for(self, position: int, op: Op) -> State:
-        """Return the object of a command; the first one to a name makes the object."""
+        """Return the object of a command. The first command to a name makes the object."""
         state = typed(self.objects, op.object, op.kind)
         if state is None:
             state = new_state(self._types, op.kind, op.object, position)
@@ -254,15 +256,15 @@ class Machine:
         return state
 
     def _check_kinds(self, position: int, ops: Iterable[Op]) -> None:
-        """Raise before anything is changed if one of several commands is for another type."""
+        """Raise before anything is changed if a command is for an object of another type."""
         for op in ops:
             self._state_for(position, op)
 
     def digests(self) -> dict[str, str]:
-        """Return digests of the objects of user-defined types.
+        """Return the digest of each object of a user-defined type.
 
-        Classes of two versions may write equal states differently, so their digests are never
-        compared. Digests of a later version have names that only this version uses.
+        Two versions of a class may encode equal states differently, so only digests of one version
+        are compared: from version 2 on, the version is part of the digest's name.
         """
         return {
             name if state.class_version == 1 else f"{name}\0{state.class_version}": digest(
@@ -290,7 +292,7 @@ class Machine:
                 del self._marks[next(iter(self._marks))]
 
     def _compare(self, position: int, manifest: Manifest) -> None:
-        """Compare the digests of users' objects in a checkpoint with the local ones."""
+        """Compare a checkpoint's digests of user-defined objects with the local ones."""
         mine = self._marks.pop(manifest.id, {})
         for name, theirs in manifest.objects.items():
             if mine.get(name, theirs) != theirs:
@@ -302,7 +304,7 @@ class Machine:
                 )
 
     def load(self, chunk: bytes | memoryview) -> None:
-        """Take over a part of a checkpoint; parts come in their order."""
+        """Load a chunk of a checkpoint. Chunks must come in order."""
         try:
             found = _chunk.decode(chunk)
             if not found.kind:
@@ -336,7 +338,7 @@ class Machine:
 
 
 def new_state(types: Mapping[str, type[Replicated]], kind: str, name: str, position: int) -> State:
-    """Return an object as it is in the beginning."""
+    """Return an object in its initial state."""
     built_in = BUILT_IN.get(kind)
     if built_in is not None:
         return built_in()
@@ -353,7 +355,8 @@ def check_types(types: Iterable[type[Replicated]]) -> dict[str, type[Replicated]
     """Return classes by their names in the log.
 
     Raises:
-        TypeError, ValueError: a value is not such a class, or two have the same name.
+        TypeError, ValueError: a value is not a subclass of :class:`Replicated`, or two classes
+            have the same name.
     """
     found: dict[str, type[Replicated]] = {}
     for cls in types:

@@ -32,7 +32,7 @@ class TransactionState(ProcessBound):
     """The reads and writes of a transaction, and its commit.
 
     Attributes:
-        id: of the transaction.
+        id: the transaction's id.
     """
 
     def __init__(self, replica: Replica, id: str, attempt: int) -> None:
@@ -157,7 +157,7 @@ class TransactionState(ProcessBound):
         return given(result)
 
     def _copy(self, name: str, kind: str) -> State:
-        """Return the transaction's own copy of an object, with its writes."""
+        """Return the transaction's copy of an object, with the transaction's writes."""
         with self._replica.port.lock:
             state = self._state(name, kind)
             copy = self._copies.get(name)
@@ -184,7 +184,7 @@ class TransactionState(ProcessBound):
         return not self._ops
 
     async def commit(self) -> Outcome:
-        """Append it, and return what became of it."""
+        """Append the transaction, and return its outcome."""
         return await self._replica.commit(
             self._ops, self.id, self._attempt, self._snapshot, self._read_set(), self._range_set()
         )
@@ -232,7 +232,7 @@ class TransactionCounter(CounterView):
     _source: TransactionState
 
     def add(self, number: int = 1) -> None:
-        """Add to it."""
+        """Add to the value."""
         self._source.write(self.name, self.kind, check_number(number))
 
 
@@ -242,7 +242,7 @@ class TransactionRegister(RegisterView):
     _source: TransactionState
 
     def set(self, value: Any) -> None:
-        """Set its value."""
+        """Set the value."""
         self._source.write(self.name, self.kind, owned(value))
 
 
@@ -252,17 +252,17 @@ class TransactionQueue(QueueView):
     _source: TransactionState
 
     def push(self, value: Any) -> None:
-        """Put a value at its end."""
+        """Append a value."""
         self._source.write(self.name, self.kind, [owned(value)])
 
     def pop(self, default: Any = None) -> Any:
-        """Take the value that is next."""
+        """Remove the first value and return it."""
         taken = self._source.call(self.name, self.kind, [])
         return default if taken is None else taken[0]
 
 
 class TransactionObject(ObjectView[R]):
-    """An object of one's own in a transaction."""
+    """An object of a user-defined type in a transaction."""
 
     _source: TransactionState
 
@@ -270,7 +270,7 @@ class TransactionObject(ObjectView[R]):
         """Send a command; returns its result.
 
         Raises:
-            Rejected: the object refuses it.
+            Rejected: the object refuses the command.
         """
         return self._source.call(self.name, self.kind, owned(command), self.cls.version)
 
@@ -278,15 +278,15 @@ class TransactionObject(ObjectView[R]):
 class Transaction(ProcessBound):
     """Reads and writes that take effect together, or not at all.
 
-    All reads see the state of one moment, with its own writes. If another transaction changes
-    something that it has read, the next read or the commit raises Conflict.
+    All reads see the state of one moment, and the transaction's own writes. If another transaction
+    changes a value that it has read, the next read or the commit raises Conflict.
 
     Attributes:
-        id: known to the space from when it is decided.
+        id: the transaction's id, which the space knows once it has decided the transaction.
     """
 
     def __init__(self, state: TransactionState) -> None:
-        """Wrap the logic; programs call ``transact`` or ``transaction`` of a space."""
+        """Wrap a state; programs call ``transact`` or ``transaction`` of a space."""
         self.id = state.id
         self._state = state
 
@@ -299,7 +299,7 @@ class Transaction(ProcessBound):
         return TransactionSet(self._state, name)
 
     def counter(self, name: str) -> TransactionCounter:
-        """Return a counter, to read and to write. What is only added to causes no conflict."""
+        """Return a counter, to read and to write. Only adding to it causes no conflict."""
         return TransactionCounter(self._state, name)
 
     def register(self, name: str) -> TransactionRegister:
@@ -307,17 +307,17 @@ class Transaction(ProcessBound):
         return TransactionRegister(self._state, name)
 
     def queue(self, name: str) -> TransactionQueue:
-        """Return a queue, to read and to write. What is only pushed to causes no conflict."""
+        """Return a queue, to read and to write. Only pushing to it causes no conflict."""
         return TransactionQueue(self._state, name)
 
     def object(self, cls: type[R], name: str) -> TransactionObject[R]:
-        """Return an object of one's own, to read and to send commands."""
+        """Return an object of a user-defined type, to read and to send commands to."""
         return TransactionObject(self._state, name, cls, type_name(cls))
 
     def require(self, lock: str, token: int) -> None:
-        """Have the transaction commit only while a lock is held under this token.
+        """Let the transaction commit only if this token still holds the lock.
 
         Raises:
-            LockLost: it is not.
+            LockLost: the lock is no longer held under the token.
         """
         self._state.require(lock, token)

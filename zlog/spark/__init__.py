@@ -3,8 +3,8 @@
     reader = spark.read.format("zlog").option("store", "ceph://logs")
     entries = reader.option("log", "orders").load()
 
-Spark finds it by itself where this package is installed. Needs PySpark and PyArrow, which the extra
-``spark`` brings.
+Spark finds the format if this package is installed. It needs PySpark and PyArrow, which the extra
+``spark`` installs.
 """
 
 import sys as _sys

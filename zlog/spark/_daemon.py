@@ -1,9 +1,9 @@
-"""Spark's daemon of Python workers, kept silent about workers that Spark has dismissed.
+"""Silences errors of Python workers whose connection Spark has closed.
 
-Spark closes the connection of a worker that had nothing to do for a minute, or whose query was
-stopped. The worker can't answer any more, and the daemon's loop, which it runs in a forked process,
-prints the traceback of its error on the terminal before it ends. No setting prevents that, so a
-worker that has imported this package ignores such an error.
+Spark closes the connection of a worker that was idle for a minute, or whose query was stopped. The
+worker, a process forked from Spark's daemon, then can't answer, and prints the traceback of that
+error on the terminal before it ends. No setting prevents this, so a worker that has imported this
+package ignores such an error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import ModuleType
 
 
 class Tracebacks:
-    """What Spark's daemon uses of the module ``traceback``."""
+    """The part of the module ``traceback`` that Spark's daemon uses."""
 
     format_exc = staticmethod(traceback.format_exc)
 
@@ -26,7 +26,7 @@ class Tracebacks:
 
 
 def hush(main: ModuleType) -> None:
-    """Keep closed connections out of the output of a process, if it is a worker of Spark's daemon.
+    """Do not print errors of closed connections, if the process is a worker of Spark's daemon.
 
     Args:
         main: the process's module ``__main__``.

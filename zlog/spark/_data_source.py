@@ -50,11 +50,11 @@ _KEPT = "zlog.options"
 class ZlogDataSource(DataSource):
     """A log as a table.
 
-    Columns: ``position``; ``stripe``, the index of the stripe object that holds it; ``timestamp``,
-    when the entry was appended, by its writer's clock; ``data``. With the option ``includeTags``
-    also ``tags``, an array of the entry's tags. With ``includeGaps``
-    also ``state``: ``written``, ``filled``, ``trimmed``, ``lost`` or ``unreadable``; rows of gaps
-    have neither timestamp nor data. The options are in docs/spark.md.
+    The columns are ``position``; ``stripe``, the index of the stripe object that holds it;
+    ``timestamp``, the time of the append by its writer's clock; and ``data``. The option
+    ``includeTags`` adds ``tags``, an array of the entry's tags. ``includeGaps`` adds ``state``:
+    ``written``, ``filled``, ``trimmed``, ``lost`` or ``unreadable``; rows of gaps have neither
+    timestamp nor data. docs/spark.md describes the options.
     """
 
     @classmethod
@@ -63,11 +63,11 @@ class ZlogDataSource(DataSource):
         return "zlog"
 
     def schema(self) -> StructType:
-        """Return the columns, having checked the options.
+        """Check the options, and return the columns.
 
-        Of a table that is being created the first column carries its options: Spark keeps a table's
-        columns as they are, and hands its options to no read of it. The column's comment has them
-        for people, in ``DESCRIBE TABLE`` and ``SHOW CREATE TABLE``.
+        When a table is created, its first column carries the options: Spark keeps a table's columns
+        unchanged, but passes its options to no read. The column's comment shows the options in
+        ``DESCRIBE TABLE`` and ``SHOW CREATE TABLE``.
         """
         if _PROVIDER not in self.options:
             return StructType(_columns(SourceOptions.parse(self.options, streaming=None)))
@@ -101,7 +101,7 @@ class ZlogDataSource(DataSource):
         return StreamWriter(SinkOptions.parse(self.options, streaming=True), schema)
 
     def _read_options(self, schema: StructType, *, streaming: bool) -> SourceOptions:
-        """Return the options of a table, if any, and of this use."""
+        """Return the options of the table, if there is one, and of this read."""
         kept = schema.fields[0].metadata.get(_KEPT, {}) if schema.fields else {}
         batch, stream = {*BATCH_OPTIONS}, {*STREAM_OPTIONS}
         unused = {name.lower() for name in (batch - stream if streaming else stream - batch)}

@@ -1,4 +1,4 @@
-"""Calls of Spark's driver: the range of a read, and the part of each task."""
+"""The planning in Spark's driver: the range of a read, and the part of each task."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Planner:
 
     @property
     def log(self) -> LogRef:
-        """The log: from the first call on this one, also if another gets its name later."""
+        """The log. It stays the same after the first call, even if another log gets its name."""
         if self._log.log_id is None:
             self._log.forget()  # this process may have a handle on a log that was removed
             log_id = self._log.call(lambda handle: handle.view.log_id)
@@ -63,10 +63,10 @@ class Planner:
         return self.log.call(lambda handle: _resolve(handle, place))
 
     def start(self) -> int:
-        """Return where a read begins.
+        """Return the position at which a read begins.
 
         Raises:
-            BeyondTail: it begins at a position that no entry has yet.
+            BeyondTail: the position is above the tail.
         """
         place = self.options.starting
         position = self.position(place)
@@ -79,7 +79,7 @@ class Planner:
         return position
 
     def plan_batch(self) -> list[Shares]:
-        """Return the tasks of a batch read, as far as the tail."""
+        """Return the tasks of a batch read, which ends at the tail at the latest."""
         start, end = self.start(), min(self.position(self.options.ending), self.tail())
         return self.plan(start, end, self.record(start, end)) if start < end else []
 
@@ -92,12 +92,12 @@ class Planner:
         return {"includeGaps": options.include_gaps, "tags": tags, "match": match}
 
     def record(self, start: int, end: int) -> Recorded:
-        """Return the inputs of a plan for ``[start, end)``, which is below the tail.
+        """Return the inputs of a plan for ``[start, end)``, which must be below the tail.
 
         Raises:
-            IncompletePlan: the log's stripes do not hold all of it.
+            IncompletePlan: the log's stripes do not hold the whole range.
         """
-        # In this order: trimmed positions that the stripes leave out are then below the trim point.
+        # In this order, trimmed positions that the stripes leave out are below the trim point.
         stripes, trim_point = self.log.call(
             lambda handle: (handle.stripes(start, end), handle.view.trim_point)
         )
@@ -113,10 +113,10 @@ class Planner:
         return Recorded(kept, sizes, self.selection)
 
     def plan(self, start: int, end: int, recorded: Recorded) -> list[Shares]:
-        """Return the tasks that read ``[start, end)``: the same ones whenever it is asked.
+        """Return the tasks that read ``[start, end)``, which are the same for each call.
 
         Raises:
-            Invalidated: some of it is trimmed, and that counts as a loss.
+            Invalidated: a part of the range is trimmed, and that counts as a loss.
         """
         trim_point = self.log.call(lambda handle: handle.earliest())
         if start < trim_point:
@@ -134,7 +134,7 @@ class Planner:
         return split(self.log.name, recorded.stripes, start, end, recorded.sizes, trimmed=first)
 
     def _joined_max(self, stripes: list[Stripe]) -> int:
-        """Return up to how many positions of a task stripes are joined, by their entries' size."""
+        """Return the largest task, in positions, to which stripes are joined, by entry size."""
         if len(stripes) < 2:
             return JOINED_POSITIONS_MAX
         newest = stripes[-_SAMPLED_STRIPES:]
@@ -147,15 +147,15 @@ class Planner:
 class StreamPlanner:
     """Plans the batches of a streaming query.
 
-    All its answers follow from Spark's offsets and from the log, so another process may continue
-    the query at any point.
+    All results depend only on Spark's offsets and on the log, so another process may continue the
+    query at any point.
     """
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
         self._planner = Planner(options)
-        self._last: int | None = None  # where the query ends, when it ends by itself
-        self._committed = -1  # where this process has last put the cursor
+        self._last: int | None = None  # the end of a query that has one
+        self._committed = -1  # the cursor's position when this process last moved it
 
     @property
     def log(self) -> LogRef:
@@ -163,14 +163,15 @@ class StreamPlanner:
         return self._planner.log
 
     def initial(self) -> Offset:
-        """Return where a new query begins, and make the cursor that holds the log from there on.
+        """Return where a new query begins, and set the cursor that holds the log from there on.
 
-        Spark asks again when it runs or replays the first batch, which may begin before the latest
-        position at that time. So an existing cursor never moves forward here. A cursor that another
-        query has left further on moves back, or this query's entries could be trimmed.
+        Spark calls this again when it runs or replays the first batch, which may begin before the
+        latest position at that time. So an existing cursor never moves forward here. A cursor that
+        another query left at a higher position moves back, or this query's entries could be
+        trimmed.
 
         Raises:
-            ValueError: the query is to begin at a time in the future.
+            ValueError: the query should begin at a time in the future.
         """
         starting = self.options.starting
         if isinstance(starting, datetime) and starting > datetime.now(timezone.utc):
@@ -185,14 +186,14 @@ class StreamPlanner:
         return self._offset(position, position)
 
     def end_now(self) -> None:
-        """Take the log as it is for the whole of it: the query ends at the present tail."""
+        """End the query at the present tail."""
         self._last = self._planner.tail()
 
     def latest(self, start: Offset, entries_max: int | None) -> Offset:
-        """Return where a batch ends that begins at ``start``: there too, when nothing is new.
+        """Return the end of a batch that begins at ``start``; ``start`` itself if nothing is new.
 
-        Spark asks when all batches below ``start`` are done, and so the cursor moves there. Its
-        ``commit`` comes later, with the batch after the next, and for a query's last one never.
+        Spark calls this when all batches below ``start`` are done, so the cursor moves there. It
+        calls ``commit`` later, with the batch after the next, and never for a query's last batch.
         """
         self._check(start)
         self._commit(start.position)
@@ -210,19 +211,19 @@ class StreamPlanner:
     def _end(self, start: int) -> int:
         if self._last is not None:
             return self._last
-        # Spark asks a hundred times a second: the cheap answer is enough while it is no.
+        # Spark asks a hundred times a second: a cheap answer is enough while nothing is new.
         unchecked = self.log.call(lambda handle: handle.tail(checked=False))
         return self._planner.tail() if unchecked > start else start
 
     def tail(self) -> Offset:
-        """Return where the log ends, for the query's progress."""
+        """Return the end of the log, for the query's progress."""
         tail = self.log.call(lambda handle: handle.tail(checked=False))
         return self._offset(tail, tail)
 
     def plan(self, end: Offset) -> list[Shares]:
-        """Return the tasks of the batch that ends there; see :meth:`Planner.plan`.
+        """Return the tasks of the batch that ends at ``end``; see :meth:`Planner.plan`.
 
-        They follow from the offset alone, unless an older version of zlog made it.
+        They depend only on the offset, unless an older version of zlog made it.
         """
         self._check(end)
         if end.since == end.position:
@@ -261,7 +262,7 @@ class StreamPlanner:
 
 
 def _hold(log: zlog.Log, name: str, position: int) -> None:
-    """Have a cursor hold the log from a position on, or from a lower one where it is already."""
+    """Make a cursor hold the log from a position on, or from its own position if it is lower."""
     position = max(position, log.earliest())
     cursor = log.cursor(name, create=position)
     if cursor.position > position:
@@ -269,10 +270,10 @@ def _hold(log: zlog.Log, name: str, position: int) -> None:
 
 
 def commit_cursor(log: zlog.Log, name: str, position: int) -> None:
-    """Have a cursor follow a query; make it if it does not exist.
+    """Move a query's cursor; create it if it does not exist.
 
     Raises:
-        CursorAhead: it is further already, and stays there.
+        CursorAhead: the cursor is already at a higher position, and stays there.
     """
     try:
         log.cursor(name, create=position).commit(position)

@@ -1,4 +1,4 @@
-"""What went wrong inside Spark: an error of this library, or Spark's own in one line."""
+"""Finds the cause of a failure inside Spark: an error of zlog, or Spark's error in one line."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _HINT = "--debug shows all that Spark says of it."
 
 
 def cause(error: BaseException) -> BaseException:
-    """Return the error of this library that made Spark fail, or a one-line error."""
+    """Return the error of zlog that made Spark fail, or else Spark's error in one line."""
     raised = _RAISED.findall(str(error))
     if raised:
         return _of_this_library(*raised[-1])

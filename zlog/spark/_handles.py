@@ -1,4 +1,4 @@
-"""Handles on logs, kept by a process: a worker of Spark runs many tasks, one after the other."""
+"""Handles on logs that a process keeps, since a Spark worker runs many tasks in sequence."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ os.register_at_fork(after_in_child=_after_fork)
 
 @dataclass(frozen=True, slots=True)
 class LogRef:
-    """Which log, for any process that can reach its store.
+    """A reference to a log, for any process that can reach its store.
 
     Attributes:
         store: the store's URL.
         name: the log's name.
-        log_id: of the log; None means the present one of this name.
-        mac_key_file: has the key of its MACs. Only its path travels.
+        log_id: the log's id; None means the present log of this name.
+        mac_key_file: the path of a file with the key of its MACs. Only the path is sent to workers.
     """
 
     store: str
@@ -56,9 +56,9 @@ class LogRef:
         """Return this process's handle.
 
         Raises:
-            LogNotFound: no such log, or another one has its name.
+            LogNotFound: the log does not exist, or another log has its name.
         """
-        # By process: neither LMDB's handles nor librados' may be used in a forked child.
+        # One per process: neither LMDB's handles nor librados' may be used in a forked child.
         process = os.getpid()
         with _lock:
             log = _logs.get(self._key)
@@ -77,7 +77,7 @@ class LogRef:
         return log
 
     def forget(self) -> None:
-        """Have the log opened again the next time."""
+        """Drop the handle, so that the next call opens the log again."""
         with _lock:
             _logs.pop(self._key, None)
 
@@ -86,9 +86,9 @@ class LogRef:
         return os.getpid(), self.store, self.name, self.mac_key_file
 
     def call(self, action: Callable[[zlog.Log], T]) -> T:
-        """Return the result of an action with the log; retry while the store is unreachable.
+        """Return the result of an action on the log; retry while the store is unreachable.
 
-        Only for actions that do no harm when repeated.
+        The action must be safe to repeat.
         """
         patience = Patience(self)
         while True:
@@ -99,7 +99,7 @@ class LogRef:
 
 
 class Patience:
-    """Maximum number of attempts."""
+    """Counts attempts, up to a maximum."""
 
     def __init__(self, log: LogRef) -> None:
         self._log = log
@@ -111,10 +111,10 @@ class Patience:
         self._tries = 0
 
     def after(self, error: ZlogError) -> None:
-        """Wait after a failure, or raise it if a retry is useless."""
+        """Wait after a failure, or raise the error if a retry is useless."""
         self._log.forget()
         self._tries += 1
-        # The handle of a worker may be older than the log that has the name now.
+        # A worker's handle may be older than the log that now has the name.
         reopened = isinstance(error, LogNotFound) and self._tries == 1
         if not (error.retryable or reopened) or time.monotonic() >= self._end:
             raise error
@@ -124,7 +124,7 @@ class Patience:
 
 
 def trimmed_error(log: LogRef, position: int, earliest: int) -> Invalidated:
-    """The error of a query that would miss entries that were trimmed before it read them."""
+    """Return the error of a query that would miss entries that were trimmed too early."""
     return Invalidated(
         f"log {log.name!r} is trimmed below {earliest}, and the query reads from {position} on:"
         " the entries in between are trimmed",

@@ -1,4 +1,4 @@
-"""Errors as Spark's users see them: Spark shows the message of an error, and not its hint."""
+"""Adds hints to the messages of errors, since Spark shows only the message of an error."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _OPTIONS: dict[type[ZlogError], str] = {
 
 @contextmanager
 def hints_shown(log: str) -> Iterator[None]:
-    """Append the hint to the message of each error of this library, as a line of its own.
+    """Append the hint of each error of zlog to its message, on a separate line.
 
     Args:
-        log: name of the log, which replaces LOG in hints.
+        log: the name of the log, which replaces LOG in hints.
     """
     try:
         yield
@@ -34,7 +34,7 @@ def hints_shown(log: str) -> Iterator[None]:
 
 
 def shows_hints(kind: C) -> C:
-    """Do so in all public methods of a class, whose objects have the ``_options`` of their log."""
+    """Show hints in all public methods of a class with the ``_options`` of a log."""
     for name, method in [*vars(kind).items()]:
         if callable(method) and not name.startswith("_"):
             setattr(kind, name, _shows_hints(method))

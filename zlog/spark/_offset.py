@@ -1,4 +1,4 @@
-"""Where a streaming query is: what Spark keeps in its checkpoint."""
+"""The progress of a streaming query, as Spark keeps it in its checkpoint."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from zlog.view import Stripe
 
 
 class WrongCheckpoint(ZlogError):
-    """The checkpoint of a query is not of the log that it reads."""
+    """The checkpoint of a query belongs to another log than the one that the query reads."""
 
     hint = "Start the query with a checkpoint of its own, or with the log that this one is of."
 
 
 class Selection(TypedDict):
-    """The options that decide which positions are rows, by their names."""
+    """The options that decide which positions become rows, by name."""
 
     includeGaps: bool
     tags: list[str] | None
@@ -28,15 +28,15 @@ class Selection(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What decides, besides its range, which rows are in which task of a batch.
+    """The inputs, besides the range, that decide which rows are in which task of a batch.
 
-    A batch that is repeated must have the same rows in the same tasks: a sink may know them by
-    their task. The log's state and the options may be others by then.
+    A repeated batch must have the same rows in the same tasks, because a sink may identify rows by
+    their task. The log's state and the options may have changed in the meantime.
 
     Attributes:
-        stripes: of the range, in a row; positions below the first one were trimmed.
-        sizes: how the stripes become tasks.
-        selection: which positions are rows.
+        stripes: the contiguous stripes of the range; positions below the first one were trimmed.
+        sizes: the sizes of the tasks.
+        selection: the options that decide which positions become rows.
     """
 
     stripes: Sequence[Stripe]
@@ -44,15 +44,15 @@ class Recorded:
     selection: Selection
 
     def to_json(self) -> dict[str, object]:
-        """Return it for an offset. Each stripe ends where the next one starts."""
+        """Return the JSON for an offset. Each stripe ends where the next one starts."""
         stripes = [[each.start, each.width, each.stripe_unit] for each in self.stripes]
         return {"stripes": stripes, **asdict(self.sizes), **self.selection}
 
     @classmethod
     def from_json(cls, content: Mapping[str, object], end: int) -> Recorded:
-        """Read the content of an offset of a batch that ends at ``end``; keys may be missing."""
+        """Read the JSON of an offset of a batch that ends at ``end``; keys may be missing."""
         found = cast("Sequence[tuple[int, int, int]]", content["stripes"])
-        ends = [*(start for start, _, _ in found[1:]), end][: len(found)]  # none: all is trimmed
+        ends = [*(start for start, _, _ in found[1:]), end][: len(found)]  # empty if all is trimmed
         stripes = [
             Stripe(0, start, last, width, stripe_unit)
             for (start, width, stripe_unit), last in zip(found, ends, strict=True)
@@ -68,12 +68,13 @@ class Offset:
 
     Attributes:
         position: one past the last position of the batch.
-        since: the batch's first position. Spark asks for the very first offset again when it
-            replays a query's first batch, and "latest" is then another one. So only the end
-            determines the batch.
-        log: name of the log.
-        log_id: which log of that name, since another one may have it by now.
-        recorded: None: the offset ends no batch, or an older version of zlog made it.
+        since: the batch's first position. Spark asks for the first offset again when it replays a
+            query's first batch, and "latest" is then another position. So the batch is determined
+            by its end alone.
+        log: the name of the log.
+        log_id: the id of the log, since another log may have the name by now.
+        recorded: the inputs of the batch's plan; None if the offset ends no batch, or if an older
+            version of zlog made it.
     """
 
     position: int
@@ -83,7 +84,7 @@ class Offset:
     recorded: Recorded | None = None
 
     def to_json(self) -> dict[str, object]:
-        """Return what Spark writes down. It compares the text, so the keys have one order."""
+        """Return the JSON that Spark stores. Spark compares texts, so the keys have one order."""
         recorded = {} if self.recorded is None else {"plan": self.recorded.to_json()}
         return {
             "position": self.position,
@@ -95,10 +96,10 @@ class Offset:
 
     @classmethod
     def from_json(cls, content: Mapping[str, object]) -> Offset:
-        """Read what Spark has kept.
+        """Read the JSON that Spark has stored.
 
         Raises:
-            WrongCheckpoint: this is not an offset of a zlog source.
+            WrongCheckpoint: the JSON is not an offset of a zlog source.
         """
         position, since, log, log_id = (content.get(k) for k in ("position", "from", "log", "id"))
         plan = cast("Mapping[str, object] | None", content.get("plan"))
@@ -111,7 +112,7 @@ class Offset:
         raise WrongCheckpoint(f"the checkpoint is not of a log of zlog: it holds {dict(content)}")
 
     def check(self, log: str, log_id: int | None, selection: Selection) -> None:
-        """Raise WrongCheckpoint unless the offset is of this log and selects the same rows."""
+        """Raise WrongCheckpoint unless the offset belongs to this log and selects the same rows."""
         if self.log != log:
             raise WrongCheckpoint(f"the checkpoint is of log {self.log!r}, and not of {log!r}")
         if self.log_id != log_id:

@@ -1,6 +1,6 @@
-"""What may be set with ``.option(name, value)``: Spark hands over names in lower case, and text.
+"""The options of ``.option(name, value)``. Spark passes names in lower case, and values as text.
 
-Names are as in Spark's connector for Kafka if they mean the same (docs/spark.md).
+Names are those of Spark's connector for Kafka if the meaning is the same (docs/spark.md).
 """
 
 from __future__ import annotations
@@ -65,24 +65,25 @@ COLUMNS = ("position", "stripe", "timestamp", "data", "tags", "state")
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """The options of a read, checked.
+    """The checked options of a read.
 
     Attributes:
-        store: URL of the store, which every worker must reach under it.
-        log: name of the log.
-        starting: where to begin.
-        ending: where to end, exclusive; batch reads only.
-        entries_max: of a streaming batch; None: all there are.
-        tasks_min: of a batch, as far as it has positions; None: one for each stripe object.
-        tasks_max: of a batch; None: no limit.
-        fail_on_data_loss: whether entries that are gone before they were read end the query.
-        hole_timeout: seconds that a position may stay unwritten before it is filled.
-        include_gaps: whether positions without an entry are rows too.
-        tags: of the entries to read; None: all entries.
-        match: whether one of the tags suffices.
-        cursor: name of the log's cursor that follows a streaming query; None: no cursor.
-        mac_key_file: path of the key of the log's MACs, which every worker has under it.
-        columns: names of the columns to read, in the order of `COLUMNS`.
+        store: the URL at which every worker must reach the store.
+        log: the name of the log.
+        starting: the place at which to begin.
+        ending: the place before which to end; for batch reads only.
+        entries_max: the maximum number of entries of a streaming batch; None means no limit.
+        tasks_min: the minimum number of tasks of a batch, if it has that many positions; None means
+            one task for each stripe object.
+        tasks_max: the maximum number of tasks of a batch; None means no limit.
+        fail_on_data_loss: whether the query ends if entries are gone before they were read.
+        hole_timeout: how many seconds a position may stay unwritten before it is filled.
+        include_gaps: whether positions without an entry also become rows.
+        tags: the tags of the entries to read; None means all entries.
+        match: whether an entry needs any or all of the tags.
+        cursor: the name of the log's cursor that follows a streaming query; None means no cursor.
+        mac_key_file: the path, on every worker, of the file with the key of the log's MACs.
+        columns: the names of the columns to read, in the order of `COLUMNS`.
     """
 
     store: str
@@ -106,11 +107,11 @@ class SourceOptions:
         """Check the options of a read.
 
         Args:
-            options: by name, in any case.
-            streaming: whether it is a streaming or a batch read; None: either is possible.
+            options: the options, by name in any case.
+            streaming: whether the read is streaming or a batch; None if both are possible.
 
         Raises:
-            ValueError: one is unknown, missing, or its value is invalid.
+            ValueError: an option is unknown or missing, or its value is invalid.
         """
         given = _Given(options)
         if streaming is None:
@@ -150,15 +151,16 @@ class SourceOptions:
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """The options of a write, checked.
+    """The checked options of a write.
 
     Attributes:
-        store: URL of the store, which every worker must reach under it.
-        log: name of the log, which has to be there.
-        exactly_once: whether a streaming query appends each row once; or at least once.
-        mac_key_file: path of the key of the log's MACs, which every worker has under it.
-        producer: who appends each row of a batch write once, by a name of its own; or None.
-        sequence: the number of that write of its producer.
+        store: the URL at which every worker must reach the store.
+        log: the name of the log, which must exist.
+        exactly_once: whether a streaming query appends each row exactly once, or at least once.
+        mac_key_file: the path, on every worker, of the file with the key of the log's MACs.
+        producer: the producer under which a batch write appends each row exactly once; None means
+            at least once.
+        sequence: the sequence number of that batch write.
     """
 
     store: str
@@ -173,7 +175,7 @@ class SinkOptions:
         """Check the options of a batch or of a streaming write.
 
         Raises:
-            ValueError: one is unknown, missing, or its value is invalid.
+            ValueError: an option is unknown or missing, or its value is invalid.
         """
         given = _Given(options)
         if streaming:
@@ -204,9 +206,9 @@ class _Given:
         """Refuse options that a read or write of this kind does not have.
 
         Args:
-            names: its options.
-            kind: for the message.
-            others: options that are not checked here.
+            names: the names of the valid options.
+            kind: the kind of read or write, for the message.
+            others: the names of options that are not checked here.
         """
         known = {name.lower(): name for name in names}
         for name in sorted(self._values.keys() - {name.lower() for name in others}):
@@ -220,7 +222,7 @@ class _Given:
                 raise ValueError(f"a {kind} of zlog has no option {name!r}: {hint}")
 
     def store(self) -> str:
-        """Return the store's URL: the option's, or the one in this process's environment."""
+        """Return the store's URL, from the option or from this process's environment."""
         found = self.maybe("store", _store)
         if found is None:
             found = _store(os.environ.get(STORE_VARIABLE, ""))
@@ -233,7 +235,7 @@ class _Given:
         return found
 
     def maybe(self, name: str, parse: Callable[[str], T]) -> T | None:
-        """Return an option's value, None when it is not given."""
+        """Return an option's value, or None if the option is not given."""
         value = self._values.get(name.lower())
         if value is None:
             return None
@@ -248,7 +250,7 @@ class _Given:
         return parse(default) if value is None else value
 
     def require(self, name: str, parse: Callable[[str], T]) -> T:
-        """Return the value of an option that has to be there."""
+        """Return the value of a required option."""
         value = self.maybe(name, parse)
         if value is None:
             raise ValueError(
@@ -259,7 +261,7 @@ class _Given:
         return value
 
     def place(self, which: str, default: Place) -> Place:
-        """Return where to start or end, given in one of two ways."""
+        """Return the place to start or end, which has two options."""
         by_position = self.maybe(f"{which}Position", _position)
         by_time = self.maybe(f"{which}Timestamp", _time)
         if by_position is not None and by_time is not None:
@@ -276,7 +278,7 @@ def _store(text: str) -> str:
 
 
 def _tags(text: str) -> tuple[str, ...]:
-    """Read tags: a JSON list, or one or more with commas between them."""
+    """Parse tags, given as a JSON list or separated by commas."""
     found = json.loads(text) if text.lstrip().startswith("[") else text.split(",")
     try:
         tags = check_tags(found)

@@ -1,4 +1,4 @@
-"""How a range of positions becomes tasks: one for each stripe object, joined or cut as asked."""
+"""Divides a range of positions into tasks: by stripe object, then joined or cut as requested."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ JOINED_POSITIONS_MAX = STRIPE_RECORDS_DEFAULT
 
 
 class IncompletePlan(ZlogError):
-    """The stripes do not hold the range that is to be read: some of it would be left out."""
+    """The stripes do not hold the whole range, so that a part of it would be left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a task reads of one stripe: the positions of some of its objects.
+    """The part of a stripe that a task reads: the positions of some of its objects.
 
     Attributes:
         start: the first position of the range.
-        end: one past its last.
-        striping: the stripe's.
-        indexes: of its objects, ascending.
-        trimmed: nothing is left to read, nor known of the stripe: rows of gaps, and no more.
+        end: one past the last position.
+        striping: the striping of the stripe.
+        indexes: the indexes of the objects, ascending.
+        trimmed: whether the range is trimmed and its stripe unknown, so that the share has only
+            rows of gaps.
     """
 
     start: int
@@ -42,7 +43,7 @@ class Share:
     trimmed: bool = False
 
     def positions(self, start: int, end: int) -> list[ObjectPositions]:
-        """Return the share's positions in ``[start, end)``, a row for each object."""
+        """Return the share's positions in ``[start, end)``, with one sequence per object."""
         first, last = max(start, self.start), min(end, self.end)
         return [self.striping.positions(first, last, index) for index in self.indexes]
 
@@ -61,12 +62,13 @@ Shares = tuple[Share, ...]
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How a batch is cut into tasks.
+    """The rules for cutting a batch into tasks.
 
     Attributes:
-        joined: positions of a task up to which neighbouring stripes are joined.
-        at_least: tasks, as far as there are positions; None: as many as there are stripe objects.
-        at_most: tasks; None: no limit.
+        joined: the number of positions of a task up to which neighbouring stripes are joined.
+        at_least: the minimum number of tasks, if there are that many positions; None means the
+            number of stripe objects.
+        at_most: the maximum number of tasks; None means no limit.
     """
 
     joined: int = JOINED_POSITIONS_MAX
@@ -85,21 +87,21 @@ def split(
 ) -> list[Shares]:
     """Return the part of each task, so that all tasks together read ``[start, end)`` once.
 
-    A task reads one stripe object. Of neighbouring stripes that are small it reads one object of
-    each, so that there are as many tasks as the widest of them has objects. With fewer tasks than
-    wanted, objects are cut; with more, a task gets several objects that follow one another. Tasks
-    whose number was set have about the same number of positions each.
+    A task reads one stripe object, or one object of each of several small neighbouring stripes, so
+    that there are as many tasks as the widest of these has objects. If there are fewer tasks than
+    wanted, objects are cut; if there are more, a task gets several consecutive objects. If the
+    number of tasks was set, all have about the same number of positions.
 
     Args:
-        log: its name.
-        stripes: all that hold positions of the range, in the order of their positions.
+        log: the name of the log.
+        stripes: all stripes that hold positions of the range, in ascending order.
         start: the first position.
-        end: one past the last.
-        sizes: how many tasks.
-        trimmed: positions of the range below it are trimmed; one task reports them.
+        end: one past the last position.
+        sizes: the rules for the number of tasks.
+        trimmed: positions of the range below this one are trimmed; one task reports them.
 
     Raises:
-        IncompletePlan: the stripes do not hold all of the range.
+        IncompletePlan: the stripes do not hold the whole range.
     """
     first = min(max(start, trimmed), end)
     gone = [Share(start, first, Striping(1), (0,), trimmed=True)] if start < first else []
@@ -128,7 +130,7 @@ def _objects(start: int, end: int, striping: Striping) -> list[Share]:
 
 
 def _join(stripes: Iterable[list[Share]], positions_max: int) -> list[Shares]:
-    """Make a task of each object, or of one object of each of several neighbouring stripes."""
+    """Make a task of each object, or of one object in each of several neighbouring stripes."""
     runs: list[list[list[Share]]] = []
     space = 0
     for shares in stripes:
@@ -146,7 +148,7 @@ def _join(stripes: Iterable[list[Share]], positions_max: int) -> list[Shares]:
 
 
 def _cut(shares: Sequence[Share], count: int) -> list[Shares]:
-    """Cut shares, one after the other, into ``count`` tasks of the same size."""
+    """Cut consecutive shares into ``count`` tasks of the same size."""
     total = sum(len(share) for share in shares)
     count = min(count, total)
     tasks: list[list[Share]] = [[] for _ in range(count)]
@@ -164,7 +166,7 @@ def _cut(shares: Sequence[Share], count: int) -> list[Shares]:
 
 
 def _part(share: Share, first: int, last: int) -> Share:
-    """Return the positions of a share of one object with these numbers."""
+    """Return a part of a one-object share: the positions with indexes ``[first, last)``."""
     (positions,) = share.positions(share.start, share.end)
     part = positions[first:last]
     return replace(share, start=part[0], end=part[-1] + 1)

@@ -1,4 +1,4 @@
-"""What a task does: reads its share of a log as Arrow's record batches, without copying data."""
+"""Reads a task's share of a log as Arrow record batches, without copying data."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A part of a batch, for any worker to read; see the options of the same names.
+    """A part of a batch that any worker can read; see the options of the same names.
 
     Attributes:
-        log: which log.
-        shares: what to read of it.
-        fail_on_data_loss: whether to raise where entries are gone.
-        hole_timeout: seconds to wait for an unwritten position, before it is filled.
-        include_gaps: whether to make rows of gaps.
-        columns: names of the columns to make.
-        tags, match: which entries to read; None: all.
+        log: the log to read.
+        shares: the positions of the log to read.
+        fail_on_data_loss: whether to raise an error if entries are gone.
+        hole_timeout: how many seconds to wait for an unwritten position before it is filled.
+        include_gaps: whether to make rows for gaps.
+        columns: the names of the columns to make.
+        tags, match: the entries to read; None means all.
     """
 
     log: LogRef
@@ -59,17 +59,17 @@ class Task:
 
     @property
     def schema(self) -> pa.Schema:
-        """Those columns with their types."""
+        """The columns with their types."""
         return pa.schema([pa.field(name, _TYPES[name]) for name in self.columns])
 
 
 def read_task(task: Task) -> Iterator[pa.RecordBatch]:
-    """Yield all rows of a task, the same ones each time: settled positions never change.
+    """Yield all rows of a task. A repetition yields the same rows, as positions never change.
 
     Raises:
-        Invalidated: positions were trimmed after they were planned, and that counts as a loss.
-        CorruptEntry: stored bytes are damaged, and that counts as a loss.
-        ForgedEntry: an entry has a wrong MAC, and that counts as a loss.
+        Invalidated: positions were trimmed after they were planned, with ``fail_on_data_loss``.
+        CorruptEntry: stored bytes are damaged, with ``fail_on_data_loss``.
+        ForgedEntry: an entry has a wrong MAC, with ``fail_on_data_loss``.
     """
     _spare_collector()
     for share in task.shares:
@@ -112,7 +112,7 @@ def _read_share(task: Task, share: Share) -> Iterator[pa.RecordBatch]:
             patience.after(error)
         else:
             if task.tags is not None:
-                return  # the objects have looked through all positions
+                return  # the objects have searched all positions
             if rows < len(share):
                 raise CorruptEntry(
                     f"log {task.log.name!r} reports {rows} positions of {share}, which has"
@@ -179,9 +179,9 @@ def _gap_rows(task: Task, share: Share, gap: Gap) -> Iterator[pa.RecordBatch]:
 
 
 def _indexes(positions: pa.Array, share: Share) -> pa.Array:
-    """Return which objects have positions of a share: their units modulo the width.
+    """Return the index of the object of each position: its stripe unit modulo the width.
 
-    Arrow has no function for that.
+    Arrow has no function for the modulus.
     """
     if len(share.indexes) == 1:
         return pa.repeat(pa.scalar(share.indexes[0], pa.int32()), len(positions))

@@ -1,7 +1,7 @@
-"""Regular expressions as Python writes them, for Spark, which has Java's.
+"""Translates Python's regular expressions into Java's, for Spark.
 
-Spark runs an expression inside the JVM, many times as fast as Python would; but the author of a
-pattern in Python means Python's. The two differ in few places, and those are here.
+Spark runs an expression inside the JVM, many times faster than Python would. But a pattern has the
+syntax of Python. The two syntaxes differ in few places, which this module handles.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _REPEAT_FROM_0 = re.compile(r"\{,(\d*)\}")
 
 @dataclass(frozen=True, slots=True)
 class LinePattern:
-    """A pattern that makes columns of a line.
+    """A pattern that makes columns from a line.
 
     Attributes:
-        java: as Spark takes it.
-        columns: the named groups: each one's number in both languages, which count alike.
+        java: the pattern in Java's syntax.
+        columns: the named groups, each with its number, which is the same in both languages.
     """
 
     java: str
@@ -42,11 +42,11 @@ class LinePattern:
         """Check a pattern and translate it.
 
         Raises:
-            ValueError: it does not compile, or names no group.
+            ValueError: the pattern does not compile, or has no named group.
         """
         try:
             with warnings.catch_warnings():
-                # A set in a set may get a meaning one day; today a bracket is a bracket.
+                # Nested sets may get a meaning in Python; today such a bracket is literal.
                 warnings.simplefilter("ignore", FutureWarning)
                 compiled = re.compile(pattern)
         except re.error as error:
@@ -83,7 +83,7 @@ def _translated(pattern: str, groups: dict[str, int]) -> str:
             parts.append(found[0])
         else:
             end = at + 1
-            # A brace that repeats nothing is a brace in Python, and an error in Java.
+            # A brace that is no quantifier is literal in Python, and an error in Java.
             parts.append(r"\{" if pattern[at] == "{" else pattern[at])
         at = end
     return "".join(parts)

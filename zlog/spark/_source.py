@@ -1,4 +1,4 @@
-"""Reads as Spark's Python Data Source API has them, around `_driver.py` and `_read.py`."""
+"""The readers of Spark's Python Data Source API, on top of `_driver.py` and `_read.py`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class TaskPartition(InputPartition):
-    """A task as Spark carries it to a worker."""
+    """A task in the form that Spark sends to a worker."""
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
@@ -63,8 +63,8 @@ def _read(partition: InputPartition) -> Iterator[pa.RecordBatch]:
 class BatchReader(DataSourceReader):
     """A batch read.
 
-    It takes no filters from Spark (`pushFilters`): a filter stays with the source's object, which
-    other reads of the same DataFrame share. Options say what to read.
+    It does not accept filters from Spark (`pushFilters`): a filter would stay with the source's
+    object, which other reads of the same DataFrame share. Options select what to read.
     """
 
     def __init__(self, options: SourceOptions) -> None:
@@ -73,7 +73,7 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return the part of each task."""
         planner = Planner(self._options)
-        plan = planner.plan_batch() or [()]  # without a partition, Spark makes one of its own
+        plan = planner.plan_batch() or [()]  # without a partition, Spark would add one
         return _partitions(planner.log, self._options, plan)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -99,7 +99,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if entries_max is None else ReadMaxRows(entries_max)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Take the present tail for the end of the query."""
+        """End the query at the present tail."""
         self._planner.end_now()
 
     def latestOffset(  # noqa: N802
@@ -110,7 +110,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._planner.latest(Offset.from_json(start), entries_max).to_json()
 
     def reportLatestOffset(self) -> dict[str, object]:  # noqa: N802
-        """Return the log's end. The query's progress shows its lag."""
+        """Return the end of the log, from which Spark computes the query's lag."""
         return self._planner.tail().to_json()
 
     def partitions(

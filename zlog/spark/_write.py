@@ -1,11 +1,10 @@
 """Writes: each task appends its rows, a part at a time.
 
-What is appended is durable and visible at once, and a log gives no entry back: there is nothing to
-undo when a job fails. Spark runs a task again that failed after it appended, and a streaming query
-a batch that it has no record of. A streaming write uses exactly-once appends
-(`zlog.Log.append_once`): the query is the producer, and a task is a part of its batch; so each row
-is appended once. A batch write with the options `producer` and `sequence` does the same. Without
-them it appends its rows at least once.
+Appended entries are durable and visible at once, and an append can't be undone when a job fails.
+Spark repeats a task that failed after it appended, and a streaming query repeats a batch of which
+it has no record. A streaming write therefore uses exactly-once appends (`zlog.Log.append_once`):
+the query is the producer, and a task is a part of the batch. A batch write with the options
+`producer` and `sequence` does the same. Without them it appends its rows at least once.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ class Appended(WriterCommitMessage):
     """What a task has done.
 
     Attributes:
-        entries: how many it appended.
-        query: the query or producer of an exactly-once append; None: it was none.
+        entries: the number of entries that the task appended.
+        query: the query or producer of an exactly-once append; None for other appends.
     """
 
     entries: int
@@ -57,7 +56,7 @@ class Appended(WriterCommitMessage):
 
 @dataclass(frozen=True, slots=True)
 class ExactTask:
-    """A task of an exactly-once append: the query, or producer, and numbers that stay the same."""
+    """A task of an exactly-once append: its producer, and numbers that repetitions share."""
 
     query: str
     batch: int
@@ -89,17 +88,18 @@ class ExactTask:
 
 
 class Appender:
-    """Appends rows to a log: a column of entries, and maybe one of their tags.
+    """Appends rows to a log, from a column of entries and perhaps a column of their tags.
 
     Attributes:
-        log: which one.
+        log: the log to append to.
     """
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
-        """Take the table's columns.
+        """Find the columns of entries and tags in the table's schema.
 
         Raises:
-            ValueError: there is not one column of text or bytes, and at most one of tags.
+            ValueError: the table does not have exactly one column of text or bytes, with or
+                without a column of tags.
         """
         types = {field.name: field.dataType for field in schema.fields}
         tags = types.pop(_TAGS, None) if len(schema.fields) == 2 else None
@@ -122,10 +122,10 @@ class Appender:
         self.log = LogRef(options.store, options.log, mac_key_file=options.mac_key_file)
 
     def append_once(self, batches: Iterator[pa.RecordBatch], task: ExactTask) -> Appended:
-        """Append those rows of a task that it has not appended before, in their order.
+        """Append the rows of a task that were not appended before, in their order.
 
         Raises:
-            ValueError: a row is null. What came before it stays appended.
+            ValueError: a row is null. Earlier rows stay appended.
         """
         columns = _columns(batches, self._tags)
         entries = cast("Iterator[bytes]", _items(columns))  # which `append_once` takes as well
@@ -135,23 +135,23 @@ class Appender:
         return Appended(appended, task.query)
 
     def done(self, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
-        """Let the log forget the batches before this one, on the driver, once all tasks have ended.
+        """Let the log forget earlier batches. The driver calls this once all tasks have ended.
 
-        Not this one: until Spark has a record of it, which comes after this, it may run it again.
+        This batch is not forgotten: Spark records its end later, and may repeat it before.
 
         Raises:
             SequenceDiffers: an earlier run of this batch had more tasks. Some of their rows are in
                 the log twice.
         """
         queries = [each.query for each in messages if isinstance(each, Appended) and each.query]
-        for query in set(queries):  # one, or none
+        for query in set(queries):  # at most one
             self.log.call(partial(_done, query=query, batch=batch, tasks=len(queries)))
 
     def append(self, batches: Iterator[pa.RecordBatch]) -> Appended:
         """Append all rows of a task, in their order.
 
         Raises:
-            ValueError: a row is null. What came before it stays appended.
+            ValueError: a row is null. Earlier rows stay appended.
         """
         log = self.log.open()
         entries = 0
@@ -189,8 +189,9 @@ def _columns(
     """Join a task's batches, which Spark makes of 10,000 rows, into columns for one append each.
 
     Args:
-        batches: of rows.
-        tags: the column with the tags; the other one has the entries. None means one column.
+        batches: the batches of rows.
+        tags: the index of the column with the tags; the other column has the entries. None means
+            that there is no column of tags.
     """
     if tags is not None:
         for batch in batches:
@@ -232,7 +233,7 @@ def _joined(columns: list[pa.Array]) -> EntryColumn:
 
 
 def _checked(options: SinkOptions, schema: StructType) -> Appender:
-    """Return what appends to a log, after the driver has found the log.
+    """Return an appender after checking, in the driver, that the log exists.
 
     Raises:
         LogNotFound: the log does not exist.
@@ -267,7 +268,7 @@ class BatchWriter(DataSourceArrowWriter):
 
 @shows_hints
 class StreamWriter(DataSourceStreamArrowWriter):
-    """``df.writeStream.format("zlog")``: one when the query starts, and one for each batch."""
+    """``df.writeStream.format("zlog")``. Made when the query starts, and for each batch."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._options = options
@@ -292,4 +293,4 @@ class StreamWriter(DataSourceStreamArrowWriter):
         messages: list[WriterCommitMessage | None],
         batchId: int,  # noqa: N803
     ) -> None:
-        """Do nothing: the appended entries count, and the batch continues after them."""
+        """Do nothing: appended entries stay, and a repeated batch continues after them."""

@@ -1,4 +1,4 @@
-"""From entries to columns: what ``zlog spark tail --parse`` means."""
+"""Makes columns from entries, as ``zlog spark tail --parse`` does."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Parser(Protocol):
     """Adds columns to a table of entries."""
 
     def prepare(self, spark: SparkSession) -> None:
-        """Check what only Spark can check.
+        """Do the checks that need Spark.
 
         Raises:
             ValueError: it is invalid.
@@ -44,10 +44,10 @@ def parser_of(how: str | None, schema: str | None) -> Parser:
 
     Args:
         how: ``json``, the path of a Python file (``….py``), a pattern with named groups, or None.
-        schema: names and types of columns, as SQL declares them; None: none given.
+        schema: the names and types of columns, in the syntax of SQL, or None.
 
     Raises:
-        ValueError: it is invalid, as far as that is seen without Spark.
+        ValueError: an argument is invalid, as far as this can be checked without Spark.
         OSError: reading the file fails.
     """
     if how == "json":
@@ -71,10 +71,10 @@ def parser_of(how: str | None, schema: str | None) -> Parser:
 
 
 def check_new(names: Iterable[str], taken: Iterable[str] = ENTRY_COLUMNS) -> None:
-    """Refuse columns that a table has already; Spark's names know no upper and lower case.
+    """Refuse columns that a table already has. Spark's names are case-insensitive.
 
     Raises:
-        ValueError: there are two of one name.
+        ValueError: two columns have the same name.
     """
     seen = {name.lower() for name in taken}
     for name in names:
@@ -84,7 +84,7 @@ def check_new(names: Iterable[str], taken: Iterable[str] = ENTRY_COLUMNS) -> Non
 
 
 def text_of(data: str = "data") -> Column:
-    """Return entries as text; bytes that are not UTF-8 become U+FFFD, and end no query."""
+    """Return entries as text. Bytes that are not UTF-8 become U+FFFD and cause no error."""
     return f.make_valid_utf8(f.col(data).cast("string"))
 
 
@@ -93,7 +93,7 @@ def _declared(schema: str) -> StructType:
         declared = StructType.fromDDL(schema)
     except PySparkException as error:
         raise ValueError(f"--schema {schema!r}: {_first_line(error)}") from error
-    if not isinstance(declared, StructType):  # a type alone is a schema to Spark
+    if not isinstance(declared, StructType):  # Spark accepts a single type as a schema
         raise ValueError(f"--schema {schema!r}: write names and types, as 'id long, price double'")
     return declared
 
@@ -103,7 +103,7 @@ def _first_line(error: Exception) -> str:
 
 
 class NoParser:
-    """Entries as they are."""
+    """A parser that does not change the entries."""
 
     def prepare(self, spark: SparkSession) -> None:
         """Do nothing."""
@@ -115,11 +115,11 @@ class NoParser:
 
 @dataclass
 class PatternParser:
-    """A column for each named group, null where the line does not match.
+    """A parser that makes a column for each named group, null if the line does not match.
 
     Attributes:
-        pattern: to be found anywhere in a line.
-        schema: types of some of the groups; the others are strings.
+        pattern: the pattern, which may match anywhere in a line.
+        schema: the types of some groups; the others are strings.
     """
 
     pattern: LinePattern
@@ -127,7 +127,7 @@ class PatternParser:
     _types: StructType | None = None
 
     def prepare(self, spark: SparkSession) -> None:
-        """Have Java compile the pattern, and look at the types."""
+        """Compile the pattern in Java, and check the types."""
         try:
             spark.range(1).select(f.regexp_extract(f.lit(""), self.pattern.java, 0)).collect()
         except PySparkException as error:
@@ -155,17 +155,17 @@ class PatternParser:
 
 @dataclass
 class JsonParser:
-    """The fields of a JSON object, null where the entry is none.
+    """A parser that makes columns from a JSON object, null if the entry is not an object.
 
     Attributes:
-        schema: their names and types.
+        schema: the names and types of the fields.
     """
 
     schema: str
     _types: StructType | None = None
 
     def prepare(self, spark: SparkSession) -> None:  # a session has to be there
-        """Look at the fields."""
+        """Check the fields."""
         self._types = _declared(self.schema)
         check_new(self._types.names)
 
@@ -178,11 +178,11 @@ class JsonParser:
 
 @dataclass
 class FileParser:
-    """A function ``parse(entries)`` in a Python file: it takes the table, and returns another.
+    """A parser that calls a function ``parse(entries)`` of a Python file, from table to table.
 
     Attributes:
-        path: of the file.
-        parse: its function.
+        path: the path of the file.
+        parse: the file's function.
     """
 
     path: Path
@@ -190,11 +190,11 @@ class FileParser:
 
     @classmethod
     def load(cls, path: Path) -> FileParser:
-        """Run a file for the function in it.
+        """Run a file to get its function.
 
         Raises:
-            OSError: reading it fails.
-            ValueError: it fails, or has no such function.
+            OSError: the file can't be read.
+            ValueError: running the file fails, or it has no such function.
         """
         source = path.read_bytes()
         spec = importlib.util.spec_from_loader(path.stem, loader=None)

@@ -1,4 +1,4 @@
-"""A query that copies a log into a table: what ``zlog spark tail`` runs, for programs too."""
+"""A query that copies a log into a table, for ``zlog spark tail`` and for programs."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Tail:
-    """What is copied, from where to where, and how.
+    """The settings of a copy: the log, the table, and how to copy.
 
     Attributes:
-        store, log: which log.
-        table: path or URL of the table.
-        checkpoint: path or URL of the query's state.
-        format: ``parquet``, ``json`` or ``delta``.
-        parser: makes columns of entries.
-        partition_by: columns; None: by the day of the append.
-        drop_raw: leave ``data`` out.
-        cursor: of the log, to follow the query; None: no cursor.
-        trigger: Spark's, such as ``{"processingTime": "5 seconds"}``.
-        options: of the read, by the names of ``format("zlog")``.
+        store, log: the URL of the store, and the name of the log in it.
+        table: the path or URL of the table.
+        checkpoint: the path or URL of the query's state.
+        format: the format of the table: ``parquet``, ``json`` or ``delta``.
+        parser: the parser that makes columns from entries.
+        partition_by: the columns to partition by; None means the day of the append.
+        drop_raw: whether to leave out the column ``data``.
+        cursor: the name of the log's cursor that follows the query; None means no cursor.
+        trigger: Spark's trigger, such as ``{"processingTime": "5 seconds"}``.
+        options: the options of the read, by their names in ``format("zlog")``.
     """
 
     store: str
@@ -122,7 +122,8 @@ class Tail:
 def cursor_name_of(table: str, checkpoint: str) -> str:
     """Return the name of a query's cursor, which depends on its checkpoint.
 
-    Two queries have two checkpoints, and so two cursors. The table's name is for people.
+    Two queries have different checkpoints, and so different cursors. The table's name is only there
+    for people.
     """
     digest = hashlib.sha256(checkpoint.encode()).hexdigest()[:8]
     words = _NOT_IN_A_NAME.sub("-", table.rstrip("/").rpartition("/")[2]).strip("-.") or "table"
@@ -132,15 +133,15 @@ def cursor_name_of(table: str, checkpoint: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a query has come to.
+    """The progress of a query.
 
     Attributes:
-        batch: its number.
-        rows: that the batch had; 0: nothing new.
-        start: the position at which it began.
-        position: the position that is next. Everything below is in the table.
-        tail: the log's, when the batch was planned or later.
-        seconds: that the batch took.
+        batch: the number of the batch.
+        rows: the number of rows of the batch; 0 if there was nothing new.
+        start: the position at which the batch began.
+        position: the next position. Everything below it is in the table.
+        tail: the log's tail, when the batch was planned or later.
+        seconds: the duration of the batch.
     """
 
     batch: int
@@ -152,7 +153,7 @@ class Progress:
 
     @property
     def lag(self) -> int:
-        """Positions between the table and the tail."""
+        """The number of positions between the table and the tail."""
         return max(0, self.tail - self.position)
 
     @classmethod
@@ -179,12 +180,12 @@ def _offset(text: str | None) -> Offset | None:
 
 
 class Run:
-    """A query at work.
+    """A running query.
 
     Args:
-        query: that was started.
-        log: whose cursor follows it.
-        cursor: its name; None: none.
+        query: the query that was started.
+        log: the log whose cursor follows the query.
+        cursor: the name of the cursor; None means no cursor.
     """
 
     def __init__(self, query: StreamingQuery, log: zlog.Log, cursor: str | None) -> None:
@@ -197,18 +198,18 @@ class Run:
         self._committed = -1
 
     def stop(self) -> None:
-        """Have it stop: after the batch under way; asked for again, or soon anyway, amid it.
+        """Stop the query after the current batch, or amid it on a second call or after a while.
 
-        A batch that was abandoned is done again by the next run, and the table has it once.
+        The next run repeats an abandoned batch, and the table gets it once.
         """
         self._events.put(_STOP)
 
     def progress(self) -> Iterator[Progress]:
-        """Yield Spark's reports, until the query ends or is stopped.
+        """Yield Spark's progress reports until the query ends or is stopped.
 
         Raises:
-            ZlogError: a task or the planning failed, by an error of this library or of Spark.
-            Exception: what watches the query failed otherwise.
+            ZlogError: a task or the planning failed, with an error of zlog or of Spark.
+            Exception: watching the query failed in another way.
         """
         watcher = threading.Thread(target=self._watch, name="zlog-tail", daemon=True)
         watcher.start()
@@ -224,7 +225,7 @@ class Run:
                 yield event
 
     def _until_the_end(self) -> Iterator[Progress]:
-        """Yield reports until the query has ended or is to be stopped."""
+        """Yield reports until the query has ended or must be stopped."""
         deadline: float | None = None
         while True:
             try:
@@ -244,7 +245,7 @@ class Run:
                 deadline = time.monotonic() + _FINISH_SECONDS
 
     def _watch(self) -> None:
-        """Look for news until the query has ended."""
+        """Wait for reports until the query has ended."""
         try:
             ended = False
             while not ended:
@@ -252,7 +253,7 @@ class Run:
                 for each in self._news():
                     self._events.put(each)
             self._events.put(_ENDED)
-        except Exception as error:  # noqa: BLE001  # it is raised where the news are waited for
+        except Exception as error:  # noqa: BLE001  # raised in the thread that waits for reports
             self._events.put(error)
 
     def _news(self) -> Iterator[Progress]:
@@ -273,7 +274,7 @@ class Run:
         if self._cursor is None or progress.position <= self._committed:
             return
         try:
-            with contextlib.suppress(CursorAhead):  # the planner moves it as well
+            with contextlib.suppress(CursorAhead):  # the planner also moves the cursor
                 commit_cursor(self._log, self._cursor, progress.position)
             self._committed = progress.position
         except ZlogError as error:
