@@ -1,9 +1,9 @@
 """Finds the end of the confirmed entries of an exclusive log.
 
-Its writer takes consecutive positions, and an append is confirmed once all positions below it are
-written. So the confirmed entries end at the first unwritten position. Entries above it are appends
-under way, or remains of a writer that died. Readers fill no position there, since they read no
-further. A written position stays written, so the end never moves back.
+The log's writer takes consecutive positions, and an append is confirmed once all positions below it
+are written. So the confirmed entries end at the first unwritten position. Entries above it are
+appends in flight, or remains of a writer that died. Readers stop at the end, so they fill no
+position above it. A written position stays written, so the end never moves back.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from zlog.view import ObjectRef, View
 async def confirmed_end(
     io: Io, view: View, start: int, deadline: Deadline, objects: Sequence[ObjectRef] | None = None
 ) -> int | None:
-    """Return the first unwritten position, from ``start`` on, of the live stripe or some objects.
+    """Return the first unwritten position at or above ``start`` in the live stripe or some objects.
 
-    This is one call to each object, which knows the answer from its header. Only if positions were
-    skipped, and the header does not list them all, are the records counted. Returns None if there
-    is a newer view, or must be one. Raises UnsupportedVersion if the class of an OSD is too old.
+    This makes one call to each object, which knows the answer from its header. The records are
+    counted only if positions were skipped and the header does not list all of them. Returns None if
+    there is a newer view, or must be one. Raises UnsupportedVersion if an OSD's class is too old.
     """
     refs = [*view.objects(view.live_stripe)] if objects is None else objects
     request = messages.max_position(view.epoch, start)
@@ -71,8 +71,8 @@ async def _first_hole(
 async def _ask(io: Io, calls: Sequence[Call], deadline: Deadline) -> list[Reply] | None:
     """Return the objects' replies; None if one shows that there is a newer view.
 
-    Such an object refuses the epoch, or is gone, since a stripe without confirmed entries is
-    replaced. Without a newer view, the next change of the layout reports the missing object.
+    Such an object refuses the epoch, or is gone because a stripe without confirmed entries was
+    replaced. If there is no newer view, the next change of the layout reports the missing object.
     """
     replies = await io.execute(calls, deadline)
     if any(reply.code for reply in replies):

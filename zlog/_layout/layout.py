@@ -1,4 +1,4 @@
-"""The newest view that a client knows, and its steps when an object knows a newer epoch."""
+"""The newest view that a client knows, and what it does if an object has a newer epoch."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _KNOWN_MAX = 8192
 
 
 class StripeUnknown(LookupError):
-    """The stripe of ``position`` is archived and was not looked up."""
+    """The stripe of ``position`` is archived and was not looked up yet."""
 
     def __init__(self, position: int) -> None:
         super().__init__(position)
@@ -68,7 +68,7 @@ class StripeUnknown(LookupError):
 
 
 class StripeIndex:
-    """The archived stripes that were looked up. An archived stripe never changes.
+    """The archived stripes that were looked up. Archived stripes never change.
 
     Threads may share it, since ``_known`` is replaced as a whole.
     """
@@ -99,10 +99,10 @@ def _holder(stripes: Sequence[Stripe], position: int) -> Stripe | None:
 
 
 class Layout:
-    """The newest known view of one log. It moves to higher epochs only.
+    """The newest known view of one log. It only moves to higher epochs.
 
-    A sequencer counts as lost if it is out of reach for ``sequencer_timeout`` seconds. Raises
-    WrongKey or MacsMissing unless the view names ``key``, if there is one.
+    A sequencer counts as lost after it was unreachable for ``sequencer_timeout`` seconds. Raises
+    WrongKey or MacsMissing if ``key`` is given and the view does not name it.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Layout:
         return objects
 
     def stripe_of(self, view: View, position: int) -> Stripe:
-        """Return the stripe of an untrimmed position. Raises StripeUnknown if not looked up."""
+        """Return the stripe of an untrimmed position. Raises StripeUnknown if it is not known."""
         if position >= view.stripes[0].start:
             return view.stripe_of(position)
         stripe = self._index.find(position)
@@ -149,7 +149,7 @@ class Layout:
         return stripe
 
     def width_at(self, position: int) -> int:
-        """Return the width of the stripe of a position; if unknown, of the live stripe."""
+        """Return the width of a position's stripe, or of the live stripe if that is not known."""
         view = self.view
         try:
             return self.stripe_of(view, position).width
@@ -171,7 +171,7 @@ class Layout:
             at = last
 
     async def stripe_at(self, position: int, deadline: Deadline) -> Stripe | None:
-        """Return the stripe of a position; None if it is wholly trimmed. Raises CorruptEntry."""
+        """Return a position's stripe; None if it is wholly trimmed. Raises CorruptEntry if lost."""
         while True:
             view = self.view
             if position < view.trim_point:
@@ -202,17 +202,17 @@ class Layout:
         return (await self._look(deadline))[1]
 
     async def _look(self, deadline: Deadline) -> tuple[int, View]:
-        """Return the last taken epoch, and the newest view."""
+        """Return the epoch that was taken last, and the newest view."""
         state = await self.head.read(deadline)
         if state.view is None or state.view.removed:
             raise self._removed()
         return state.counter, self.adopt(self._of_this_log(state.view))
 
     def adopt(self, view: View) -> View:
-        """Adopt a view that was read or proposed, unless it is older; returns the newest view.
+        """Adopt a view that was read or proposed if it is newer; returns the newest view.
 
-        The trim point and the tail floor also grow without a new view. Replies may overtake each
-        other, so both are never decreased.
+        The trim point and the tail floor may grow without a new view. Replies may overtake each
+        other, so neither is ever decreased.
         """
         with self._lock:
             known = self.view
@@ -227,7 +227,7 @@ class Layout:
     async def outdated(self, view: View, deadline: Deadline) -> bool:
         """Whether a newer view or trim point may explain that an object of ``view`` is missing.
 
-        The object may be below a new trim point, or in a stripe that was replaced while empty.
+        The object may be below a new trim point, or in an empty stripe that was replaced.
         Raises LogNotFound if the log was removed.
         """
         newest = await self.refresh(deadline)
@@ -265,10 +265,11 @@ class Layout:
     async def advance(self, stale: View, deadline: Deadline, *, sealed: int = 0) -> View:
         """Return a view newer than ``stale``, which an object refused as too old.
 
-        Usually the client that sealed the objects is about to propose its view. If no view comes
-        within a short random time, that client has died, and this client makes the change. The new
-        epoch is then above ``sealed``, the object's epoch, if given: a hostile client may seal an
-        object of an ended stripe, which no change of the layout asks, with any epoch.
+        Usually the client that sealed the objects is about to propose its view. If no view appears
+        within a short random time, that client has probably died, and this client makes the change.
+        The new epoch is then above ``sealed``, the object's epoch, if given. A hostile client may
+        seal an object of an ended stripe with any epoch, and a change of the layout does not see
+        it.
         """
         io = self.io
         began = io.monotonic()
@@ -290,18 +291,18 @@ class Layout:
                     " in time"
                 )
             if io.monotonic() >= patience:
-                with contextlib.suppress(SequencerBusy):  # repeat until it has space
+                with contextlib.suppress(SequencerBusy):  # repeat until it has capacity
                     above = sealed if sealed > counter else 0
                     return await self._finish(stale, deadline, above=min(above, EPOCH_MAX))
             await backoff(io, min(attempt, _LOOK_DOUBLINGS_MAX))
             attempt += 1
 
     async def _finish(self, stale: View, deadline: Deadline, *, above: int = 0) -> View:
-        """Bring in a view above ``stale``: by its sequencer if it has one, else by this client.
+        """Bring in a view above ``stale``, by its sequencer if it has one, else by this client.
 
-        This client also does it if the epoch must be ``above`` one that was never granted. In a
-        read-only store, reading continues in the last taken epoch: no object has a higher epoch,
-        and the stripes stay the same until a writer finishes the change.
+        This client also does it if the new epoch must be ``above`` one that no client was given. In
+        a read-only store, reading continues in the epoch that was taken last: no object has a
+        higher epoch, and the stripes stay the same until a writer finishes the change.
         """
         if self.io.store.read_only:
             counter, view = await self._look(deadline)
@@ -316,9 +317,9 @@ class Layout:
                 await sequencer.open(self.address, stale.epoch, step)
                 return await self.refresh(deadline)
             except SequencerRefused:
-                raise  # other clients may be accepted there, so this client must not depose it
+                raise  # the sequencer may accept other clients, so do not depose it
             except SequencerUnavailable:
-                # No client can append until then, so do not wait for the outage limit.
+                # No client can append before that, so do not wait for the outage limit.
                 self.outage.failed(stale.epoch, began)
                 if deadline.expired:
                     raise
@@ -327,8 +328,8 @@ class Layout:
     async def raise_tail(self, view: View, tail: int, deadline: Deadline) -> bool:
         """Record that ``tail`` was shown to a client in ``view``.
 
-        Returns False if there is a newer view, in which nothing was recorded. Raises LogNotFound if
-        the log was removed.
+        Returns False, and records nothing, if there is a newer view. Raises LogNotFound if the log
+        was removed.
         """
         answer = await self.head.tail_raise(view.log_id, view.epoch, tail, deadline)
         if answer == Code.STALE_EPOCH:
@@ -338,11 +339,11 @@ class Layout:
         return answer == Code.OK
 
     async def renew(self, view: View, deadline: Deadline) -> View:
-        """Return a view newer than ``view``, whose granted positions are taken or too high.
+        """Return a newer view, because positions granted in ``view`` are taken or too high.
 
-        The tail of the new view is above the taken positions, and in a new stripe if that is far.
-        All writers need this at once, so each waits for a random time, and lets a client that has
-        begun finish.
+        The tail of the new view is above the taken positions, and in a new stripe if it is far
+        above. All writers need this at once, so each waits for a random time, and lets a client
+        that has begun finish.
         """
         await self.io.sleep(_SPREAD_SECONDS * self.io.random())
         counter, newest = await self._look(deadline)
@@ -356,11 +357,11 @@ class Layout:
         return await self.change(unless_newer(view), deadline)
 
     async def find_leader(self, view: View, deadline: Deadline) -> bool:
-        """Have the announced sequencer take the log over, if it is not the view's.
+        """Ask the announced sequencer to take the log over, if it is not the view's sequencer.
 
-        It does this for all logs anyway, but one after the other. Returns whether there is a newer
-        view. Raises SequencerRefused if it and this client don't trust each other, or it has no
-        space.
+        The sequencer takes over all logs anyway, but one after the other. Returns whether there is
+        a newer view. Raises SequencerRefused if the sequencer and this client don't trust each
+        other, or if the sequencer has no capacity.
         """
         step = deadline.sooner(LOOK_SECONDS)
         try:
@@ -375,7 +376,7 @@ class Layout:
         return (await self.refresh(deadline)).epoch > view.epoch
 
     async def reactivate(self, view: View, deadline: Deadline) -> View:
-        """Have a TCP sequencer of ``view`` reopen the log, in a higher epoch; return the view."""
+        """Ask the TCP sequencer of ``view`` to reopen the log, in a higher epoch."""
         if is_remote(view.sequencer):
             step = deadline.sooner(self.outage.limit)
             with contextlib.suppress(SequencerUnavailable):  # its clients will also notice
@@ -386,7 +387,7 @@ class Layout:
     async def roll(self, full: Stripe, deadline: Deadline) -> None:
         """Start a new stripe of the same width, unless ``full`` is no longer the live stripe.
 
-        A TCP sequencer does it when it reopens the log, which takes one epoch instead of two.
+        A TCP sequencer starts the stripe when it reopens the log, in one epoch instead of two.
         """
 
         def edit(view: View) -> View | None:
@@ -411,10 +412,10 @@ class Layout:
     async def guarded(
         self, calls_of: Callable[[View], Sequence[Call]], deadline: Deadline
     ) -> tuple[View, list[Reply]]:
-        """Run idempotent calls that carry the view's epoch, again in a newer view if it is stale.
+        """Run idempotent calls that carry the view's epoch, and repeat them if it is stale.
 
-        If ``calls_of`` raises StripeUnknown, the stripe is looked up first. The store's own errors
-        are returned as negative codes.
+        If ``calls_of`` raises StripeUnknown, the stripe is looked up first. Errors of the store are
+        returned as negative codes.
         """
         while True:
             view = self.view

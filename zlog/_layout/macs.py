@@ -1,4 +1,4 @@
-"""Whether a log's entries have MACs, and the key to create and check them."""
+"""Knows whether a log's entries have MACs, and has the key to make and check them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from zlog.view import View
 
 
 class Macs:
-    """The MACs of one log's entries, which never change during its life.
+    """The MACs of one log's entries. Whether they have MACs never changes.
 
     Attributes:
-        key: for encoding and decoding entries; None if they have no MACs. If this client has no
-            key, it is a key object that only records that.
-        missing: whether entries have MACs, and this client has no key.
-        bytes: size of the MAC after the data of an entry.
+        key: the key for encoding and decoding entries; None if they have no MACs. If this client
+            has no key, it is a key object that only records this.
+        missing: whether entries have MACs and this client has no key.
+        bytes: the size of the MAC after the data of an entry.
     """
 
     def __init__(self, key: Key | None, view: View, url: str) -> None:

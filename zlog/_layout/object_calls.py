@@ -22,7 +22,7 @@ async def call_each(
     deadline: Deadline,
     *refusals: int,
 ) -> dict[ObjectRef, Reply]:
-    """Run an idempotent method on objects, which answer OK or one of ``refusals``."""
+    """Run an idempotent method on objects. Raises unless they answer OK or a refusal given."""
     refs = [*objects]
 
     def calls(view: View) -> list[Call]:
@@ -37,7 +37,7 @@ async def call_each(
 def by_object(
     layout: Layout, view: View, positions: Iterable[int]
 ) -> list[tuple[ObjectRef, list[int]]]:
-    """Group untrimmed positions, ascending, by object. Raises StripeUnknown."""
+    """Group untrimmed positions, which ascend, by object. Raises StripeUnknown."""
     groups: dict[str, tuple[ObjectRef, list[int]]] = {}
     for position in positions:
         if position >= view.trim_point:
@@ -57,8 +57,8 @@ async def change_positions(
 ) -> list[tuple[ObjectRef, Reply]]:
     """Run an idempotent method on the objects of some positions; return each with its reply.
 
-    The positions are ascending; trimmed ones are left out. Raises CorruptEntry if an object is
-    missing, and if it answers a code other than OK and ``refusals``.
+    The positions must ascend; trimmed ones are left out. Raises CorruptEntry if an object is
+    missing, and an error if it answers a code other than OK and ``refusals``.
     """
     groups: list[tuple[ObjectRef, list[int]]] = []
 
@@ -82,10 +82,11 @@ async def change_positions(
 async def prefix_end(
     layout: Layout, view: View, known: Callable[[View], int | None], deadline: Deadline
 ) -> tuple[View, int | None]:
-    """Return the end of the confirmed entries, and the view, ``view`` or newer, that it holds in.
+    """Return the end of the confirmed entries, and the view in which it is valid.
 
-    ``known`` takes a view and returns the end as far as it is known, not below the start of the
-    live stripe. If it returns None, the search ends without a result. It may raise.
+    That is ``view`` or a newer view. ``known`` takes a view and returns the end as far as it is
+    known, not below the start of the live stripe. If it returns None, the search ends without a
+    result. It may raise.
     """
     while (start := known(view)) is not None:
         end = await confirmed_end(layout.io, view, start, deadline)

@@ -1,9 +1,9 @@
 """Removes stripe objects that no view needs.
 
 These are the objects of pending stripes, which the head lists (docs/formats/stripe-index.md), and
-of closed stripes of the newest view that lie wholly below the trim point. Readers use the trim
-point, which is recorded first, and never conclude anything from a missing object. All of this may
-be done twice, by several clients at once, and be left unfinished.
+of closed stripes of the newest view that are wholly below the trim point. Readers use the trim
+point, which is recorded first, and never conclude anything from a missing object. Every step may be
+done twice, by several clients at once, or be left unfinished.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from zlog._layout.stripe_objects import remove, remove_pending
 
 
 async def reclaim(layout: Layout, deadline: Deadline) -> int:
-    """Remove the objects of trimmed and pending stripes until the time is up; count stripes."""
+    """Remove objects of trimmed and pending stripes while time is left; return how many stripes."""
     view = layout.view
     count = 0
     for stripe in view.stripes:
@@ -28,7 +28,7 @@ async def reclaim(layout: Layout, deadline: Deadline) -> int:
     newest, pending = await layout.head.pending_stripes(view.log_id, deadline)
     for id_, width in pending:
         if id_ >= newest or deadline.expired:
-            break  # the views of this stripe and the next ones may still come
+            break  # this stripe and the next ones may still get a view
         await remove_pending(layout.io, view, id_, width, deadline)
         count += 1
     return count

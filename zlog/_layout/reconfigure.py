@@ -1,4 +1,4 @@
-"""Changes a log's width, stripe unit and options, or starts a new stripe, during use."""
+"""Changes a log's width, stripe unit or options, or starts a new stripe, while it is used."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _RESCUE_BYTES_MAX = 4 << 20
 async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -> View:
     """Bring in a view with another width, stripe unit or options, unless the newest view has them.
 
-    A call whose reply was lost can be repeated: no new stripe starts if the live stripe has the
-    width and stripe unit already. Raises ValueError if an option is zlog's own.
+    A call whose reply was lost can be repeated: no new stripe starts if the live stripe already has
+    the width and stripe unit. Raises ValueError if an option is one that zlog itself uses.
     """
     if MIRROR_OF in (changes.options or {}):
         raise ValueError(f"option {MIRROR_OF!r} is zlog's own: `zlog access promote` ends a mirror")
@@ -55,10 +55,10 @@ async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -
 
 
 async def roll(layout: Layout, deadline: Deadline, *, rescue: bool = False) -> View:
-    """End the live stripe and start the next one, of the same width.
+    """End the live stripe and start the next one with the same width.
 
-    If several clients call this at once, one of them does it for all. With ``rescue``, the stripe
-    starts at the end of the log's entries even if the tail is far above.
+    If several clients call this at once, one of them does it for all. With ``rescue``, the new
+    stripe starts at the end of the log's entries, even if the tail is far above.
     """
     ended = (await layout.refresh(deadline)).live_stripe
 
@@ -87,8 +87,9 @@ async def _change(
 async def _end_of_entries(io: Io, view: View, tail: int, deadline: Deadline) -> int:
     """Return the end of the entries, before the first long gap, if ``tail`` is out of bounds.
 
-    Otherwise return ``tail``. An object class without bounds let a hostile client take a position
-    near 2^63, or record it as a tail. Then the log has no position left, and no new view can come.
+    Otherwise return ``tail``. An old object class without bounds let a hostile client take a
+    position near 2^63, or record it as a tail. The log then has no position left, and can get no
+    new view.
     The search starts at the live stripe's start or at the trim point. The live stripe must be
     sealed with the epoch of ``view``, so that nothing more is written.
     """
@@ -108,7 +109,7 @@ async def _end_of_entries(io: Io, view: View, tail: int, deadline: Deadline) -> 
         replies = await io.execute(calls, deadline)
         for (ref, first), reply in zip([*at.items()], replies, strict=True):
             reply.check_call("read", ref.name)
-            found = decode_read(reply.payload, asked[ref], None)  # for its states
+            found = decode_read(reply.payload, asked[ref], None)  # for the states only
             if taken := found.taken_end():
                 end = max(end, ref.striping.after(first, taken - 1) + 1)
             at[ref] = ref.striping.after(first, found.count)

@@ -33,10 +33,11 @@ async def seal(
 ) -> list[messages.SealReply] | int:
     """Seal stripe objects with ``epoch``, all at the same time.
 
-    An object refuses an epoch that is too far above its last one, and then gets it in steps. Their
-    stripe starts at or above ``start``. With ``missing_ok``, as when a log is removed, missing
-    objects are skipped, and objects for other positions, which a hostile client has made. Otherwise
-    a missing object is an error: it was lost, and must not silently become an empty one.
+    An object refuses an epoch that is too far above its last one, and is then sealed in steps. The
+    objects' stripe starts at or above ``start``. With ``missing_ok``, for the removal of a log,
+    missing objects are skipped, as well as objects for other positions, which a hostile client has
+    made. Otherwise a missing object is an error: it was lost, and must not silently become an empty
+    one.
 
     Returns:
         The objects' replies; or the highest epoch of an object if it is not below ``epoch``, which
@@ -75,9 +76,9 @@ async def make(
 ) -> int:
     """Create the objects of a new stripe from ``start`` on. No other client seals with ``epoch``.
 
-    Returns 0. If an object existed, a hostile client has guessed its name, and may have put
-    anything into it. Then the result is a random epoch, which it can't guess; the next attempt's
-    epoch must be above it.
+    Returns 0 on success. If an object exists, a hostile client has guessed its name, and may have
+    put anything into it. The result is then a random epoch, which that client can't guess; the next
+    attempt's epoch must be above it.
     """
     calls = [Call(ref.name, "seal", _seal(ref, epoch, start, create=True)) for ref in objects]
     made = True
@@ -95,7 +96,8 @@ def _seal(ref: ObjectRef, epoch: int, start: int, *, create: bool) -> bytes:
 async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Deadline) -> None:
     """Remove stripe objects. Skip missing objects, and damaged ones, which can't be removed.
 
-    An object has a higher epoch than ``epoch`` if a slow client sealed it after its stripe ended.
+    An object may have a higher epoch than ``epoch``, if a slow client sealed it after its stripe
+    ended.
     """
     rest = iter(objects)
     while names := [ref.name for ref in islice(rest, _REMOVED_AT_ONCE_MAX)]:
@@ -116,8 +118,8 @@ async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Dea
 async def discard(io: Io, view: View, stripe: Stripe, deadline: Deadline, *, made: bool) -> None:
     """Remove a stripe that this client announced for a view that was not accepted.
 
-    If its objects were made, the head may not list them: another client may have reclaimed the
-    stripe before. The stripe must have the start that was proposed for it, or 0.
+    If its objects were made, the head may not list them, because another client may have reclaimed
+    the stripe before that. The stripe must have the start that was proposed for it, or 0.
     """
     head = Head(io, view.log)
     if made and not await _in_use(head, view.log_id, stripe, deadline):
@@ -126,7 +128,7 @@ async def discard(io: Io, view: View, stripe: Stripe, deadline: Deadline, *, mad
 
 
 async def _in_use(head: Head, log_id: int, stripe: Stripe, deadline: Deadline) -> bool:
-    """Whether the log has the stripe: a proposal may have been accepted and its reply lost."""
+    """Whether the log has the stripe, since the reply of an accepted proposal may be lost."""
     newest = (await head.read(deadline)).view
     known = () if newest is None else newest.stripes
     known = (*known, *await head.stripes(log_id, stripe.start, deadline))
@@ -134,7 +136,7 @@ async def _in_use(head: Head, log_id: int, stripe: Stripe, deadline: Deadline) -
 
 
 async def remove_all(io: Io, view: View, deadline: Deadline) -> None:
-    """Remove every stripe object of a removed log, whose last view this is."""
+    """Remove every stripe object of a removed log. ``view`` is the log's last view."""
     head = Head(io, view.log)
     await remove(io, view.objects(), view.epoch, deadline)
     position = 0
@@ -147,7 +149,7 @@ async def remove_all(io: Io, view: View, deadline: Deadline) -> None:
 
 
 async def remove_pending(io: Io, view: View, id_: int, width: int, deadline: Deadline) -> None:
-    """Remove the objects of a pending stripe, and have the head forget it."""
+    """Remove the objects of a pending stripe, and remove the stripe from the head's list."""
     stripe = Stripe(id_, 0, OPEN_END, width)
     await remove(io, objects_of(view.log, view.log_id, stripe), view.epoch, deadline)
     await Head(io, view.log).stripe_forget(view.log_id, id_, deadline)

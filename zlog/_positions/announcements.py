@@ -1,8 +1,8 @@
 """Finds a sequencer for a log without one, by the announcement in the store's directory.
 
 The announcement is a hint. If the announced sequencer is gone for good, a client withdraws the
-announcement, so that writers do not keep trying. The sequencer checks its announcement every few
-seconds (`zlog.seqr.election.leadership`), so one withdrawn by mistake soon returns.
+announcement, so that writers stop trying. A sequencer checks its announcement every few seconds
+(`zlog.seqr.election.leadership`), so an announcement withdrawn by mistake soon returns.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Announcements:
         self._missing_since = 0.0
 
     def postpone(self) -> None:
-        """Do not poll for a while: the log has only just lost its sequencer."""
+        """Do not poll for a while, because the log has just lost its sequencer."""
         self._next_poll = self._io.monotonic() + _POLL_SECONDS
 
     async def poll(self, view: View, deadline: Deadline) -> None:
@@ -74,7 +74,7 @@ class Announcements:
         except SequencerBusy:
             return False
         except SequencerRefused:
-            self._next_poll = io.monotonic()  # so that the next append also fails
+            self._next_poll = io.monotonic()  # so that the next append polls, and also fails
             raise
         except OtherStore:
             await self._withdraw(announced, deadline)
@@ -96,7 +96,7 @@ class Announcements:
         log, store = self._layout.view.log, self._io.store.url
         try:
             await self._layout.directory.withdraw(announced, deadline)
-        except ZlogError as error:  # not permitted, or too slow: the log works without
+        except ZlogError as error:  # not permitted, or too slow; the log also works like this
             _logger.debug(
                 "could not withdraw the announcement of %s in %s: %s", announced, store, error
             )

@@ -1,8 +1,8 @@
 """Notifications for readers that wait for entries of a log without a sequencer.
 
-Writers notify the watchers of an empty object when there may be more entries, and waiting readers
-watch it. This is a hint: a notification may be lost, a client may not be allowed to watch, and a
-writer may be older. So readers also poll, less often while notifications arrive in time.
+Waiting readers watch an empty object, and writers notify its watchers when there may be more
+entries. A notification is only a hint: it may be lost, a client may not be allowed to watch, and an
+older writer sends none. So readers also poll, less often while notifications arrive in time.
 
 Source: docs/design/exclusive-writers.md.
 """
@@ -33,8 +33,8 @@ class Notifications:
     """The notifications that one handle receives from a log's watched object.
 
     Attributes:
-        number: of the last notification; 0 while none can be received.
-        prompt: whether the last wait for entries ended by a notification.
+        number: the number of the last notification; 0 while none can be received.
+        prompt: whether the last wait for entries ended with a notification.
     """
 
     def __init__(self, io: Io, object: str) -> None:
@@ -45,9 +45,9 @@ class Notifications:
         self._refused_until = -math.inf
 
     async def wait(self, number: int, seconds: float) -> bool:
-        """Wait for a notification after this one; returns whether one came in time.
+        """Wait for a notification after number ``number``; returns whether one came in time.
 
-        With 0 it waits until the object is watched, so that no later notification is missed.
+        With number 0, it waits until the object is watched, so that no later one is missed.
         """
         deadline = deadline_of(self._io, seconds)
         if self._io.monotonic() >= self._refused_until:
@@ -73,6 +73,6 @@ class Notifications:
 
 
 async def remove_wake_object(io: Io, object: str, deadline: Deadline) -> None:
-    """Remove the watched object of a log, if this client may."""
+    """Remove the watched object of a log, if this client may remove it."""
     start = functools.partial(io.store.remove_watched, object=object)
     (await io.run(start, deadline)).check(f"cannot remove the object {object}", *_REFUSED)

@@ -1,8 +1,8 @@
-"""The next position of a log: from its sequencer, or from the stripe objects (the slow way).
+"""Finds the next position of a log, from its sequencer or from its objects (the slow way).
 
-While a view names a sequencer, no client takes positions the slow way. A client that has lost the
-sequencer for long enough first brings in a view without one. So the grants of sequencers, the
-answers of ``tail()`` and the positions taken by slow writers never contradict each other.
+While a view names a sequencer, no client takes positions in the slow way. If a client has not
+reached the sequencer for long enough, it first brings in a view without one. So the grants of
+sequencers, the answers of ``tail()`` and the positions taken in the slow way never conflict.
 """
 
 from __future__ import annotations
@@ -53,25 +53,25 @@ class Positions:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self._handed_out = 0  # positions below it were granted, as far as this handle knows
+        self._handed_out = 0  # this handle knows that positions below it were granted
         self._io = layout.io
         self._outage = layout.outage
         self._announcements = Announcements(layout)
         self._warned = False
         self._notifications = Notifications(layout.io, wake_object(layout.address.name))
-        self._known = (0, 0)  # a stripe, by id, and a position: all below it is confirmed
+        self._known = (0, 0)  # the id of a stripe, and a position below which all is confirmed
 
     async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:
         """Return a view and the first of ``count`` positions to use in that view only.
 
-        A sequencer grants the positions to this caller only. Without one, they are free as far as
-        known.
+        A sequencer grants the positions to this caller only. Without a sequencer, the positions are
+        free as far as this client knows.
 
         Raises:
             StoreReadOnly, AppendRefused: see :meth:`check_appendable`.
             SequencerRefused: the sequencer and this client don't trust each other. The slow way
                 would need a view without the sequencer, for all clients.
-            SequencerBusy: the sequencer had no capacity for this client until the time was up.
+            SequencerBusy: the sequencer had no capacity for this client before the time was up.
         """
         attempt = tried = 0
         began = 0.0
@@ -96,7 +96,7 @@ class Positions:
                 self._announcements.postpone()
                 await self.layout.drop_sequencer(view, deadline)
                 continue
-            if tried != view.epoch:  # all attempts of this call in one epoch add up
+            if tried != view.epoch:  # measure all attempts of this call in one epoch together
                 tried, began = view.epoch, self._io.monotonic()
             try:
                 granted = await self._ask(view, count, deadline)
@@ -135,8 +135,8 @@ class Positions:
     async def tail_up_to(self, end: int | None, deadline: Deadline) -> int:
         """Return the tail, or ``end`` if it is lower.
 
-        No request is made if ``end`` is below the tail floor. The tail floor of an exclusive log is
-        not used, since only a hostile client records it there.
+        No request is made if ``end`` is below the tail floor. An exclusive log's tail floor is not
+        used, since only a hostile client records one.
         """
         view = self.layout.view
         if end is not None and end <= view.tail_floor and view.writer is None:
@@ -164,7 +164,7 @@ class Positions:
                 try:
                     if not await self.layout.raise_tail(view, tail, deadline):
                         continue
-                except ClassNotLoaded:  # a client that only reads: this needs no record
+                except ClassNotLoaded:  # a client that may only read needs no record
                     tail = (await self._scan(deadline))[1]
             self._handed_out = max(self._handed_out, tail)
             return tail
@@ -189,7 +189,7 @@ class Positions:
         await self.check_reached(action, position, position + 1, deadline)
 
     async def check_reached(self, action: str, position: int, end: int, deadline: Deadline) -> None:
-        """Raise BeyondTail if the tail is below ``end``. Asks for the tail if it must."""
+        """Raise BeyondTail if the tail is below ``end``. Requests the tail if necessary."""
         if end > self._handed_out and end > (tail := await self.tail(deadline)):
             raise BeyondTail(
                 f"can't {action} {position}: the tail of log {self.layout.view.log!r} is {tail}"
@@ -206,7 +206,7 @@ class Positions:
         return spec
 
     async def is_confirmed(self, position: int, deadline: Deadline) -> bool:
-        """Whether readers may see a position, which in an exclusive log must be confirmed."""
+        """Whether readers may see a position. In an exclusive log it must be confirmed."""
         if self.layout.view.writer is None:
             return True
 
@@ -231,18 +231,18 @@ class Positions:
                 return tail
             left = end - io.monotonic()
             if left <= 0:
-                # A replaced sequencer may not know it, and would let its clients wait forever.
+                # A sequencer may not know that it was replaced, and let clients wait forever.
                 await self.layout.refresh(deadline)
                 return None
-            if tail is not None:  # no sequencer to wait at: this was a poll of the objects
-                if woken:  # without a new entry: do not poll at the sender's pace
+            if tail is not None:  # without a sequencer, this was a poll of the objects
+                if woken:  # but there is no new entry: do not poll at the sender's pace
                     await io.sleep(min(_POLL_SECONDS, left))
                 pause = NOTIFIED_POLL_SECONDS if notifications.prompt else poll
                 woken = await notifications.wait(number, min(pause, left))
                 poll = min(poll * 2, _POLL_SECONDS_MAX)
 
     async def _ask(self, view: View, count: int, deadline: Deadline) -> tuple[View, int] | None:
-        """Ask the view's sequencer. None unless the newest view has its epoch."""
+        """Ask the view's sequencer. Returns None unless the newest view has its epoch."""
         step = deadline.sooner(self._outage.patience(view.epoch))
         sequencer = self._io.sequencer(view.sequencer)
         grant = await sequencer.next(self.layout.address, count, view.epoch, step)
@@ -253,11 +253,11 @@ class Positions:
         return (view, grant.position) if grant.epoch == view.epoch else None
 
     async def _quick_tail(self, view: View, deadline: Deadline) -> int | None:
-        """Ask the sequencer for the tail. None unless a sequencer serves this view.
+        """Ask the sequencer for the tail. Returns None unless a sequencer serves this view.
 
-        Then, unless there is a newer view, the objects give a valid tail, though no grant: it is
-        above all acknowledged entries, and the tail floor is above all tails shown before. So a
-        reader never changes the view.
+        If it returns None and there is no newer view, the objects give a valid tail, though no
+        grant: it is above all acknowledged entries, and the tail floor is above all tails shown
+        before. So a reader never needs to change the view.
         """
         if not view.sequencer:
             return None
@@ -273,7 +273,7 @@ class Positions:
         return grant.position if grant.epoch == view.epoch else None
 
     async def _wait_once(self, position: int, timeout: float, deadline: Deadline) -> int | None:
-        """Wait at the sequencer (None: no new tail), or without one poll the objects once.
+        """Wait at the sequencer, or poll the objects once; returns None if there is no new tail.
 
         In an exclusive log, the object that has ``position`` shows whether there is more.
         """
@@ -297,18 +297,18 @@ class Positions:
         return (await self._scan(deadline))[1]
 
     def _warn(self, refused: SequencerRefused, what: str = "is read without its sequencer") -> None:
-        """Warn once that the log is slower than with its sequencer."""
+        """Warn once that the log works without its sequencer, and is slower."""
         if not self._warned:
             self._warned = True
             log = self.layout.view.log
             _logger.warning("log %r %s: %s. %s", log, what, refused, refused.hint)
 
     async def _scan(self, deadline: Deadline, *, whole: bool = False) -> tuple[View, int]:
-        """Return the view and the tail, by the highest position in each object of the live stripe.
+        """Return the view, and the tail from the highest position in each live stripe object.
 
-        The tail of a mirror is its floor, above which rounds are incomplete. The tail of an
+        The tail of a mirror is its tail floor, above which rounds are incomplete. The tail of an
         exclusive log is the end of its confirmed entries. Lost objects are skipped, so that the
-        rest can be read, but not if ``whole``, for grants, which must be above all entries.
+        rest can be read. For grants, which must be above all entries, ``whole`` prevents this.
         """
         while True:
             # The floor is read before the objects, so that their entries are below later tails.
@@ -322,7 +322,7 @@ class Positions:
                 continue
             view, tail, missing = await self.taken_end(deadline)
             if view.mirror or view.writer is not None:
-                continue  # in the newer view, the tail is another one
+                continue  # the tail is different in the newer view
             if missing and whole:
                 raise CorruptEntry(f"a stripe object of log {view.log!r} is missing")
             return view, tail

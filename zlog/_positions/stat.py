@@ -20,19 +20,19 @@ class LogStat(NamedTuple):
 
     Attributes:
         name: the log's name.
-        log_id: earlier logs with this name have other ids.
-        epoch: of the newest view.
+        log_id: the log's id; earlier logs of this name have other ids.
+        epoch: the epoch of the newest view.
         tail: the next position to be granted.
         trim_point: positions below it are trimmed.
-        width: stripe objects of the live stripe.
-        stripe_unit: consecutive positions in one stripe object.
-        stripes: stripes that have positions of the range, without wholly trimmed ones.
-        objects: number of their stripe objects.
-        sequencer: its address; empty if writers find the tail themselves.
-        entries: number of their entries; lost entries count until they are trimmed.
-        bytes: size of the entries' data.
-        stored_bytes: size of that data in the objects, without their index. Compression makes it
-            smaller than ``bytes``, MACs make it larger.
+        width: the number of stripe objects of the live stripe.
+        stripe_unit: the number of consecutive positions in one stripe object.
+        stripes: the number of stripes with positions of the range, without wholly trimmed ones.
+        objects: the number of objects of these stripes.
+        sequencer: the sequencer's address; empty if writers find the tail themselves.
+        entries: the number of entries; lost entries count until they are trimmed.
+        bytes: the size of the entries' data.
+        stored_bytes: the size of that data in the objects, without their index. Compression makes
+            it smaller than ``bytes``, and MACs make it larger.
     """
 
     name: str
@@ -91,7 +91,7 @@ def data_bytes(layout: Layout, stat: messages.StatReply) -> int:
 async def object_stats(
     layout: Layout, stripe: Stripe, deadline: Deadline, *expected: int
 ) -> list[messages.StatReply]:
-    """Return statistics of a stripe's objects; skip missing ones and ``expected`` errors."""
+    """Return statistics of a stripe's objects, except missing ones and ``expected`` errors."""
 
     def request(view: View, _: ObjectRef) -> bytes:
         return messages.stat(view.epoch)

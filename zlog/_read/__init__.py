@@ -1,1 +1,1 @@
-"""How entries come out of a log: windows, holes and fills, iterators, columns, times, cursors."""
+"""Reads: windows, holes and fills, iterators, columns, times and cursors."""

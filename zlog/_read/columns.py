@@ -27,14 +27,15 @@ class Columns:
     of a whole window, so copy the parts that you keep for long.
 
     Attributes:
-        positions: of each entry; n × int64.
-        timestamps: when its writer appended it, by the writer's clock; n × int64, µs since
+        positions: the position of each entry; n × int64.
+        timestamps: when each entry was appended, by its writer's clock; n × int64, µs since
             1970-01-01 UTC.
-        offsets: entry i is ``data[offsets[i]:offsets[i + 1]]``; (n + 1) × int32, from 0.
+        offsets: the bounds of the entries: entry i is ``data[offsets[i]:offsets[i + 1]]``;
+            (n + 1) × int32, from 0.
         data: the bytes of all entries, one after the other.
-        gaps: positions that hold no entry. If only some stripe objects are read, a gap covers only
-            their positions.
-        tags: of each entry; None if they were not requested.
+        gaps: the positions that hold no entry. If only some stripe objects are read, a gap covers
+            only positions of these objects.
+        tags: the tags of each entry; None if they were not requested.
     """
 
     positions: memoryview
@@ -58,7 +59,7 @@ def _only_gap(gap: Gap, *, tags: bool) -> Columns:
 
 
 class ColumnReader(Prefetcher[list[Columns]]):
-    """Reads windows as columns. A window is in one stripe, and may skip some of its objects."""
+    """Reads windows as columns. A window is in one stripe, and may skip some objects."""
 
     def __init__(self, reader: Reader, position: int, options: ReadOptions) -> None:
         super().__init__(reader, position, options)
@@ -139,7 +140,7 @@ class ColumnReader(Prefetcher[list[Columns]]):
 def _columns_of(
     window: ColumnWindow, settled: dict[int, Slot], start: int, end: int
 ) -> tuple[list[Columns], int]:
-    """Return a window's columns, as many as its data needs, and the bytes of the data."""
+    """Return a window's columns, as many as its data needs, and the size of the data."""
     result: list[Columns] = []
     data_bytes = 0
     at: int | None = start
@@ -159,7 +160,7 @@ def _columns_of(
 
 
 class _TagColumns:
-    """The results of a reader by tags as columns. They are built from an object for each entry."""
+    """The results of a reader by tags, as columns that are built from an object per entry."""
 
     def __init__(self, entries: TagReader, *, with_tags: bool) -> None:
         self._entries = entries

@@ -1,7 +1,7 @@
 """Named cursors. The log's head object keeps the next position of a reader.
 
-The head moves a cursor only forward unless it is set on purpose, and holds back trims below it
-unless the trim passes cursors. Each is one atomic step (cls_zlog/head/cursors.cc).
+The head moves a cursor only forward, unless it is reset, and refuses trims that would pass it,
+unless the trim ignores cursors. Each is one atomic step (cls_zlog/head/cursors.cc).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class CursorState(NamedTuple):
     """A cursor as its log keeps it.
 
     Attributes:
-        name: the cursor's.
+        name: the cursor's name.
         position: the next position to read.
         created: when it was created, by the creator's clock, UTC.
         updated: when it was last committed, by the reader's clock, UTC.
@@ -77,7 +77,7 @@ class Cursors:
         return found
 
     async def create(self, name: str, position: int, deadline: Deadline) -> int:
-        """Create a cursor unless it exists; returns its position. Raises as :meth:`set`."""
+        """Create a cursor unless it exists; returns its position. Raises as :meth:`set` does."""
         reply = await self._commit(_CREATE, name, position, deadline)
         return reply.number if reply.code == Code.EXISTS else position
 

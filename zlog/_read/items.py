@@ -1,4 +1,4 @@
-"""The slots of positions: entries and gaps. Joins neighbouring gaps."""
+"""Makes slots of positions, which are entries or gaps, and joins neighbouring gaps."""
 
 from __future__ import annotations
 

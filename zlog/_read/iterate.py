@@ -1,8 +1,7 @@
 """Reads a log in order: a range once, or from a position on without end.
 
-A window is a range of positions that is read with one operation per stripe object. Two windows are
-requested ahead of the window that the caller works on, so that the store and the caller work at the
-same time.
+A window is a range of positions that is read with one operation per stripe object. While the caller
+works on one window, the next two are already requested.
 """
 
 from __future__ import annotations
@@ -64,10 +63,10 @@ class ReadOptions:
     """How a range is read, or a log is followed.
 
     Attributes:
-        tags, match: of the entries to read; see :meth:`zlog.Log.read_range`.
-        hole_timeout: seconds to wait for a hole; if not given, the handle's own.
+        tags, match: the tags of the entries to read; see :meth:`zlog.Log.read_range`.
+        hole_timeout: how many seconds to wait for a hole; by default the time-out of the handle.
         passes_holes: whether the reader continues after a hole that stays open.
-        indexes, window_bytes, with_tags: of columns; see :meth:`zlog.Log.read_columns`.
+        indexes, window_bytes, with_tags: settings for columns; see :meth:`zlog.Log.read_columns`.
 
     Raises ValueError if an index is negative, or ``window_bytes`` is below 1.
     """
@@ -88,7 +87,7 @@ class ReadOptions:
 
     @property
     def wanted(self) -> Wanted | None:
-        """The tags to search for; None to read all entries. Raises as :meth:`Wanted.of`."""
+        """The tags to search for; None to read all entries. Raises as :meth:`Wanted.of` does."""
         return None if self.tags is None else Wanted.of(self.tags, self.match)
 
 
@@ -107,18 +106,18 @@ class OrderedReader(Protocol[T_co]):
 
 
 class Prefetcher(ABC, Generic[T]):
-    """Reads windows in order, and requests the next windows ahead.
+    """Reads windows in order, and requests the next windows in advance.
 
     If a window ends with a gap, the gap is held until the next window shows whether it continues.
-    It is returned at once at the tail, where no window follows, and so is a hole if the
-    reader stops there.
+    At the tail, where no window follows, it is returned at once. So is a hole at which the reader
+    stops.
 
-    A window aims at ``window_bytes`` of the options, and returns up to ``bytes_max``.
+    The target size of a window is ``window_bytes`` of the options, its limit ``bytes_max``.
 
     Attributes:
         position: the next position.
         with_ids: how many of the next windows request who filled positions. This costs 25 bytes per
-            entry, so it is 0 until a window holds fills, whose positions are then read again.
+            entry, so it is 0 until a window has fills, whose positions are then read again.
     """
 
     with_ids = 0
@@ -163,7 +162,7 @@ class Prefetcher(ABC, Generic[T]):
         return WINDOW_POSITIONS_MAX
 
     def join(self, kept: Gap | None, content: T, *, ends: bool) -> tuple[T, Gap | None]:
-        """Put the held gap before a window's content, and unless it ``ends``, hold its last gap."""
+        """Put the held gap before a window's content, and hold its last gap unless it ``ends``."""
         del kept, ends  # only subclasses hold gaps
         return content, None
 
@@ -207,7 +206,7 @@ class Prefetcher(ABC, Generic[T]):
                 break
             share = max(1, (window.bytes_max - data_bytes) // len(window.parts))
             if not self.reader.with_data:
-                share = READ_BYTES_MAX  # only an older class sends data, which is dropped here
+                share = READ_BYTES_MAX  # only an older class sends data, which is ignored here
             more = await self.reader.read_some(left, deadline, bytes_max=share)
             data_bytes += sum(len(slot.data) for slot in more.values() if isinstance(slot, Entry))
             found.update(more)
@@ -318,7 +317,7 @@ class EntryReader(Prefetcher[Items]):
 
 
 def entry_reader(reader: Reader, start: int, options: ReadOptions) -> OrderedReader[Items]:
-    """Return a reader of the entries from ``start`` on: of all, or of entries with some tags."""
+    """Return a reader from ``start`` on, of all entries or of entries with some tags."""
     if (wanted := options.wanted) is not None:
         return TagReader(reader, wanted, start, options.hole_timeout)
     if not reader.layout.io.store.pool:
@@ -373,9 +372,9 @@ def range_reader(
 
 
 class Follower:
-    """Reads from ``start`` on, and waits at the tail for more entries. Never passes an open hole.
+    """Reads from ``start`` on, waits at the tail for more entries, and passes no open hole.
 
-    The exception is a `ReadOnlyStore`: its client can't fill a hole, and passes it after the wait.
+    In a `ReadOnlyStore`, a client can't fill a hole, so the reader passes it after waiting.
     """
 
     def __init__(self, reader: Reader, start: int, options: ReadOptions) -> None:
@@ -403,7 +402,7 @@ class Follower:
             return items
         self._ordered.go_to(items[hole].position)
         if hole == 0:
-            # The hole is open; or a sequencer that was replaced returned a tail that is not valid.
+            # The hole is open, or a sequencer that was replaced returned an invalid tail.
             self._tail = 0
             await backoff(self._reader.layout.io, self._waits)
             self._waits += 1

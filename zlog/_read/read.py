@@ -57,12 +57,13 @@ _FILL_AHEAD_GROWTH = 4
 class HoleTimeout:
     """How long one reader waits for holes.
 
-    It waits once for all positions that were granted before it began to wait: the holes after the
-    first one have been open as long.
+    It waits only once for all positions that were granted before the wait, since further holes have
+    been open as long as the first one.
 
     Attributes:
-        seconds: before a hole is filled; None means that holes are never filled.
-        overdue: positions below it have been waited for.
+        seconds: how many seconds to wait before a hole is filled; None means that holes are never
+            filled.
+        overdue: the reader has already waited for positions below this one.
     """
 
     seconds: float | None
@@ -73,12 +74,12 @@ class HoleTimeout:
 class Window:
     """A range of positions that is being read, with one operation per stripe object.
 
-    Life: started → decoded → returned, in several steps if a hole must be waited for.
+    States: started → decoded → returned, in several steps if the reader must wait for a hole.
 
     Attributes:
         start: the first position that was not returned yet.
-        end: one past the last; decreases if the entries are larger than expected.
-        bytes_max: limit of the data that all calls together return.
+        end: one past the last position. It decreases if the entries are larger than expected.
+        bytes_max: the limit of the data that all calls together return.
         with_ids: whether the replies report who appended and filled.
         parts: the positions that each call requests.
         started: the calls.
@@ -100,10 +101,11 @@ class Reader:
     """Reads positions of one log, and fills them under the id of its writer.
 
     Attributes:
-        layout: of the log.
-        budget: of the handle.
-        positions: returns the tail. The reader fills nothing at or above the checked tail: a
-            sequencer that was replaced may have granted positions that its successor grants again.
+        layout: the layout of the log.
+        budget: the time budgets of the handle.
+        positions: the positions of the log, for its tail. The reader fills nothing at or above the
+            checked tail: a sequencer that was replaced may have granted positions that the next
+            sequencer grants again.
         with_data: if False, all entries have empty data, and neither checksums nor MACs are
             checked.
     """
@@ -137,9 +139,9 @@ class Reader:
     ) -> dict[int, Slot]:
         """Read once from each object, up to ``bytes_max`` of data.
 
-        Returns the slots of the first of each object's positions. That is at least one slot, unless
-        the trim point or the layout has changed; then the next call uses the new one. ``writers``
-        gets the id of each entry's writer.
+        Returns the slots of the first positions of each object. There is at least one slot, unless
+        the trim point or the layout has changed, which the next call then uses. ``writers`` gets
+        the id of each entry's writer.
         """
         view, asked, replies = await self.ask(positions, bytes_max, deadline)
         found: dict[int, Slot] = {
@@ -193,11 +195,11 @@ class Reader:
     ) -> None:
         """Read damaged positions from other replicas of an object.
 
-        A replica that lacks a position proves nothing, since it may also have lost it. While OSDs
-        come and go, the primary may answer for all replicas, so they are asked repeatedly. A
+        That a replica lacks a position proves nothing, since it may have lost the position. While
+        OSDs come and go, the primary may answer for all replicas, so they are asked repeatedly. A
         position counts as lost once all replicas have answered. ``found`` has the gaps of the
-        positions, and gets the entries. If the layout has changed since, the positions are
-        removed from it and must be read again. Raises StoreTimeout if not all replicas answered.
+        positions, and gets the entries. If the layout has changed since, the positions are removed
+        from ``found`` and must be read again. Raises StoreTimeout if not all replicas answered.
         """
         io, name = self._io, ref.name
         left = [p for p in damaged if not failed_lately(io, name, p)]
@@ -267,8 +269,9 @@ class Reader:
     ) -> Window:
         """Start one read of ``[start, end)`` per stripe object, without waiting.
 
-        Only the stripe objects with some indexes are read, or all. The positions of a later stripe
-        that is not known yet are left out. Raises StripeUnknown if ``start`` has an unknown stripe.
+        With indexes, only the stripe objects with these indexes are read. Positions of a later
+        stripe that is not known yet are left out. Raises StripeUnknown if the stripe of ``start``
+        is not known.
         """
         view = self.layout.view
         wanted: list[tuple[ObjectRef, ObjectPositions]] = []
@@ -301,16 +304,17 @@ class Reader:
         first: int | None = None,
         reverse: bool = False,
     ) -> int | None:
-        """Wait for the holes in ``found``, and fill the holes that stay.
+        """Wait for the holes in ``found``, and fill those that stay open.
 
         Before it fills or reports a hole, it reads the trim point from the head: a trim raises that
-        point first, and may have died before it freed the position. If the parts of all objects end
-        with holes that were filled, the following positions below ``tail`` are also filled.
+        point first, and its client may have died before it freed the position. If the parts of all
+        objects end with holes that were filled, the following positions below ``tail`` are also
+        filled.
 
         Args:
-            found: slots by position; gets the new slots.
-            holes: how long to wait.
-            tail: positions below it were granted.
+            found: the slots by position; it gets the new slots.
+            holes: how long to wait for holes.
+            tail: a tail, below which all positions were granted.
             parts: the positions that were read from each object.
             deadline: budget.
             first: the caller's next position. The reader waits only for a hole at this position;
@@ -318,8 +322,8 @@ class Reader:
             reverse: whether the caller reads downwards.
 
         Returns:
-            The hole that must be waited for once the caller has returned the slots before it. None
-            if all is settled, or left open, as after the wait in a read-only store.
+            The hole to wait for once the caller has returned the slots before it. None if all
+            positions are settled, or left open, as in a read-only store after the wait.
         """
         io = self._io
         give_up = None if holes.seconds is None else io.monotonic() + holes.seconds
@@ -340,7 +344,7 @@ class Reader:
             elif unwritten[0] >= (await self.layout.refresh(deadline)).trim_point:
                 due = 0
                 if give_up is not None and not io.store.read_only:
-                    with contextlib.suppress(CorruptEntry):  # the tail can't be recorded now
+                    with contextlib.suppress(CorruptEntry):  # the tail can't be recorded at present
                         due = min(holes.overdue, await self.positions.tail(deadline))
                 abandoned = {p for p in unwritten if p < due}
                 if not abandoned:
@@ -355,7 +359,7 @@ class Reader:
     async def fill(
         self, positions: Sequence[int], reason: FillCode, deadline: Deadline
     ) -> int | None:
-        """Fill positions, in each object all or none. Returns a taken position, if there is one."""
+        """Fill positions, all or none in each object. Returns a taken position, if there is one."""
         now = self._io.wall_clock_us()
 
         def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
@@ -375,12 +379,12 @@ class Reader:
     ) -> None:
         """Fill the positions after ``parts``, in each object up to the first written position.
 
-        A client may take a million positions and write none of them, so the runs grow up to the
-        number of positions that one operation takes.
+        A client may take a million positions and write none of them, so the runs grow, up to the
+        number of positions that one operation can fill.
 
         Args:
-            parts: positions that were filled, of each object of one stripe.
-            end: only positions below it are filled.
+            parts: the positions that were filled in each object of one stripe.
+            end: fill only positions below this one.
             deadline: budget.
         """
         striping = parts[0].striping
@@ -402,7 +406,7 @@ class Reader:
     async def _fill_runs(
         self, runs: Sequence[ObjectPositions], deadline: Deadline
     ) -> list[int | None]:
-        """Fill a run of positions in each of some objects of one stripe: all of it, or nothing.
+        """Fill a run of positions in each of some objects of one stripe, all of it or nothing.
 
         Returns the first taken position of each run; None if the run was filled.
         """

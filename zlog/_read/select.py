@@ -2,8 +2,8 @@
 
 The class selects the entries (``select``, docs/formats/wire.md), so only matching entries leave the
 store. An object reports how far it has searched, and which positions it could not search: they are
-unwritten, lost or unreadable, and each may hide an entry with the tags. The reader reads these one
-by one, waits for them and fills them. After that, all readers find the same entries.
+unwritten, lost or unreadable, and each may hide an entry with the tags. The reader reads these
+positions one by one, waits for them and fills them. After that, all readers find the same entries.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Wanted(NamedTuple):
     """The tags that a reader searches for.
 
     Attributes:
-        tags: at least one.
+        tags: the tags, at least one.
         every: whether an entry must have all of them.
     """
 
@@ -70,7 +70,7 @@ class Wanted(NamedTuple):
     def of(cls, tags: Collection[str], match: Match) -> Wanted:
         """Check the tags and the match of a caller.
 
-        Raises InvalidTag or TypeError for invalid or too many tags, ValueError for none.
+        Raises InvalidTag or TypeError for invalid or too many tags, ValueError if there are none.
         """
         if match not in ("any", "all"):
             raise ValueError(f'match is "any" or "all", not {match!r}')
@@ -80,7 +80,7 @@ class Wanted(NamedTuple):
         return cls(checked, match == "all")
 
     def fit(self, tags: Collection[str]) -> bool:
-        """Whether an entry with these tags matches."""
+        """Whether an entry with the given tags matches."""
         test = all if self.every else any
         return test(tag in tags for tag in self.tags)
 
@@ -93,7 +93,7 @@ class _Part:
         ref: the object.
         start, end: the positions left to search are in ``[start, end)``.
         items: the results that were not returned yet, in reading order.
-        hole: the position where the search stopped. It is waited for once it is next.
+        hole: the hole at which the search stopped. The reader waits for it once it is next.
     """
 
     ref: ObjectRef
@@ -141,7 +141,7 @@ class _TagSearch:
         self._reverse = reverse
         self._parts: list[_Part] = []
         self._stripe: int | None = None  # the stripe of the parts, by id
-        self._end = 0  # of the parts
+        self._end = 0  # the end of the parts
 
     def forget(self) -> None:
         """Drop the results that were not returned yet."""
@@ -178,10 +178,10 @@ class _TagSearch:
         return items[::-1] if reverse else items, reached
 
     async def _ask(self, first: int, tail: int, deadline: Deadline) -> bool:
-        """Have the objects search the next bit of their parts. Returns False after a trim.
+        """Let the objects search the next bit of their parts. Returns False after a trim.
 
-        A hole is waited for if it is ``first``, the reader's next position. Otherwise the object's
-        part stops there, so that the reader gets the items before it.
+        The call waits for a hole if it is ``first``, the reader's next position. Otherwise the
+        object's part stops at the hole, so that the reader gets the items before it.
         """
         reverse = self._reverse
         parts = [
@@ -240,8 +240,8 @@ class _TagSearch:
     ) -> tuple[list[Slot], int | None]:
         """Read and settle positions.
 
-        Returns the matching entries and the gaps that may hide one; and the hole where the reading
-        stopped, see :meth:`_ask`.
+        Returns the matching entries, the gaps that may hide one, and the hole at which the reading
+        stopped; see :meth:`_ask`.
         """
         result: list[Slot] = []
         hole = None
@@ -277,9 +277,9 @@ def doubtful_places(
 
 
 def _next_of(spans: list[ObjectPositions], most: int, *, reverse: bool) -> tuple[list[int], bool]:
-    """Return the first ``most`` positions, or in reverse the last, and whether these are all.
+    """Return the first ``most`` positions, or the last ones in reverse, and whether that is all.
 
-    They are ascending. A hostile writer can leave a hole of millions of positions.
+    The positions ascend. A hostile writer can leave a hole of millions of positions.
     """
     taken: list[int] = []
     for span in reversed(spans) if reverse else spans:
@@ -294,7 +294,7 @@ def _next_of(spans: list[ObjectPositions], most: int, *, reverse: bool) -> tuple
 
 
 def trimmed_part(layout: Layout, gap: Gap, indexes: Collection[int] | None) -> Gap | None:
-    """Return the part of a trimmed gap in some objects. Stripes that no view names count whole."""
+    """Return the part of a trimmed gap in some objects, or in unknown stripes all of it."""
     if indexes is None:
         return gap
     view = layout.view
@@ -367,8 +367,8 @@ class TagReader:
 class BackwardReader:
     """Reads a range from its end to its start; see :meth:`zlog.Log.read_range`.
 
-    It searches for tags, or reads all entries if ``wanted`` is None. ``end`` is the tail at the
-    first call if None. The reply of one object has up to ``entries_max`` entries.
+    It searches for tags, or reads all entries if ``wanted`` is None. An ``end`` of None means the
+    tail at the first call. The reply of one object has up to ``entries_max`` entries.
     """
 
     def __init__(
@@ -405,7 +405,7 @@ class BackwardReader:
         if found is None:
             return ()
         items, self._position = found
-        if self._kept is not None:  # the items may continue it
+        if self._kept is not None:  # the items may continue the held gap
             items = in_order([*items[::-1], self._kept])[::-1]
         last = items[-1] if items and self._position > self._start else None
         self._kept = last if isinstance(last, Gap) else None

@@ -1,8 +1,8 @@
 """Finds positions by time.
 
 Entries carry the time at which they were appended, by their writers' clocks. A log is ordered by
-position and not by these clocks, so times rise along a log only if the clocks agree. If they do not
-agree, the search finds one of the positions where the log passes the wanted time.
+position and not by these clocks, so times rise along a log only if the clocks agree. Otherwise the
+search finds one of the positions at which the log passes the wanted time.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ async def find_time(
     """Return the first position in ``[start, end)`` whose entry is not older than ``when``.
 
     Returns ``end`` if all entries are older. If times fall along the log, the result is a position
-    whose entry is not older than ``when`` and whose predecessor is.
+    whose entry is not older than ``when``, while the previous entry is older.
 
-    This is a binary search, which reads about log2(end - start) entries. It passes over positions
-    without an entry in growing steps.
+    This is a binary search, which reads about log2(end - start) entries. It skips positions without
+    an entry in growing steps.
     """
     found, low, high = end, start, end
     while low < high:

@@ -1,14 +1,15 @@
-"""Objects that clients of a log share: maps, counters, queues, locks; with transactions.
+"""Objects that the clients of a log share, such as maps, queues and locks, and transactions.
 
     from zlog.objects import Space
 
     space = Space.open(log, "config")
     space.map("limits").put("requests", 100)
 
-Each client keeps the whole state in memory, plays the log to it, and decides every transaction at
-its entry's position, as all others do (Tango: Balakrishnan et al., SOSP 2013).
-:mod:`zlog.objects.aio` has the same for asyncio. Both need msgspec, which
-the extra ``objects`` brings.
+Each client keeps the whole state in memory and applies the log's entries to it. It decides every
+transaction at the position of the transaction's entry, and all clients decide in the same way
+(Tango: Balakrishnan et al., SOSP 2013).
+:mod:`zlog.objects.aio` has the same API for asyncio. Both need msgspec, which the extra ``objects``
+installs.
 """
 
 from zlog import distribution as _distribution

@@ -1,4 +1,4 @@
-"""Writing checkpoints: pieces of the state, then a manifest that says which they are."""
+"""Writes checkpoints: pieces of the state, then a manifest that lists them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ def cursor_name(space: str) -> str:
 
 
 async def begin_space(port: LogPort, name: str, tail: int) -> None:
-    """Write the first checkpoint of a space, an empty one.
+    """Write the first checkpoint of a space, which is empty.
 
-    The space begins at the tail: that no entry below it is the space's was looked up after it.
+    The space begins at ``tail``. The caller has read the tail first, and then checked that no entry
+    below it belongs to the space.
     """
     await port.set_cursor(cursor_name(name), tail)
     await _append_manifest(port, name, "", tail, [], Sum(), {})
 
 
 async def write_checkpoint(replica: Replica, *, trim: bool) -> int:
-    """Write a checkpoint; returns the position below which the space needs nothing any more."""
+    """Write a checkpoint; returns the position below which the space needs no entries."""
     replica.check()
     port, name = replica.port, replica.name
     frozen, mark = await _freeze(replica)
@@ -54,11 +55,11 @@ async def write_checkpoint(replica: Replica, *, trim: bool) -> int:
 
 
 async def _freeze(replica: Replica) -> tuple[Frozen, str]:
-    """Return the state at a mark of its own; all replicas have the same there."""
+    """Return the state at a new mark, where all replicas have the same state."""
     mark = replica.new_id()
     machine = replica.machine
     with replica.port.lock:
-        machine.digests()  # a `snapshot` that fails does so here, and not in all replicas
+        machine.digests()  # if a `snapshot` fails, it fails here and not in all replicas
     machine.wanted[mark] = None
     try:
         position = await replica.port.append(encode_mark(mark), (replica.tags.space,))
@@ -66,7 +67,7 @@ async def _freeze(replica: Replica) -> tuple[Frozen, str]:
         frozen = machine.wanted[mark]
     finally:
         del machine.wanted[mark]
-    if frozen is None:  # a trim has overtaken the replica, which has another state now
+    if frozen is None:  # a trim has overtaken the replica, which now has another state
         return await _freeze(replica)
     return frozen, mark
 
@@ -86,7 +87,7 @@ async def _append_manifest(
 
 
 async def _trim(port: LogPort, position: int) -> None:
-    """Trim as far as other readers of the log let it."""
+    """Trim as far as the cursors of the log allow."""
     try:
         await port.trim_to(position)
     except HeldByCursor as held:

@@ -1,7 +1,7 @@
-"""The entries of a space, in order: read by their tag, or among all others of the log.
+"""Reads the entries of a space in order, either by their tag or among all entries of the log.
 
-Reading all entries is ten times as fast as selecting, if most entries are the space's. So the feed
-computes for each window the cost of the other way, and takes the cheaper one.
+Reading all entries is ten times as fast as selecting by tag, if most entries are the space's. So
+the feed estimates, for each window, the cost of the other way, and uses the cheaper one.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Window(NamedTuple):
     """Entries of the space, and gaps.
 
     Attributes:
-        columns: also of entries of other spaces, if they have tags.
-        rows: which entries are the space's.
-        gaps: see :class:`Columns`.
+        columns: the entries. If the columns have tags, some may belong to other spaces.
+        rows: the indexes of the space's entries.
+        gaps: the gaps; see :class:`Columns`.
     """
 
     columns: Columns
@@ -35,12 +35,12 @@ class Window(NamedTuple):
 
 
 class Feed:
-    """Reads on from a position.
+    """Reads the entries of a space from a position on.
 
     Args:
-        port: to the log.
-        tag: of the space.
-        position: where it begins.
+        port: the port to the log.
+        tag: the tag of the space.
+        position: the first position.
     """
 
     def __init__(self, port: LogPort, tag: str, position: int) -> None:
@@ -55,8 +55,8 @@ class Feed:
         return self._ahead.position
 
     def go_to(self, position: int) -> None:
-        """Read on from another position."""
-        self._told = position  # the reader may be ahead, if it keeps back a gap that may continue
+        """Continue at another position."""
+        self._told = position  # the reader may be ahead, if it holds a gap that may continue
         self._ahead = self._port.columns(position, self._tag if self._selects else None)
 
     async def next(self, tail: int) -> Iterator[Window]:
@@ -75,7 +75,7 @@ class Feed:
         return Window(columns, rows, columns.gaps)
 
     def _decide(self, found: Sequence[Window], positions: int) -> None:
-        """Read the other way from here on if that would have cost less."""
+        """Read in the other way from here on if that would have cost less."""
         if positions < _POSITIONS_MIN:
             return
         own = sum(len(each.rows) for each in found)

@@ -1,4 +1,4 @@
-"""Holding a lock. Holders and waiting clients time leases; the state never does."""
+"""Holds locks. Holders and waiting clients measure leases; the state never does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RENEWAL_SECONDS_MAX = 86400.0
 
 
 class Lease:
-    """A lock that is held, or that was asked for; see :class:`zlog.objects.Held`."""
+    """A lock that is held or was requested; see :class:`zlog.objects.Held`."""
 
     def __init__(self, replica: Replica, name: str, token: int, lease: float, began: float) -> None:
         self.name = name
@@ -35,7 +35,7 @@ class Lease:
         self._given_back = False
 
     def remaining(self) -> float:
-        """Return the seconds that the lease lasts by this machine's clock; 0: it has ended."""
+        """Return the remaining seconds of the lease by this machine's clock; 0 after its end."""
         return 0.0 if self._given_back else max(0.0, self._until - self._clock())
 
     def check(self) -> None:
@@ -44,10 +44,10 @@ class Lease:
             raise LockLost(f"the lease of lock {self.name!r} under token {self.token} has ended")
 
     async def renew(self) -> None:
-        """Renew the lease, which then counts from before this call.
+        """Renew the lease. It then counts from the time before this call.
 
         Raises:
-            LockLost: another one has the lock.
+            LockLost: another client has the lock.
         """
         began = self._clock()
         try:
@@ -58,11 +58,11 @@ class Lease:
         self._until = began + self.lease
 
     async def release(self) -> None:
-        """Release the lock to the next client that waits. Safe to repeat, and after a loss."""
+        """Release the lock to the next waiting client. Safe to repeat, also after a loss."""
         if self._given_back:
             return
         self.abandon()
-        with contextlib.suppress(Rejected):  # another one has it
+        with contextlib.suppress(Rejected):  # another client has it
             await _command(self._replica, self.name, "release", self.token)
         self._given_back = True
 
@@ -72,7 +72,7 @@ class Lease:
         self._replica.port.spawn(self._keep())
 
     def abandon(self) -> None:
-        """Renew it no more."""
+        """Stop renewing the lock."""
         self._stop.set()
         if self.abandon in self._replica.closing:
             self._replica.closing.remove(self.abandon)
@@ -90,9 +90,9 @@ class Lease:
 
 
 async def acquire(replica: Replica, name: str, owner: Any, lease: float, timeout: Timeout) -> Lease:
-    """Ask for a lock, and wait for it; see ``Lock.acquire``.
+    """Request a lock, and wait for it; see ``Lock.acquire``.
 
-    A client that is interrupted, or not answered in time, withdraws its request.
+    If the call is interrupted, or gets no answer in time, it withdraws its request.
     """
     began = replica.port.monotonic()
     deadline = replica.port.deadline(timeout)
@@ -104,7 +104,7 @@ async def acquire(replica: Replica, name: str, owner: Any, lease: float, timeout
         held = Lease(replica, name, asked.position, lease, began)
         if not (asked.results and asked.results[0]):  # it was not granted at once, as far as known
             await _wait_for_turn(replica, name, held.token, deadline)
-            await held.renew()  # it may have been granted long ago: the lease counts from here
+            await held.renew()  # it may have been granted long ago; the lease counts from here
     except BaseException as error:
         if held is not None:
             await held.release()
@@ -117,15 +117,15 @@ async def acquire(replica: Replica, name: str, owner: Any, lease: float, timeout
 
 
 async def _command(replica: Replica, name: str, *words: Any) -> None:
-    """Have a lock carry out a command that has no result."""
+    """Execute a command of a lock that has no result."""
     await replica.carry_out(("lock", name, words), replica.new_id())
 
 
 async def _withdraw(replica: Replica, name: str, ask: tuple[Any, ...], id: str) -> None:
-    """Withdraw a request whose entry has an unknown position, which is its token.
+    """Withdraw a request whose token is unknown, because the position of its entry is.
 
-    The request is repeated under its id. The state decides the first of both, whose position is
-    then known. If the log does not answer, a lock that was granted ends with its lease.
+    The request is repeated under its id. The state decides the first of the two entries, whose
+    position is then known. If the log does not answer, a lock that was granted ends with its lease.
     """
     with contextlib.suppress(ZlogError):
         asked = await replica.commit([ask], id, 1, replica.machine.position)
@@ -159,6 +159,6 @@ async def _wait_for_turn(replica: Replica, name: str, token: int, deadline: Dead
 
 
 async def _expire(replica: Replica, name: str, holder: Holder) -> None:
-    """Take the lock away from a holder that has renewed nothing for its lease."""
+    """Take the lock away from a holder that has not renewed it for its lease."""
     with contextlib.suppress(Rejected):  # the holder has renewed or released it
         await _command(replica, name, "expire", holder.token, holder.version)

@@ -1,4 +1,4 @@
-"""The state of a lock: who has it, and who waits. It knows no clock."""
+"""The state of a lock: its holder and the waiting clients. It uses no clock."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from zlog.objects.errors import Rejected
 
 
 class Holder(NamedTuple):
-    """Who holds a lock.
+    """The holder of a lock.
 
     Attributes:
-        token: the position of the entry with the request. It is higher than the token of each
-            earlier holder, so that a protected resource can compare tokens.
-        owner: the holder's value for others.
-        lease: seconds without a renewal after which others may take the lock away.
-        version: the position of its last renewal, or of when it got the lock.
+        token: the position of the entry with the request. It is higher than the tokens of all
+            earlier holders, so that a protected resource can compare tokens.
+        owner: the value that the holder shows to others.
+        lease: the number of seconds without a renewal after which others may take the lock away.
+        version: the position of the last renewal, or of the entry with which the holder got the
+            lock.
     """
 
     token: int
@@ -30,9 +31,9 @@ class Holder(NamedTuple):
 class LockState(State):
     """A lock. Clients wait for it in the order of their entries.
 
-    Commands: ``["acquire", owner, lease]``, and with the token of a request ``["renew", token]``,
-    ``["release", token]`` and ``["expire", token, version]``, which takes effect only if the holder
-    has renewed nothing since that version.
+    The commands are ``["acquire", owner, lease]`` and, with the token of a request, ``["renew",
+    token]``, ``["release", token]`` and ``["expire", token, version]``. The last one takes effect
+    only if the holder has not renewed the lock since that version.
     """
 
     __slots__ = ("holder", "waiting")
@@ -49,7 +50,7 @@ class LockState(State):
         return getattr(self, _COMMANDS[name])(position, *arguments)
 
     def version_of(self, key: str | None) -> int:
-        """With a key: the token of the holder."""
+        """Return the version of the lock, or with a key the token of the holder."""
         if key is None:
             return self.version
         return NEVER if self.holder is None else self.holder.token

@@ -1,4 +1,4 @@
-"""The bytes of a checkpoint: chunks, each after its length, cut into pieces."""
+"""The bytes of a checkpoint: chunks, each preceded by its length, cut into pieces."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _encode_into = msgspec.msgpack.Encoder().encode_into
 
 
 def map_parts(items: Iterable[tuple[str, object]]) -> Iterator[msgspec.Raw]:
-    """Encode items as maps of about equal size, whatever the size of a value."""
+    """Encode items as maps of about equal size, whatever the sizes of the values."""
     return _parts(_MAP, items)
 
 
 def list_parts(items: Iterable[object]) -> Iterator[msgspec.Raw]:
-    """Encode items as lists of about equal size, whatever the size of an item."""
+    """Encode items as lists of about equal size, whatever the sizes of the items."""
     return _parts(_LIST, ((item,) for item in items))
 
 
@@ -66,7 +66,7 @@ def cut(chunks: Iterable[bytes], limit: int) -> Iterator[bytes]:
 
 
 class Joined:
-    """Pieces put together to chunks again.
+    """Joins pieces to the chunks that they were cut from.
 
     Attributes:
         rest: the beginning of an incomplete chunk.
@@ -76,7 +76,7 @@ class Joined:
         self.rest = bytearray()
 
     def add(self, piece: bytes | memoryview) -> Iterator[bytes]:
-        """Add a piece; returns the chunks that are complete with it."""
+        """Add a piece; returns the chunks that it completes."""
         rest = self.rest
         rest += piece
         at = 0
@@ -91,10 +91,10 @@ class Joined:
 
 
 class Sum:
-    """What a manifest says of all pieces together.
+    """The size and digest of all pieces, as a manifest has them.
 
     Attributes:
-        size: their bytes.
+        size: the total size of the pieces in bytes.
     """
 
     def __init__(self) -> None:
@@ -108,5 +108,5 @@ class Sum:
 
     @property
     def digest(self) -> str:
-        """Of their bytes."""
+        """The digest of the pieces' bytes."""
         return self._digest.hexdigest()

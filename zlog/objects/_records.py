@@ -39,11 +39,12 @@ class Commit(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fal
     """Commands that take effect once, and only if the values that were read are unchanged.
 
     Attributes:
-        id: of the transaction.
-        attempt: grows each time that the transaction is repeated.
-        snapshot: the position of the state that was read, which has all entries below.
-        reads: object, key or None for the whole object, and the version that was read.
-        ranges: object, first key, end or None, and the number of keys.
+        id: the transaction's id.
+        attempt: a number that grows each time that the transaction is repeated.
+        snapshot: the position of the state that was read, which has all entries below it.
+        reads: for each read, the object, the key (None for the whole object), and the version.
+        ranges: for each range read, the object, the first key, the end or None, and the number of
+            keys.
     """
 
     version: Version
@@ -56,7 +57,7 @@ class Commit(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fal
 
 
 class Mark(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False, tag=2):
-    """Marks a checkpoint: it has the state with all entries up to this one."""
+    """The mark of a checkpoint, which has the state with all entries up to this one."""
 
     version: Version
     id: str
@@ -66,12 +67,12 @@ class Manifest(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=F
     """A complete checkpoint.
 
     Attributes:
-        id: of its mark; empty for the first checkpoint of a space, which has no mark.
-        start: it has the effects of all entries below this position.
-        pieces: positions of its pieces, in order.
-        size: of all pieces in bytes.
-        digest: of all pieces.
-        objects: digests of the states of objects of user-defined types, by name.
+        id: the id of its mark; empty for the first checkpoint of a space, which has no mark.
+        start: the checkpoint has the effects of all entries below this position.
+        pieces: the positions of its pieces, in order.
+        size: the size of all pieces in bytes.
+        digest: the digest of all pieces.
+        objects: the digests of the states of objects of user-defined types, by name.
     """
 
     version: Version
@@ -100,9 +101,9 @@ class Tags(NamedTuple):
     """The tags of a space's entries.
 
     Attributes:
-        space: of all records.
-        checkpoint: also of manifests.
-        piece: of the pieces of checkpoints, which are not records.
+        space: the tag of all records.
+        checkpoint: a second tag of manifests.
+        piece: the tag of the pieces of checkpoints, which are not records.
     """
 
     space: str
@@ -146,7 +147,7 @@ def encode_manifest(
 
 
 def refusal(data: bytes | memoryview, position: int, error: Exception) -> Stopped:
-    """Return the error that this version can't read an entry as a record."""
+    """Return the error that an entry is not a record this version can read."""
     try:
         found = msgspec.msgpack.decode(data)
         kind, version = found[0], found[1]
@@ -179,8 +180,8 @@ def owned(value: Any, levels: int = NESTING_MAX) -> Any:
     """Return a copy of a value that an object may keep.
 
     Raises:
-        TypeError, ValueError: it is not a JSON value (None, bool, int of 64 bits, finite float,
-            str, list, or dict with keys of str), or is nested more than ``levels`` deep.
+        TypeError, ValueError: the value is not a JSON value (None, bool, int of 64 bits, finite
+            float, str, list, or dict with keys of str), or is nested more than ``levels`` deep.
     """
     kind = type(value)
     if kind in _SCALARS:
@@ -212,10 +213,10 @@ def given(value: Any) -> Any:
 
 
 def check_key(key: Any) -> str:
-    """Return a key.
+    """Return ``key`` if it is valid.
 
     Raises:
-        TypeError: it is not a str.
+        TypeError: ``key`` is not a str.
     """
     if type(key) is not str:
         raise TypeError(f"a key is a str, not {key!r}")
@@ -223,11 +224,11 @@ def check_key(key: Any) -> str:
 
 
 def check_number(number: int) -> int:
-    """Return a number for a counter.
+    """Return ``number`` if it is valid for a counter.
 
     Raises:
-        TypeError: it is not an int.
-        ValueError: it takes more than 64 bits.
+        TypeError: ``number`` is not an int.
+        ValueError: ``number`` takes more than 64 bits.
     """
     if type(number) is not int:
         raise TypeError(f"a counter takes an int, not {number!r}")

@@ -1,4 +1,4 @@
-"""A replica of a space: applies the log, appends to it, and returns outcomes of transactions."""
+"""A replica of a space, which applies the log, appends to it, and returns outcomes."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Event(NamedTuple):
     """The changes of one entry.
 
     Attributes:
-        position: of the entry; continue at ``position + 1``.
-        changes: the requested changes in order, at least one.
+        position: the position of the entry. To continue after it, use ``position + 1``.
+        changes: the requested changes, in order, at least one.
     """
 
     position: int
@@ -64,7 +64,7 @@ class _Pending:
     def __init__(self, data: bytes, attempt: int) -> None:
         self.data = data
         self.attempt = attempt
-        self.missed = False  # it may have been decided by entries that this replica did not apply
+        self.missed = False  # entries that this replica did not apply may have decided it
         self.outcome: Outcome | None = None
 
 
@@ -72,16 +72,17 @@ class Replica(ProcessBound):
     """The state of a space in this process, which follows the log.
 
     Args:
-        port: to the log.
-        name: of the space.
+        port: the port to the log.
+        name: the name of the space.
         machine: the initial state.
-        types: user-defined classes.
+        types: the classes of user-defined types.
 
     Attributes:
-        machine: the state; replaced after a trim has overtaken it.
-        failed: the error that has stopped it, or None.
-        torn: whether an entry was applied partly.
-        listeners: called with each entry's position and changes, under the lock.
+        machine: the state. It is replaced if a trim overtakes it.
+        failed: the error that has stopped the replica, or None.
+        torn: whether an entry was applied only partly.
+        listeners: functions that are called, under the lock, with each entry's position and
+            changes.
     """
 
     def __init__(
@@ -138,7 +139,7 @@ class Replica(ProcessBound):
         self._fresh = max(self._fresh, began)
 
     async def _check_tail(self) -> tuple[int, float]:
-        """Return the log's tail, and a time before which all acknowledged entries are below it."""
+        """Return the log's tail, and a time; entries acknowledged before it are below the tail."""
         began = self.port.monotonic()
         tail = await self.port.tail()
         check_log(self.port.options, self.log)
@@ -150,12 +151,12 @@ class Replica(ProcessBound):
             self._goal = max(self._goal, position)
             try:
                 await self._plays.join(self._play)
-            except NotWritten:  # another caller may have asked for more than the tail
+            except NotWritten:  # another caller may have requested more than the tail
                 if self.machine.position < position:
                     raise
 
     async def wait(self, seen: int, seconds: float = WAIT_SECONDS) -> None:
-        """Wait until the state has entries at ``seen`` or later, or until the time is up."""
+        """Wait until the state has entries at ``seen`` or above, or until the time is up."""
         self.check()
         seconds = min(seconds, WAIT_SECONDS)
 
@@ -173,7 +174,7 @@ class Replica(ProcessBound):
         await self._waits.join(work, seconds=seconds, seen=seen)
 
     async def play_window(self, position: int) -> None:
-        """Apply the next window of entries below a position, of a replica with one caller."""
+        """Apply the next window of entries below a position. The replica must have one caller."""
         await self._play_windows(position, 1)
 
     def close(self) -> None:
@@ -217,7 +218,7 @@ class Replica(ProcessBound):
             raise
 
     async def _apply(self, window: Window) -> None:
-        """Apply entries up to the first gap that can't be passed."""
+        """Apply entries up to the first gap that may hide an entry."""
         gap = await self._obstacle(window.gaps)
         rows = window.rows
         if gap is not None:
@@ -242,7 +243,7 @@ class Replica(ProcessBound):
             if gap.kind in HIDING:
                 return gap
             if gap.kind is GapKind.TRIMMED:
-                if gap.position >= port.trim_point and not asked:  # an object was trimmed first
+                if gap.position >= port.trim_point and not asked:  # the trim point may be newer
                     await port.refresh()
                     asked = True
                 if gap.position < port.trim_point:
@@ -276,7 +277,7 @@ class Replica(ProcessBound):
         pending = self._pending.get(record.id)
         if pending is None or pending.outcome is not None:
             return
-        if entry == pending.data:  # not of another attempt
+        if entry == pending.data:  # not another attempt's
             results = [given(each) for each in outcome.results]  # later entries may change them
             pending.outcome = outcome._replace(results=results)
 
@@ -308,9 +309,9 @@ class Replica(ProcessBound):
         """Execute one command; returns its result.
 
         Raises:
-            Rejected: the object refuses it.
+            Rejected: the object refuses the command.
             OutcomeUnknown: the log did not answer in time, twice.
-            ResultLost: it was executed, but its result is lost.
+            ResultLost: the command was executed, but its result is lost.
         """
         name = self.new_id()
         outcome = await self.carry_out(op, name)
@@ -327,7 +328,7 @@ class Replica(ProcessBound):
         """Execute one command; returns its outcome, which may lack the result.
 
         Raises:
-            Rejected: the object refuses it.
+            Rejected: the object refuses the command.
             OutcomeUnknown: the log did not answer in time, twice.
         """
         attempt = 0
@@ -355,7 +356,7 @@ class Replica(ProcessBound):
         """Append a transaction, and apply entries until it is decided.
 
         If the outcome of the append is unknown, the same record is appended again. The state
-        decides the first one, and ignores the other.
+        decides the first of the two and ignores the other.
         """
         self.check_actor()
         data = encode_commit(ops, id, attempt, snapshot, reads, ranges)

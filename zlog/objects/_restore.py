@@ -1,4 +1,4 @@
-"""Where a replica begins: at the newest checkpoint that is whole."""
+"""Loads the state with which a replica begins, from the newest whole checkpoint."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ async def restored(
     """Return the state of the newest whole checkpoint.
 
     Args:
-        port: to the log.
-        name: of the space.
-        types: classes of users.
-        end: only checkpoints below this position; None: all.
+        port: the port to the log.
+        name: the name of the space.
+        types: the classes of user-defined types.
+        end: use only checkpoints below this position; None means all.
 
     Returns:
         The state, or None if no checkpoint can be read.
 
     Raises:
-        Stopped: it is of a newer version, or has objects of unknown types.
+        Stopped: the checkpoint is of a newer version, or has objects of unknown types.
     """
     while True:
         trim_point = port.trim_point
@@ -63,10 +63,10 @@ async def oldest(
 
 
 def manifest_of(entry: Entry) -> Manifest:
-    """Return the manifest that an entry has.
+    """Return the manifest in an entry.
 
     Raises:
-        Stopped: it has none that this version can read.
+        Stopped: the entry has no manifest that this version can read.
     """
     try:
         record = decode_record(entry.data)
@@ -80,7 +80,7 @@ def manifest_of(entry: Entry) -> Manifest:
 async def _load(
     port: LogPort, manifest: Manifest, types: Mapping[str, type[Replicated]]
 ) -> Machine | None:
-    """Return the state that a checkpoint has; None: the log was trimmed there, or it is damaged."""
+    """Return the state in a checkpoint; None if a part of it was trimmed or is damaged."""
     await port.refresh()
     if manifest.start < port.trim_point:
         return None
@@ -100,7 +100,7 @@ async def _load(
             try:
                 for chunk in chunks.add(slot.data):
                     machine.load(chunk)
-            except Stopped as error:  # it counts only if these are the bytes that were written
+            except Stopped as error:  # raised only if the bytes are those that were written
                 refused = error
         await port.pause()
     if (total.size, total.digest) != (manifest.size, manifest.digest):

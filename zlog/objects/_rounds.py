@@ -1,4 +1,4 @@
-"""One piece of work, done once for all callers that ask for it at about the same time."""
+"""Shares one piece of work among all callers that request it at about the same time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class _Turn(Generic[T]):
     def __init__(self, port: LogPort) -> None:
         self.done = port.event()
         self.leader = port.caller()
-        self.abandoned = True  # until it has ended well, or with an error
+        self.abandoned = True  # until the work has succeeded or raised an error
         self.error: Exception | None = None
         self.result: T
 
@@ -23,15 +23,16 @@ class _Turn(Generic[T]):
 class Rounds(Generic[T]):
     """One piece of work, done once for all callers that request it at about the same time.
 
-    A caller that comes while it is running gets the result of the next run, which begins later.
-    The first waiting caller does the work for all.
+    A caller that comes during a run gets the result of the next run, which begins later. The first
+    waiting caller does the work for all.
 
     Args:
-        port: of the replica.
-        count: a number that only grows; see ``join``. It shows progress to waiting callers.
+        port: the port of the replica.
+        count: a function that returns a number that only grows; see ``join``. It shows progress to
+            waiting callers.
 
     Attributes:
-        began_at: the count when the work that is under way began.
+        began_at: the count when the current run began.
     """
 
     def __init__(self, port: LogPort, count: Callable[[], int] = lambda: 0) -> None:
@@ -49,15 +50,15 @@ class Rounds(Generic[T]):
         seconds: float | None = None,
         seen: int = 0,
     ) -> T | None:
-        """Have it done, and return its result.
+        """Do the work, or wait until another caller has done it; return its result.
 
-        With ``seconds``, the result of running work is enough, and the call waits this long for
-        it. It returns None after that time, or at once if the count is above ``seen``. So work
-        that ends when the count grows ends for all waiting callers.
+        With ``seconds``, the result of the current run is enough, and the call waits this long for
+        it. It returns None after that time, or at once if the count is above ``seen``. So work that
+        ends when the count grows ends for all waiting callers.
 
         Raises:
-            ReentrantCall: this thread does it, below a signal handler.
-            StoreTimeout: another thread is at it for longer than the handle's time-out.
+            ReentrantCall: a signal handler calls this while its thread does the work.
+            StoreTimeout: another thread does the work for longer than the handle's time-out.
         """
         while True:
             led: _Turn[T] | None = None
@@ -87,7 +88,7 @@ class Rounds(Generic[T]):
                 return turn.result
 
     def check_caller(self) -> None:
-        """Raise ReentrantCall if this thread does it, below a signal handler."""
+        """Raise ReentrantCall if a signal handler calls this while its thread does the work."""
         caller = self._port.caller()
         if any(turn and turn.leader == caller for turn in (self._running, self._gathering)):
             raise reentrant_call()

@@ -1,4 +1,4 @@
-"""Keys in their order, for ranges: lists of bounded length, so that a change moves little."""
+"""Sorted keys, for ranges, in lists of bounded length, so that a change moves few keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LENGTH = 1024
 
 
 class SortedKeys:
-    """A set of text in order. A change takes a few microseconds at a million keys."""
+    """A sorted set of text. A change takes a few microseconds with a million keys."""
 
     __slots__ = ("_lasts", "_lists")
 
@@ -43,7 +43,7 @@ class SortedKeys:
             del self._lists[i], self._lasts[i]
 
     def between(self, start: str, end: str | None) -> Iterator[str]:
-        """Go through the keys from ``start`` on, as far as ``end`` if there is one."""
+        """Iterate over the keys from ``start`` on, up to ``end`` if it is given."""
         first = bisect_left(self._lasts, start)
         for i in range(first, len(self._lists)):
             part = self._lists[i]
@@ -55,7 +55,7 @@ class SortedKeys:
 
 
 def after_prefix(prefix: str) -> str | None:
-    """Return the least text above all that begin with ``prefix``; None: there is none."""
+    """Return the least text above all texts that begin with ``prefix``, or None."""
     for i in range(len(prefix) - 1, -1, -1):
         code = ord(prefix[i])
         if code < 0x10FFFF:

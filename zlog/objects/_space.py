@@ -1,4 +1,4 @@
-"""The logic of spaces: how they begin, their transactions, and their past."""
+"""The logic of spaces: their creation, their transactions, and their past states."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def transact(
             failed = error
             continue
         except Exception:
-            try:  # it may have read an old state
+            try:  # the function may have read an old state
                 await _confirm(replica, txn, fresh=fresh)
             except Conflict as error:
                 failed = error
@@ -68,7 +68,7 @@ async def transact(
         outcome = await txn.commit()
         if outcome.code == "committed" or (outcome.committed and id is None):
             return value
-        if outcome.code == "repeated":  # another one may have used the id
+        if outcome.code == "repeated":  # another transaction may have used the id
             attempt = await _known(replica, name)
         failed = refused(outcome)
     assert failed is not None
@@ -79,7 +79,7 @@ async def _known(replica: Replica, id: str) -> int:
     """Return which attempt at an id was decided last.
 
     Raises:
-        AlreadyCommitted: it was committed.
+        AlreadyCommitted: a transaction with the id was committed.
     """
     await replica.sync()
     known = replica.machine.decided.find(id)
@@ -99,7 +99,7 @@ async def _confirm(replica: Replica, txn: TransactionState, *, fresh: bool) -> N
 
 
 def refused(outcome: Outcome) -> Conflict:
-    """Return why a transaction is to be tried again; raises what refuses it for good."""
+    """Return why a transaction must be repeated; raise the error that refuses it for good."""
     if outcome.error is not None:
         raise outcome.error
     if outcome.code == "late":
@@ -108,7 +108,7 @@ def refused(outcome: Outcome) -> Conflict:
 
 
 async def at(replica: Replica, when: int | datetime) -> Views:
-    """Return a space as it was; see :meth:`zlog.objects.Space.at`."""
+    """Return a past state of a space; see :meth:`zlog.objects.Space.at`."""
     if not isinstance(replica.failed, Stopped):  # whose past can still be read
         replica.check()
     if isinstance(when, datetime):
@@ -120,7 +120,7 @@ async def at(replica: Replica, when: int | datetime) -> Views:
 
 
 async def _past(replica: Replica, end: int) -> Replica:
-    """Return a replica of its own that has applied all below a position, and no more."""
+    """Return a new replica that has applied exactly the entries below a position."""
     machine = await restored(replica.port, replica.name, replica.types, end)
     if machine is None:
         machine, first = await oldest(replica.port, replica.name, replica.types)
@@ -131,7 +131,7 @@ async def _past(replica: Replica, end: int) -> Replica:
             )
     past = Replica(replica.port, replica.name, machine, replica.types)
     await past.play_to(end)
-    if past.overtaken:  # by a concurrent trim: it has a later state
+    if past.overtaken:  # by a concurrent trim, so it has a later state
         return await _past(replica, end)
     return past
 
@@ -144,7 +144,7 @@ def watching(
     start: int | None,
     events: int,
 ) -> Watching:
-    """Watch an object, or all; see :meth:`zlog.objects.Space.watch`."""
+    """Watch one object, or all; see :meth:`zlog.objects.Space.watch`."""
     replica.check()
     if key is not None and prefix is not None:
         raise ValueError("give either a key or a prefix, not both")
@@ -159,7 +159,7 @@ def watching(
 async def begin(
     port: LogPort, name: str, types: Iterable[type[Replicated]], *, create: bool
 ) -> Replica:
-    """Return a replica that is up to date; see :meth:`zlog.objects.Space.open`."""
+    """Return an up-to-date replica; see :meth:`zlog.objects.Space.open`."""
     check_space_name(name)
     classes = check_types(types)
     check_log(port.options, port.log)
@@ -172,7 +172,7 @@ async def begin(
 async def _first_state(
     port: LogPort, name: str, types: Mapping[str, type[Replicated]], *, create: bool
 ) -> Machine:
-    """Return the state of the newest checkpoint; of a new space an empty one."""
+    """Return the state of the newest checkpoint, or an empty state for a new space."""
     tail = await port.tail()
     machine = await restored(port, name, types)
     if machine is not None:
@@ -196,10 +196,10 @@ async def _first_state(
 
 
 def check_id(id: str) -> str:
-    """Return a transaction's id.
+    """Return ``id`` if it is valid for a transaction.
 
     Raises:
-        ValueError: it is empty or too long.
+        ValueError: ``id`` is empty or too long.
     """
     if not isinstance(id, str) or not 0 < len(id.encode()) <= ID_BYTES_MAX:
         raise ValueError(f"an id is text of 1 to {ID_BYTES_MAX} bytes in UTF-8, not {id!r}")

@@ -1,4 +1,4 @@
-"""What objects hold, and how commands change it. No I/O, no clock, no chance."""
+"""The states of objects, and how commands change them, without I/O, clocks or randomness."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ Parts = Callable[[], Iterator[Any]]
 
 
 class Replicated(ABC):
-    """The base of objects of one's own: a state that commands change.
+    """The base class of user-defined types: a state that commands change.
 
     Every replica makes the object without arguments and applies the same commands in the same
-    order. So :meth:`apply` depends on state and command alone: not on time, chance, the
-    environment, or the order of a set.
+    order. So :meth:`apply` must depend only on the state and the command: not on time, randomness,
+    the environment, or the order of a set.
 
     Attributes:
         type_name: the name of the type in the log; by default the class's name.
-        version: of commands and snapshots. Raise it when older code can't apply a new command:
-            older replicas then stop there instead of applying it in another way. A newer class
-            takes the commands and snapshots of all older ones.
-        position: of the entry that is being applied: it grows, and commands of one transaction
-            share it. -1 where a transaction tries the command before it is committed.
+        version: the version of commands and snapshots. Increase it when older code can't apply a
+            new command: older replicas then stop at the command instead of applying it
+            differently. A newer class must accept the commands and snapshots of all older ones.
+        position: the position of the entry that is being applied. It grows, and the commands of one
+            transaction share it. It is -1 while a transaction tries the command before its commit.
     """
 
     type_name: ClassVar[str] = ""
@@ -45,8 +45,8 @@ class Replicated(ABC):
     def apply(self, command: Any) -> Any:
         """Change the state, and return a value for the caller of ``call``.
 
-        The command is its own, to keep or to change. Lists and dictionaries that it returns are
-        copied for the caller; of anything else that changes later it returns a copy.
+        The method may keep or change the command. Lists and dictionaries that it returns are copied
+        for the caller. If it returns anything else that may change later, it must return a copy.
 
         Raises:
             Rejected: the command is refused, and has changed nothing.
@@ -54,11 +54,11 @@ class Replicated(ABC):
 
     @abstractmethod
     def snapshot(self) -> Any:
-        """Return the state as a value that JSON can say; the same for equal states."""
+        """Return the state as a JSON value, which must be the same for equal states."""
 
     @abstractmethod
     def restore(self, state: Any) -> None:
-        """Take over what :meth:`snapshot` of this version, or an older one, has returned."""
+        """Set the state to a value that :meth:`snapshot` of this or an older version returned."""
 
 
 def type_name(cls: type[Replicated]) -> str:
@@ -67,13 +67,13 @@ def type_name(cls: type[Replicated]) -> str:
 
 
 class Change(NamedTuple):
-    """What an entry has changed in an object.
+    """A change of an object by an entry.
 
     Attributes:
-        object: its name.
-        key: of maps and sets; None: the object as a whole.
-        value: the new one; of locks the holder; of objects of one's own, the command.
-        deleted: whether the key, or the first item of a queue, is gone.
+        object: the name of the object.
+        key: the changed key of a map or set; None for the object as a whole.
+        value: the new value; the holder of a lock; the command of a user-defined type.
+        deleted: whether the key, or the first item of a queue, was removed.
     """
 
     object: str
@@ -83,12 +83,12 @@ class Change(NamedTuple):
 
 
 class State:
-    """What one object holds.
+    """The state of one object.
 
     Attributes:
         kind: the type's name in the log.
         class_version: see :class:`Replicated`.
-        version: the position of the last change; ``NEVER``: none.
+        version: the position of the last change; ``NEVER`` if there was none.
     """
 
     __slots__ = ("version",)
@@ -100,7 +100,7 @@ class State:
         self.version = NEVER
 
     def apply(self, position: int, command: Any) -> Any:
-        """Apply a command; returns its result. Raises Rejected without having changed anything."""
+        """Apply a command; returns its result. Raises Rejected, and then changes nothing."""
         raise NotImplementedError
 
     def version_of(self, _key: str | None) -> int:
@@ -108,15 +108,15 @@ class State:
         return self.version
 
     def change(self, name: str, command: Any, result: Any) -> Change | None:
-        """Return the changes of a command for watches."""
+        """Return the change that a command made, for watches."""
         raise NotImplementedError
 
     def freeze(self) -> Parts:
-        """Return what makes the parts of the state as it is now."""
+        """Return a function that yields the parts of the state as it is now."""
         raise NotImplementedError
 
     def load(self, part: msgspec.Raw) -> None:
-        """Take over a part."""
+        """Load a part of a state."""
         raise NotImplementedError
 
     def clone(self) -> State:
@@ -135,7 +135,7 @@ _cells = msgspec.msgpack.Decoder(dict[str, Cell])
 
 
 class MapState(State):
-    """Keys with values; commands ``[key, value]`` put and ``[key]`` delete."""
+    """Keys with values. The command ``[key, value]`` puts a key, and ``[key]`` deletes it."""
 
     __slots__ = ("_order", "cells")
 
@@ -144,7 +144,7 @@ class MapState(State):
     def __init__(self) -> None:
         super().__init__()
         self.cells: dict[str, Cell] = {}
-        self._order: SortedKeys | None = None  # made when a range is first asked for
+        self._order: SortedKeys | None = None  # made when a range is first read
 
     def apply(self, position: int, command: Any) -> Any:
         key = command[0]
@@ -170,13 +170,13 @@ class MapState(State):
         return NEVER if cell is None else cell[0]
 
     def keys(self, start: str, end: str | None) -> Iterator[str]:
-        """Go through the keys of a range, in order."""
+        """Iterate over the keys of a range, in order."""
         if self._order is None:
             self._order = SortedKeys(self.cells)
         return self._order.between(start, end)
 
     def count_unchanged(self, start: str, end: str | None, snapshot: int) -> int | None:
-        """Return how many keys a range has; None: one of them was put at ``snapshot`` or later."""
+        """Return the number of keys in a range; None if one was put at ``snapshot`` or later."""
         count = 0
         cells = self.cells
         for key in self.keys(start, end):
@@ -211,7 +211,7 @@ COUNTER_MIN, COUNTER_MAX = -(2**63), 2**63 - 1
 
 
 class CounterState(State):
-    """A number; command ``n`` adds n. It stops at what 64 bits can hold."""
+    """A number. The command ``n`` adds n. It never passes the limits of 64 bits."""
 
     __slots__ = ("value",)
 
@@ -240,7 +240,7 @@ class CounterState(State):
 
 
 class RegisterState(State):
-    """One value; command ``value`` sets it."""
+    """One value. The command ``value`` sets it."""
 
     __slots__ = ("is_set", "value")
 
@@ -270,7 +270,7 @@ class RegisterState(State):
 
 
 class QueueState(State):
-    """Values, first in, first out; commands ``[value]`` push and ``[]`` pop."""
+    """A queue, first in, first out. The command ``[value]`` pushes a value, and ``[]`` pops one."""
 
     __slots__ = ("items",)
 
@@ -306,7 +306,7 @@ class QueueState(State):
 
 
 class UserState(State):
-    """The state of an object of a user's class."""
+    """The state of an object of a user-defined type."""
 
     __slots__ = ("class_version", "kind", "subject")
 
@@ -318,7 +318,7 @@ class UserState(State):
 
     def apply(self, position: int, command: Any) -> Any:
         self.subject.position = position
-        result = self.subject.apply(given(command))  # its own: it may keep or change it
+        result = self.subject.apply(given(command))  # a copy, which it may keep or change
         self.version = position
         return result
 
@@ -339,7 +339,7 @@ class UserState(State):
         return copy
 
     def encoded(self) -> msgspec.Raw:
-        """Return the state, as a checkpoint has it: the same for equal states."""
+        """Return the state in the form of a checkpoint, which is the same for equal states."""
         return msgspec.Raw(encode_canonical(owned(self.subject.snapshot())))
 
 
@@ -347,7 +347,7 @@ def typed(objects: Mapping[str, State], name: str, kind: str) -> State | None:
     """Return an object.
 
     Raises:
-        WrongType: it is of another type.
+        WrongType: the object has another type.
     """
     state = objects.get(name)
     if state is not None and state.kind != kind:

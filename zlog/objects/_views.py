@@ -1,4 +1,4 @@
-"""Reads of objects without waiting: of a replica, of the past, or in a transaction.
+"""Views of objects for reads without waiting: of a replica, of the past, or in a transaction.
 
 Returned values are copies.
 """
@@ -77,8 +77,8 @@ class View:
     """Reads an object.
 
     Attributes:
-        name: the object's.
-        kind: its type's name in the log.
+        name: the object's name.
+        kind: the name of its type in the log.
     """
 
     kind = ""
@@ -154,7 +154,7 @@ class SetView(View):
     def members(
         self, *, prefix: str | None = None, start: str | None = None, end: str | None = None
     ) -> list[str]:
-        """Return the members in order: all, or a range as for a map's keys."""
+        """Return the members in order: all, or a range, as for the keys of a map."""
         found = self._source.cells(self.name, self.kind, *bounds(prefix, start, end))
         return [key for key, _ in found]
 
@@ -309,7 +309,7 @@ class ReplicaSource(ProcessBound):
         replica = self._replica
         if replica.failed is not None:
             raise replica.failed
-        if replica.torn:  # a signal handler in a call of this thread, which has the lock
+        if replica.torn:  # seen by a signal handler in a call of this thread, which has the lock
             raise reentrant_call()
         return typed(replica.machine.objects, name, kind)
 
@@ -324,7 +324,7 @@ class Views(ProcessBound):
 
     @property
     def position(self) -> int:
-        """The state has all entries below this position."""
+        """The position below which the state has all entries."""
         return self._replica.machine.position
 
     def objects(self) -> dict[str, str]:

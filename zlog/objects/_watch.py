@@ -1,4 +1,4 @@
-"""Watching objects: every change, in order, from a position on."""
+"""Watches of objects, which report every change in order from a position on."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ WATCH_EVENTS = 1000
 
 
 class Filter(NamedTuple):
-    """Which changes are asked for.
+    """The changes that a watch reports.
 
     Attributes:
-        object: of one object; None: of all.
-        start: of keys from this one on.
-        end: of keys before this one; None: of all from the first on.
+        object: the name of the object; None means all objects.
+        start: the first key; None means changes of all keys.
+        end: report only keys below this one; None means no end.
     """
 
     object: str | None
@@ -30,7 +30,7 @@ class Filter(NamedTuple):
     end: str | None
 
     def fits(self, change: Change) -> bool:
-        """Whether a change is asked for."""
+        """Whether a change matches."""
         if self.object is not None and change.object != self.object:
             return False
         key = change.key
@@ -44,13 +44,13 @@ Opener = Callable[[int], Awaitable[Replica]]
 
 
 class Watching:
-    """The changes of a space that fit a filter, one event for each entry that has some.
+    """The changes of a space that match a filter, with one event for each entry that has some.
 
-    It waits without end. A bounded number of events is kept for a slow watch. Beyond that, it reads
-    the log by itself from its position on, until it has caught up.
+    It waits without end. A bounded number of events is kept for a slow watch. A watch that is
+    slower still reads the log itself from its position on, until it has caught up.
 
     Attributes:
-        position: where another watch would continue after the last event.
+        position: the position at which another watch would continue after the last event.
     """
 
     def __init__(
@@ -104,16 +104,17 @@ class Watching:
         self._events.append(Event(position, fitting))
 
     async def next(self) -> Event | None:
-        """Return the next event; None: the watch was closed.
+        """Return the next event, or None if the watch was closed.
 
         Raises:
-            PastLost: the log was trimmed beyond it; ``resume`` says from where changes are known.
+            PastLost: the log was trimmed above the watch's position; changes are known again from
+                ``resume`` on.
             Stopped: the replica can't continue.
         """
         try:
             return await self._next_event()
         except ZlogError:
-            if self._closed:  # so was the log that it waited for
+            if self._closed:  # so was the log, whose entries it waited for
                 return None
             raise
 
@@ -138,7 +139,7 @@ class Watching:
         return None
 
     async def _catch_up(self) -> None:
-        """Play one window of a replica of its own; give it up where it meets the space's."""
+        """Apply one window to the watch's own replica; drop that when it reaches the space's."""
         own = self._own
         if own is None:
             own = await self._opener(self._next)
@@ -160,7 +161,7 @@ class Watching:
             )
 
     def close(self) -> None:
-        """End it; :meth:`next` returns None."""
+        """End the watch: :meth:`next` then returns None."""
         self._closed = True
         self._leave()
         self._own = None
@@ -168,7 +169,7 @@ class Watching:
             self._replica.closing.remove(self.close)
 
     def call(self, callback: Callable[[Event], object]) -> None:
-        """Have a thread or a task call a function with each event, until the watch is closed."""
+        """Call a function with each event, in a thread or task, until the watch is closed."""
         self._replica.port.spawn(self._call(callback))
 
     async def _call(self, callback: Callable[[Event], object]) -> None:

@@ -42,7 +42,7 @@ class Stopped(ZlogError):
     All later calls of its space raise this error. No entry was skipped.
 
     Attributes:
-        position: of the entry.
+        position: the position of the entry.
     """
 
     hint = "Find out which program wrote the entry; correct it, and open the space again."
@@ -94,7 +94,7 @@ class Diverged(Stopped):
 class Rejected(ZlogError):
     """An object has refused a command. Nothing was changed.
 
-    Raise it in ``Replicated.apply``, depending only on the state and the command.
+    Raise this in ``Replicated.apply``, depending only on the state and the command.
     """
 
     hint = "The message says why the object refuses it."
@@ -107,7 +107,7 @@ class WrongType(Rejected, TypeError):
 
 
 class Conflict(ZlogError):
-    """Another transaction has changed a value that this one has read. It had no effect.
+    """Another transaction has changed a value that this one has read. This one had no effect.
 
     Attributes:
         items: the changed items: ``(object, key)``, ``(object, (start, end))`` for a range of
@@ -126,7 +126,7 @@ class AlreadyCommitted(ZlogError):
     """A transaction with this id was committed before. This one had no effect.
 
     Attributes:
-        position: of the entry that committed it.
+        position: the position of the entry that committed the transaction.
     """
 
     hint = "The work is done; read its result."
@@ -140,7 +140,7 @@ class OutcomeUnknown(ZlogError):
     """It is unknown whether a change took effect: the log did not answer in time, twice.
 
     Attributes:
-        id: of the change. A transaction that is repeated with this id takes effect once.
+        id: the id of the change. A transaction that is repeated with this id takes effect once.
     """
 
     hint = "Run the transaction again with this `id`, so that it takes effect once."
@@ -158,8 +158,8 @@ class ResultLost(ZlogError):
     has only the newest results that are JSON values.
 
     Attributes:
-        id: of the command.
-        position: of its entry.
+        id: the id of the command.
+        position: the position of its entry.
     """
 
     hint = "Do not repeat the command; read the object, whose state has its effect."
