@@ -19,11 +19,11 @@ class FailuresLogged:
     An error of the store is logged as one line, any other with its traceback.
 
     Args:
-        what: the failure, as a format for ``values``.
-        values: for the format.
+        what: a description of the failure, as a format for ``values``.
+        values: the arguments of the format.
 
     Attributes:
-        failed: whether there was one.
+        failed: whether the block raised an exception.
     """
 
     def __init__(self, what: str, *values: object) -> None:

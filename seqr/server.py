@@ -116,7 +116,7 @@ class Server:
         that takes longer than ``stop_s_max`` is abandoned; clients then notice the end themselves.
 
         Args:
-            inherited: namespaces whose logs another sequencer takes over as they are.
+            inherited: the namespaces whose logs another sequencer takes over without a release.
         """
         self.halt(cut=False)
         give_up = self._loop.time() + self.limits.stop_s_max

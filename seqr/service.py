@@ -193,10 +193,11 @@ async def serve(
     """Serve the logs of a store until ``stop`` is set, then hand them over.
 
     Args:
-        store: whose logs it serves; the caller closes it.
+        store: the store whose logs it serves; the caller closes it.
         limits, lease_seconds, security, metrics: see :func:`run`.
-        namespaces: in which it announces itself, besides the store's own.
-        note_role: called with the role in the store's namespace when a role has changed.
+        namespaces: further namespaces in which it announces itself, besides the store's own.
+        note_role: a function that is called with the role in the store's namespace when a role has
+            changed.
     """
     tls, admission = security.context(), security.admission()
     opened = Stores(store, stores.connect, limits)

@@ -30,7 +30,7 @@ class Activation:
     All methods raise ZlogError if the store fails.
 
     Args:
-        address: of this sequencer in views, ``tcp://HOST:PORT`` or ``tls://HOST:PORT``.
+        address: the address of this sequencer in views, ``tcp://HOST:PORT`` or ``tls://HOST:PORT``.
     """
 
     def __init__(self, stores: Stores, election: Election, address: str, limits: Limits) -> None:
@@ -40,10 +40,10 @@ class Activation:
         self._limits = limits
 
     async def lives(self, log: LogAddress, epoch: int) -> bool:
-        """Whether this sequencer can continue to grant in an epoch that a client takes for dead.
+        """Whether this sequencer can continue to grant in an epoch that a client reports as ended.
 
-        It cannot if a later epoch was taken, the newest view is another, or an object refuses this
-        epoch or is full.
+        It cannot if a later epoch was taken, if the newest view is a different one, or if an object
+        refuses this epoch or is full.
 
         Raises:
             LogNotFound: no log has this name and id.

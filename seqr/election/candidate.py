@@ -48,16 +48,17 @@ class Candidate:
     another sequencer has the lease.
 
     Args:
-        note: called with this candidate when it has the lease (again), repeatedly while it is in
-            doubt, and when it has stepped down.
+        note: a function that is called with this candidate when it gets the lease (again),
+            repeatedly while it is in doubt, and when it has stepped down.
         guest: whether it leads only because a client asked. A guest is not listed, and does not
             take a lease again that it has lost.
-        watch: makes the watch of the leader's process, from the function that the watch calls.
+        watch: a function that makes the watch of the leader's process, from the function that the
+            watch calls.
 
     Attributes:
         leader: the last known address of the leader.
         others: the last known addresses of the other sequencers of the namespace.
-        tried: set after the first attempt to find the leader.
+        tried: an event that is set after the first attempt to find the leader.
         failure: why the last attempt failed, if it did.
     """
 

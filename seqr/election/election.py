@@ -44,8 +44,8 @@ class Election:
     candidate from the time that a client first asks for a log until no client does.
 
     Args:
-        also: further namespaces that it was started for; the first store's is included.
-        note_role: called when the role in some namespace has changed.
+        also: further namespaces that it was started for; the first store's namespace is included.
+        note_role: a function that is called when the role in a namespace has changed.
     """
 
     _server: Server  # set by start

@@ -55,7 +55,7 @@ class Leadership:
         self._warned = False
 
     async def run(self) -> None:
-        """Lead until cancelled. Long work runs in its own task, and delays nothing else."""
+        """Lead until cancelled. Long work runs in a separate task, and delays nothing else."""
         work = [self._hold(), self._serve_duties()]
         rate = self._limits.scrub_bytes_s_max
         if rate:

@@ -40,8 +40,8 @@ class Lease:
     tests and benchmarks run a single one.
 
     Args:
-        cookie: distinguishes this process from all others, even at the same address.
-        seconds: duration of the lease unless it is renewed.
+        cookie: an id that distinguishes this process from all others, even at the same address.
+        seconds: the duration of the lease unless it is renewed.
     """
 
     def __init__(self, io: Io, address: str, cookie: str, seconds: float) -> None:
@@ -56,7 +56,7 @@ class Lease:
 
     @property
     def left(self) -> float:
-        """Seconds for which this sequencer certainly has the lease."""
+        """The number of seconds for which this sequencer certainly has the lease."""
         return max(0.0, self._end - self._io.monotonic())
 
     async def take(self, patience: float, *, only_renew: bool = False) -> bool:

@@ -37,11 +37,11 @@ class DutyStatus:
     """The work done since this sequencer began to lead, for operators.
 
     Attributes:
-        rounds: completed rounds.
-        failures: logs on which a round failed.
-        trimmed: positions that retention trimmed.
-        reclaimed: stripes whose objects were removed.
-        ended: when the last round ended, or this began, on the monotonic clock.
+        rounds: the number of completed rounds.
+        failures: the number of logs on which a round failed.
+        trimmed: the number of positions that retention trimmed.
+        reclaimed: the number of stripes whose objects were removed.
+        ended: when the last round ended, or else when this period began, on the monotonic clock.
     """
 
     rounds: int = 0

@@ -33,11 +33,11 @@ class ScrubStatus:
     """The work done since this sequencer began to lead, for operators.
 
     Attributes:
-        rounds: completed rounds.
+        rounds: the number of completed rounds.
         log: the log being audited; empty between rounds.
-        bytes: data that was audited.
-        repaired: findings that were repaired: an object, or consecutive positions in one.
-        damaged: findings that were not repaired.
+        bytes: the size of the data that was audited.
+        repaired: the number of repaired findings, each about an object or positions in it.
+        damaged: the number of findings that were not repaired.
     """
 
     rounds: int = 0
@@ -58,8 +58,8 @@ class Scrubbing:
     log of a round, and the first position in each log are random.
 
     Args:
-        bytes_per_second: limit of the data that is read.
-        leads: returns whether this sequencer still leads.
+        bytes_per_second: the limit of the data that is read.
+        leads: a function that returns whether this sequencer still leads.
     """
 
     def __init__(

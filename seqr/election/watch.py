@@ -32,7 +32,7 @@ class LeaderWatch:
     """Watches one leader at a time.
 
     Args:
-        notify: called when the lease should be read.
+        notify: a function that is called when the lease should be read.
     """
 
     def __init__(

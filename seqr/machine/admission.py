@@ -35,8 +35,8 @@ class Greeting:
 
     Attributes:
         certified: whether it has shown a certificate, or does not need one.
-        number: the client's, from its HELLO.
-        challenge: that was sent, if any.
+        number: the client's number, from its HELLO.
+        challenge: the challenge that was sent, if any.
     """
 
     certified: bool = True
@@ -57,8 +57,8 @@ class Admission:
     """The rules for all connections.
 
     Args:
-        tokens: a client must prove that it knows a token from this list, unless it is empty.
-        optional: whether clients that have no token are admitted too.
+        tokens: the valid tokens. A client must prove that it knows one, unless there are none.
+        optional: whether clients that have no token are also admitted.
     """
 
     def __init__(self, tokens: tuple[Token, ...] = (), *, optional: bool = False) -> None:

@@ -46,9 +46,9 @@ class Machine:
     """All connections and logs of one sequencer process.
 
     Args:
-        describe: returns additional fields of STATUS.
-        admission: decides who is served; None serves all clients.
-        identity: of the stores whose logs it serves; empty if it is unknown.
+        describe: a function that returns additional fields of STATUS.
+        admission: the rules that decide who is served; None serves all clients.
+        identity: the identity of the store whose logs it serves; empty if it is unknown.
     """
 
     def __init__(
@@ -134,13 +134,13 @@ class Machine:
         return self._activation_ended(log, Code.OK)
 
     def epoch_lives(self, address: LogAddress) -> list[Effect]:
-        """Note that the epoch that a client took for dead is the newest, and continues."""
+        """Note that an epoch that a client reported as ended is the newest, and continues."""
         log = self._logs[address]
         # It may have been given up since, for another reason.
         return self._activation_ended(log, Code.OK if log.epoch else Code.UNAVAILABLE)
 
     def epoch_died(self, address: LogAddress) -> list[Effect]:
-        """Note that the epoch is dead, and stop granting in it. The take-over follows."""
+        """Note that the epoch has ended, and stop granting in it. The take-over follows."""
         turn = Turn()
         self._deactivate(self._logs[address], Code.STALE_EPOCH, turn)
         return turn.finish()
@@ -315,7 +315,7 @@ class Machine:
     def _open_log(self, opener: Opener, address: LogAddress, turn: Turn, now: float) -> Code:
         """Answer an OPEN, or have it wait. A code other than OK refuses it.
 
-        A client's word that an epoch is dead only causes a check, during which grants continue.
+        A client's report that an epoch has ended only causes a check, while grants continue.
         """
         if self._stopping:
             return Code.UNAVAILABLE

@@ -12,7 +12,7 @@ class Quotas:
     """Counts over all connections.
 
     Attributes:
-        outstanding: OPENs and WAITs that are not answered yet.
+        outstanding: the number of OPENs and WAITs that are not answered yet.
     """
 
     def __init__(self, limits: Limits) -> None:

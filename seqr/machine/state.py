@@ -25,7 +25,7 @@ class Connection(Stream["LogState"]):
         origin: the client's IP address.
         counted: whether it counts as a client's connection, since its HELLO.
         greeting: its state until it is greeted.
-        outstanding: its OPENs and WAITs that are not answered yet.
+        outstanding: the number of its OPENs and WAITs that are not answered yet.
         open: an OPEN whose payload has not arrived completely.
     """
 
@@ -121,8 +121,8 @@ class LogState(LogTail):
     Attributes:
         epoch_last: the highest epoch that was ever active here. The next must be above it.
         first: the first position of the newest epoch.
-        granted_before: positions granted in earlier epochs.
-        handles: connections that have the log open.
+        granted_before: the number of positions granted in earlier epochs.
+        handles: the connections that have the log open.
         checked: when the epoch was last checked, or will be.
     """
 
@@ -198,9 +198,9 @@ class Activate(NamedTuple):
     """Take a log over in a new epoch, and report the result to the machine.
 
     Attributes:
-        epoch: 0, or the active epoch, which a client takes for dead. Then it has to be checked, and
-            the log is taken over only if it is dead.
-        delay: seconds to wait before the check.
+        epoch: 0, or the active epoch if a client reports it as ended. The epoch must then be
+            checked, and the log is taken over only if it has ended.
+        delay: how many seconds to wait before the check.
     """
 
     log: LogAddress

@@ -1,1 +1,1 @@
-"""``zlog check``: the head against every object, and every entry against its checksum."""
+"""``zlog check``: compares the head with every object, and every entry with its checksum."""

@@ -61,7 +61,7 @@ class Checker:
         self._reader = reader
         self._deadline = deadline = (
             reader.budget.deadline
-        )  # of one step: an audit has no time limit
+        )  # the budget of one step: an audit has no time limit
         self._inspector = Inspector(layout, deadline)
         self._strays = Strays(layout, deadline) if orphans else None
         self._scrubs = [
@@ -70,7 +70,7 @@ class Checker:
         ]
         self._repair = repair
         self._rebuild_index = rebuild_index
-        self._not_repaired: dict[str, str] = {}  # why objects could not be repaired, by name
+        self._not_repaired: dict[str, str] = {}  # by name, why an object could not be repaired
         self._lost_detail = "stored bytes are damaged or gone"
         if self._io.store.pool:
             self._lost_detail = (
@@ -152,7 +152,7 @@ class Checker:
         taken = self._inspector.taken
         try:
             self._end = await self._positions.tail(self._deadline())
-        except CorruptEntry:  # damaged objects, as reported, and no sequencer
+        except CorruptEntry:  # objects are damaged, as reported, and there is no sequencer
             self._end = taken
         if self._end >= taken:
             return []
@@ -205,13 +205,13 @@ class Checker:
         return sorted(rows, key=lambda row: row.start)
 
     def _with_reason(self, lost: list[Finding]) -> list[Finding]:
-        """Add the reason to objects that could not be repaired."""
+        """Add, to findings about objects that could not be repaired, the reason."""
         return [
             each._replace(detail=self._not_repaired.get(each.object, each.detail)) for each in lost
         ]
 
     async def _settle(self, holes: Holes) -> list[Finding]:
-        """Look again at holes after their writers had time, and report the rest."""
+        """Look at holes again after their writers had time, and report those that remain."""
         if not holes:
             return []
         await self._wait_since(holes.seen)
@@ -249,6 +249,6 @@ class Checker:
 
 
 def _identity(finding: Finding) -> tuple[FindingKind, str, int | None, str]:
-    """What two looks must have in common; for a layout change also its epoch."""
+    """Return what must be equal in two looks; for a layout change this includes its epoch."""
     ahead = finding.kind is FindingKind.EPOCH_AHEAD
     return finding.kind, finding.object, finding.position, finding.detail if ahead else ""

@@ -78,12 +78,12 @@ class Finding(NamedTuple):
     """A finding of an audit.
 
     Attributes:
-        kind: its kind.
-        object: name of the object; if positions are in several objects, the first one.
+        kind: the kind of the finding.
+        object: the name of the object, or of the first one if the positions are in several objects.
         position: the first position; None if the finding is about the whole object.
         end: one past the last position.
         detail: a sentence for people.
-        step: the distance of positions: 1, or the stripe's width if they are all in one object.
+        step: the distance between positions: 1, or the stripe's width if all are in one object.
     """
 
     kind: FindingKind
@@ -110,17 +110,17 @@ class CheckSummary(NamedTuple):
     """The totals of an audit.
 
     Attributes:
-        positions: positions from the trim point to the tail.
-        entries: entries whose checksums are right.
-        bytes: the size of their data.
-        filled: positions that were filled.
-        trimmed: trimmed positions above the trim point at the beginning.
-        unwritten: positions that were unwritten when they were checked.
-        lost: positions whose data is damaged or whose object is missing.
-        unreadable: positions that a newer version of zlog wrote.
+        positions: the number of positions from the trim point to the tail.
+        entries: the number of entries whose checksums are right.
+        bytes: the size of the data of these entries.
+        filled: the number of filled positions.
+        trimmed: the number of trimmed positions above the trim point at the beginning.
+        unwritten: the number of positions that were unwritten when they were checked.
+        lost: the number of positions whose data is damaged or whose object is missing.
+        unreadable: the number of positions that a newer version of zlog wrote.
         objects: the number of stripe objects.
-        listed: whether objects that no view has were searched; False if that was not requested, or
-            the store does not let the client list its objects.
+        listed: whether the audit searched for objects that no view has; False if that was not
+            requested, or if the store does not let the client list its objects.
         forged: the number of entries with wrong MACs; None if entries have MACs but there was no
             key to check them.
     """

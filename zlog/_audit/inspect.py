@@ -1,4 +1,4 @@
-"""The audit of whole objects: whether they are as the head says."""
+"""The audit of whole objects, which compares them with the head."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _OBJECTS_AT_ONCE = 256
 class _Looked(NamedTuple):
     """The state of a stripe object.
 
-    ``sealed`` is the epoch that it must at least be sealed with. ``stat`` is an errno if the call
-    failed.
+    ``sealed`` is the lowest epoch with which the object may be sealed. ``stat`` is an errno if the
+    call failed.
     """
 
     stripe: Stripe
@@ -86,12 +86,13 @@ async def stat_objects(
 class Inspector:
     """Compares a log's head, its directory entry and its stripe objects.
 
-    The log is in use, so a finding may be a change in progress. It counts if a later second look
-    finds it again.
+    The log is in use, so a finding may be a change in progress. It counts only if a second look
+    later finds it again.
 
     Attributes:
         objects: the number of stripe objects in the last look.
-        taken: positions below it are taken, or below an earlier tail, as of that look.
+        taken: the position below which, as of that look, positions are taken or were below an
+            earlier tail.
     """
 
     def __init__(self, layout: Layout, deadline: Callable[[], Deadline]) -> None:
@@ -104,13 +105,13 @@ class Inspector:
     async def look(self) -> list[Finding]:
         """Return the present differences.
 
-        A view or a trim point is recorded before objects are trimmed or removed, and after they
-        were made and sealed. So the head before the look says what objects must have done, and the
-        head after it the changes that they may have.
+        A view or a trim point is recorded after objects were made and sealed, and before objects
+        are trimmed or removed. So the head before the look shows which changes objects must have,
+        and the head after it shows which changes they may have.
         """
         before = await self._layout.refresh(self._deadline())
         if self._freed is None:
-            self._freed = before.trim_point  # leaves a trim the time until the second look
+            self._freed = before.trim_point  # so that a trim has time until the second look
         findings: list[Finding] = []
         looked: list[_Looked] = []
         async for stripe in walk(self._layout, 0, OPEN_END, self._deadline):
@@ -120,7 +121,7 @@ class Inspector:
                 findings.append(_lost_stripe(before, stripe))
         after = await self._layout.refresh(self._deadline())
         self.objects = len(looked)
-        # No tail has to cover a mirror's unfinished round above its floor, or the unconfirmed
+        # The tail need not be above a mirror's unfinished round, or above the unconfirmed
         # entries of an exclusive log.
         shared = not before.mirror and before.writer is None
         self.taken = max([before.tail_floor, *map(_taken, looked if shared else ())])
@@ -137,8 +138,8 @@ class Inspector:
     async def _ended_at_holes(self, looked: Sequence[_Looked]) -> set[int]:
         """Return the ids of stripes that may hold positions above their end.
 
-        An exclusive writer leaves a stripe that ends after its confirmed entries. Stripes whose
-        view the head no longer has may be such.
+        A stripe of an exclusive writer ends after the confirmed entries. Stripes whose view the
+        head no longer has may be such stripes.
         """
         beyond = {each.stripe.id for each in looked if _exceeds(each)}
         if not beyond:
@@ -150,8 +151,8 @@ class Inspector:
         return {each for each in beyond if not shared.get(each, False)}
 
     async def _stats(self, view: View, stripe: Stripe) -> list[_Looked]:
-        # A stripe is ended by a seal with an epoch above its own. The next stripe's id may be
-        # higher still: an empty stripe is replaced.
+        # A seal with an epoch above the stripe's own ends a stripe. The next stripe's id may be
+        # even higher, because an empty stripe is replaced.
         sealed = view.epoch if stripe.open else stripe.id + 1
         refs = {ref.name: ref for ref in self._layout.objects(view, stripe)}
         return [

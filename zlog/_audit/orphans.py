@@ -1,4 +1,4 @@
-"""The audit of objects that no view has: leftovers to be removed, and orphans."""
+"""The audit of objects that no view has, which are leftovers to be removed, or orphans."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Strays:
     """Finds stripe objects that a log does not use.
 
     The first look lists the store's objects. It may find a stripe that is being made or removed, so
-    the second look checks only these objects.
+    a second look checks the found objects again.
 
     Attributes:
         listed: whether the store let the client list its objects.
@@ -105,7 +105,7 @@ class Strays:
 
 
 def _strays(prefix: str, names: Iterable[bytes]) -> Iterable[_Stray]:
-    """Select the names of stripe objects with a log's prefix, which other logs may also have."""
+    """Select the stripe objects from names with a log's prefix, which other logs may share."""
     for name in names:
         text = name.decode(errors="replace")
         found = _STRIPE_OBJECT.fullmatch(text, len(prefix))

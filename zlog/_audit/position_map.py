@@ -30,14 +30,14 @@ class PositionCell:
     Attributes:
         start: the first position.
         end: one past the last position.
-        looked: the number of checked positions, which is the sum of the following.
-        written: entries.
-        filled: filled positions.
-        trimmed: trimmed positions.
-        unwritten: holes.
-        lost: damaged or gone; on Ceph, in the primary replica.
-        unreadable: written by a newer version.
-        unknown: in objects or stripes that are gone as a whole.
+        looked: the number of checked positions, which is the sum of the following numbers.
+        written: the number of entries.
+        filled: the number of filled positions.
+        trimmed: the number of trimmed positions.
+        unwritten: the number of holes.
+        lost: the number of positions that are damaged or gone; on Ceph, in the primary replica.
+        unreadable: the number of positions that a newer version wrote.
+        unknown: the number of positions in objects or stripes that are gone as a whole.
     """
 
     start: int
@@ -54,15 +54,16 @@ class PositionCell:
 
 @dataclass(frozen=True, slots=True)
 class PositionMap:
-    """A range of a log's positions in cells of equal length; the last one may be shorter.
+    """A range of a log's positions, in cells of equal length; the last cell may be shorter.
 
     Attributes:
         start: the first position.
-        end: one past the last position; not above the tail.
-        tail: of the log.
+        end: one past the last position, which is not above the tail.
+        tail: the tail of the log.
         trim_point: positions below it are trimmed.
-        cells: in order, without gaps.
-        stripes: of the checked positions, in order; between long cells there may be more.
+        cells: the cells, in order and without gaps.
+        stripes: the stripes of the checked positions, in order. If cells are long, there may be
+            further stripes in between.
     """
 
     start: int
@@ -88,8 +89,8 @@ async def map_of(
     step = max(1, -(-(end - start) // cells))
     bounds = [(at, min(at + step, end)) for at in range(start, end, step)]
     windows: list[tuple[Window, Audit]] = []
-    missing: list[int] = []  # positions of each cell whose object is unknown
-    audits: list[list[Audit]] = []  # of each cell, one per stripe
+    missing: list[int] = []  # for each cell, the number of positions whose object is unknown
+    audits: list[list[Audit]] = []  # for each cell, one per stripe
     stripes: dict[int, Stripe] = {}
     for first, last in bounds:
         audits.append([])

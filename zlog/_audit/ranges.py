@@ -64,7 +64,7 @@ class BadRows:
         return ended
 
     def end(self) -> list[Finding]:
-        """Return findings about the other rows."""
+        """Return findings about the rows that are left."""
         return [self._finding(ref, row) for ref, row in self._open.items()]
 
     def _finding(self, ref: ObjectRef, row: range) -> Finding:
@@ -72,10 +72,10 @@ class BadRows:
 
 
 class Holes:
-    """Unwritten positions in order. Consecutive ones of a stripe are joined.
+    """Unwritten positions in order. Consecutive positions of a stripe are joined.
 
     Attributes:
-        seen: when the last one was seen.
+        seen: when the last hole was seen.
     """
 
     def __init__(self) -> None:
@@ -117,7 +117,7 @@ class Holes:
             start = i + 1
 
     def findings(self) -> list[Finding]:
-        """Return findings. Equidistant single holes in one object are one finding."""
+        """Return findings, with one finding for equidistant single holes in one object."""
         rows: list[tuple[ObjectRef, range]] = []
         singles: dict[ObjectRef, int] = {}  # the index of an object's last one in `rows`
         for hole in self._holes:
@@ -137,7 +137,7 @@ class Holes:
 class Doubles:
     """Appends that are stored at several positions.
 
-    A first walk finds appends that it has met before, and a second one their positions.
+    The first walk finds appends that it has seen before, and the second walk finds their positions.
 
     Attributes:
         searched: the appends to find.
@@ -148,9 +148,9 @@ class Doubles:
         self._first: dict[AppendId, int] = {}
 
     def take(self, window: Window, found: Iterable[tuple[AppendId, int]]) -> list[Finding]:
-        """Add appends of a window that were met before.
+        """Add appends of a window that were seen before.
 
-        Returns findings about appends above the limit.
+        Returns findings about the appends above the limit.
         """
         findings: list[Finding] = []
         for append, position in found:
@@ -162,7 +162,7 @@ class Doubles:
         return findings
 
     def compare(self, window: Window, found: Iterable[tuple[AppendId, int]]) -> list[Finding]:
-        """Add the positions of appends in a window, and return findings about second ones."""
+        """Add the positions of appends in a window; return findings about second positions."""
         rows: list[tuple[range, range]] = []  # positions, and lower positions of the same appends
         for append, position in found:
             first = self._first.setdefault(append, position)

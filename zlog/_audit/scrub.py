@@ -33,9 +33,9 @@ class _Look(NamedTuple):
     """The reply of one operation about positions of one object.
 
     Attributes:
-        seen: the positions that it covers, which are the first in the request.
-        lost: the damaged ones.
-        empty: the unwritten ones.
+        seen: the positions that the reply covers, which are the first ones of the request.
+        lost: the damaged positions.
+        empty: the unwritten positions.
         bytes: the size of the checked data.
     """
 
@@ -46,7 +46,7 @@ class _Look(NamedTuple):
 
     @property
     def sound(self) -> set[int]:
-        """Positions that are neither damaged nor unwritten."""
+        """Return the positions that are neither damaged nor unwritten."""
         return set(self.seen).difference(*self.lost, *self.empty)
 
 
@@ -56,15 +56,15 @@ _NOTHING = _Look(ObjectPositions(Striping(1), 0, 0), [], [], 0)
 class Scrub:
     """Goes through one replica of each of a log's objects, one operation at a time.
 
-    This is the primary replica, which serves all other calls, or a replica chosen at random for
-    each operation. Clients do not notice damage in such a replica until it becomes the primary.
+    The replica is the primary, which serves all other calls, or a replica chosen at random for each
+    operation. Clients do not notice damage in a replica before it becomes the primary.
 
     Args:
-        repair: repair damage; otherwise only report it.
-        any_replica: check replicas chosen at random, which only stores on Ceph have.
-        keys_only: skip data in the bytestream: an OSD that is not the primary aborts if its disk
-            can't read it (Ceph up to 20).
-        pace: called after each operation.
+        repair: whether to repair damage instead of only reporting it.
+        any_replica: whether to check replicas chosen at random, which only stores on Ceph have.
+        keys_only: whether to skip data in the bytestream, since an OSD that is not the primary
+            aborts if its disk can't read that data (Ceph up to 20).
+        pace: a function that is called after each operation.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Scrub:
         deadline = self._deadline()
         try:
             names = await damaged(self._io, object, deadline, any_replica=self._any_replica)
-        except ClassNotLoaded:  # the caps forbid it, or the class is older
+        except ClassNotLoaded:  # the caps forbid the call, or the class is older
             if self._repair or self._any_replica:
                 raise
             return []
@@ -162,7 +162,7 @@ class Scrub:
         ]
 
     async def _not_repaired(self, ref: ObjectRef) -> str:
-        """Return a detail with the OSDs that were asked, and the effect of Ceph's own repair."""
+        """Return a detail that names the OSDs that were asked, and the effect of Ceph's repair."""
         detail = "damaged or gone in every replica that was asked"
         try:
             found = await placement(self._io, ref.name, self._deadline())
@@ -175,7 +175,7 @@ class Scrub:
         )
 
     async def _elsewhere(self, ref: ObjectRef, row: ObjectPositions, known: set[int]) -> set[int]:
-        """Return positions that are sound in some replica, besides those already known."""
+        """Return positions that are sound in some replica, in addition to the known ones."""
         found = set[int]()
         request, deadline = _verify(ref, row), self._deadline()
         async for reply in Replicas(self._io, ref.name, "verify", request, deadline).replies():
@@ -206,7 +206,7 @@ def _verify(ref: ObjectRef, positions: ObjectPositions, keys_only: bool = False)
 
 
 def _taken(reply: Reply, positions: ObjectPositions) -> _Look:
-    """Decode a reply; nothing if the replica failed."""
+    """Decode a reply. The result is empty if the replica failed."""
     if reply.code != Code.OK:
         return _NOTHING
     positions = positions[:_LOOK_POSITIONS]

@@ -1,4 +1,4 @@
-"""Has stripe objects check their positions and their index of tags, without sending entries."""
+"""Lets stripe objects check their positions and their index of tags, without sending entries."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Verifier:
     """Checks windows of positions, all objects at once, each for a part of its positions.
 
     Attributes:
-        unreadable: names of objects that can't answer. Their positions are unknown.
-        vanished: names of objects that are missing, but have positions that are not trimmed.
+        unreadable: the names of objects that can't answer. Their positions are unknown.
+        vanished: the names of missing objects with positions that are not trimmed.
 
     Args:
         keys_only: whether to skip the data of large entries.

@@ -29,8 +29,8 @@ class ClassVersion(NamedTuple):
     """The version of an object class.
 
     Attributes:
-        release: of zlog; empty for a class from before the method ``version``.
-        protocol: grows with each method, and with each field of a message.
+        release: the release of zlog; empty for a class that is older than the method ``version``.
+        protocol: a number that grows with each new method and each new field of a message.
         formats: the newest version of each kind of stored value that the class can read.
     """
 
@@ -46,10 +46,10 @@ class Osds(NamedTuple):
     """The OSDs of a cluster, by number.
 
     Attributes:
-        versions: of their classes.
+        versions: the versions of their classes.
         refusals: the negative errno of each OSD that lacks the class, may not load it, or does not
             answer.
-        silent: OSDs that were not asked, because no object name that they serve was found.
+        silent: the OSDs that were not asked, because no object name that they serve was found.
     """
 
     versions: dict[int, ClassVersion]
@@ -79,17 +79,17 @@ def _decode(reply: bytes) -> ClassVersion:
 def osd_versions(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> Osds:
     """Return the version of the class in each OSD of a cluster.
 
-    This makes and removes one object per OSD in the store's pool and namespace. A process that is
-    killed before the removal leaves an object ``zlog-probe.*``, which may be removed by hand. In a
-    large cluster not every OSD is found. A client whose caps do not allow ``seal`` and ``remove``
-    gets refusals only.
+    This makes and removes one object per OSD in the store's pool and namespace. If the process is
+    killed before the removal, an object ``zlog-probe.*`` is left, which may be removed by hand. In
+    a large cluster not every OSD is found. A client whose caps do not allow ``seal`` and ``remove``
+    gets only refusals.
 
     Args:
         store: a store on Ceph that leaves all methods to the OSDs (``class=require``).
-        timeout: of each step, in seconds.
+        timeout: the budget of each step, in seconds.
 
     Raises:
-        StoreUnavailable: the monitors refuse to say which OSD serves which object.
+        StoreUnavailable: the monitors refuse to tell which OSD serves which object.
     """
     io = BlockingIo(store)
     versions: dict[int, ClassVersion] = {}
@@ -138,7 +138,7 @@ def stored_formats(
     """Return the versions in which the newest values of a log are stored, by kind of value.
 
     Args:
-        store: holds the log.
+        store: the store that holds the log.
 
     Raises:
         LogNotFound: the log does not exist.
@@ -166,7 +166,7 @@ def stored_formats(
     for kind, reply in zip(asked, drive(io.execute(calls, deadline)), strict=True):
         if reply.code == -errno.EPERM:
             reply.check(f"cannot read the stored formats of log {view.log!r}")
-        if reply.code == Code.OK:  # other codes mean trimmed or damaged
+        if reply.code == Code.OK:  # other codes mean that it is trimmed or damaged
             value = messages.salvage_reply(reply.payload).value
             begin = _VIEW_BEGIN if kind == "view" else 0
             found[kind] = Format(*value[begin : begin + 2])

@@ -20,8 +20,8 @@ class Attempt(NamedTuple):
 
     Attributes:
         error: a negative errno.
-        step: that failed, in words.
-        pool: to open.
+        step: the step that failed, in words.
+        pool: the pool to open.
         client: as in ``client.ID``; empty for librados' default.
         keyring: the option ``keyring``: paths, separated by commas.
         monitors: the option ``mon_host``.

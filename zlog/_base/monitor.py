@@ -29,10 +29,10 @@ class Placement(NamedTuple):
     """The placement of an object's replicas.
 
     Attributes:
-        epoch: of the cluster's map, which changes when an OSD goes up or down.
+        epoch: the epoch of the cluster's map, which changes when an OSD goes up or down.
         pgid: the object's placement group.
-        acting: numbers of the OSDs that are up.
-        primary: number of the OSD that runs methods on the object; -1 if none is up.
+        acting: the numbers of the OSDs that are up.
+        primary: the number of the OSD that runs methods on the object; -1 if none is up.
     """
 
     epoch: int

@@ -29,10 +29,10 @@ class _Meaning(NamedTuple):
     """The meaning of a code.
 
     Attributes:
-        why: in words; None for the system's message.
-        hint: None for the hint of the exception's class.
+        why: the meaning in words; None means the system's message.
+        hint: the hint; None means the hint of the exception's class.
         kind: the exception's class.
-        retryable: None for the attribute of the exception's class.
+        retryable: whether to retry; None means the attribute of the exception's class.
     """
 
     why: str | None

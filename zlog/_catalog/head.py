@@ -26,7 +26,7 @@ class HeadState(NamedTuple):
         counter: the last epoch that was taken.
         tail_floor: the tail of a new epoch must not start below it.
         trim_point: positions below it are trimmed.
-        log_id: earlier logs with this name have other ids.
+        log_id: the log's id; earlier logs of this name have other ids.
         view: the newest view; None if the creation of the log was never finished.
     """
 

@@ -25,7 +25,7 @@ async def damaged(
 ) -> list[bytes]:
     """Return the attributes and keys of an object that are missing or fail their checksum.
 
-    Of a stripe object only the header is checked; `verify` checks its positions. ``any_replica``
+    In a stripe object, only the header is checked; `verify` checks its positions. ``any_replica``
     reads a random replica instead of the primary.
     """
     found: list[bytes] = []
@@ -61,7 +61,8 @@ async def repair_values(
 async def repair_record(io: Io, object: str, position: int, deadline: Deadline) -> int | None:
     """Repair the record that covers a position, with all its entries.
 
-    Returns its last position; None if no replica has all of it, or it is no longer damaged.
+    Returns the record's last position, or None if no replica has the whole record or if it is no
+    longer damaged.
     """
     return await _repair(io, object, b"", position, deadline)
 
@@ -86,9 +87,9 @@ async def _salvage(
 ) -> messages.SalvageReply | None:
     """Return a value from the newest replica.
 
-    If the primary has the index of a record, any sound replica will do. Otherwise all replicas must
-    answer, since any of them may be the newest. Returns None if a replica did not answer, if none
-    has the value, or if they contradict each other.
+    If the primary has the index of a record, any sound replica is sufficient. Otherwise all
+    replicas must answer, since any of them may be the newest. Returns None if a replica did not
+    answer, if none has the value, or if they contradict each other.
     """
     request = messages.salvage(name, position)
     (reply,) = await io.execute([Call(object, "salvage", request)], deadline)
@@ -117,10 +118,10 @@ async def _salvage(
 async def answers(
     io: Io, calls: Sequence[Call], replies: Sequence[Reply], deadline: Deadline
 ) -> list[Reply]:
-    """Replace the replies that report damage by replies of sound replicas, if there are any.
+    """Replace replies that report damage with replies of sound replicas, if there are any.
 
-    If the primary needs bytes that it has damaged, a reading call is sent to other replicas. A call
-    that changes the object is repeated after a repair, so it must be idempotent.
+    If bytes that the call needs are damaged in the primary, a reading call is sent to other
+    replicas. A call that changes the object is repeated after a repair, so it must be idempotent.
     """
     result: list[Reply] = []
     for call, reply in zip(calls, replies, strict=True):

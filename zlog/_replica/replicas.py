@@ -44,8 +44,8 @@ _FAILED_MAX = 1 << 16
 class Replicas:
     """The replicas of an object, chosen at random and asked one after the other.
 
-    Ordinary calls go to the primary; this is for calls that it answered with damage. ``method``
-    must only read. The replicas are asked for a part of the time until ``deadline``.
+    Ordinary calls go to the primary; this class is for calls whose answer from the primary reports
+    damage. ``method`` must only read. Asking takes only a part of the time until ``deadline``.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Replicas:
             io.store.ask_replica, object=object, method=method, request=request
         )
         self._deadline = deadline
-        self._instances: set[int] = set()  # of OSD processes; 0 if unknown
+        self._instances: set[int] = set()  # numbers of OSD processes; 0 if unknown
         self._one_replica = False
         self._place: Placement | None = None
         self._size: int | None = None
@@ -94,9 +94,9 @@ class Replicas:
                 return
 
     async def _look(self) -> None:
-        """Find out how many replicas there should be, once the first one did not help.
+        """Find out how many replicas there should be, after the first one did not help.
 
-        Answers count from here on, since OSDs that start later get another number.
+        Answers count from here on, since an OSD that restarts later gets another number.
         """
         with contextlib.suppress(StoreUnavailable):
             self._size = await pool_size(self._io, self._deadline)
@@ -107,8 +107,8 @@ class Replicas:
     async def all_answered(self) -> bool:
         """Whether every replica of the object has answered.
 
-        If they can't be distinguished, whether all are up. By the monitors' answer, no OSD may have
-        come or gone since.
+        If replicas can't be distinguished, this returns whether all are up. The monitors must
+        report that no OSD has come or gone since.
         """
         if self._one_replica:
             return True
@@ -122,7 +122,7 @@ class Replicas:
 
 
 def helped(io: Io, object: str) -> None:
-    """Count that another replica had the lost data of the primary, and log the first time."""
+    """Count a read of another replica's sound data, and log the first one for an object."""
     io.replica_reads[object] += 1
     if io.replica_reads[object] == 1:
         _logger.warning(
@@ -133,7 +133,7 @@ def helped(io: Io, object: str) -> None:
 
 
 def failed_lately(io: Io, object: str, what: str | int) -> bool:
-    """Whether replicas were asked lately for a position or a method, without success."""
+    """Whether replicas were lately asked for a position or a method, without success."""
     return io.monotonic() < io.failed_reads.get((object, what), 0.0)
 
 
@@ -157,7 +157,8 @@ async def elsewhere(io: Io, call: Call, reply: Reply, deadline: Deadline) -> Rep
     """Return the answer of sound replicas if the primary's stored bytes are damaged.
 
     For positions, which never change, one answer is enough. For other values, a replica may have
-    missed the last changes: all must answer, or it is a timeout, and the sound ones must agree.
+    missed the last changes, so all must answer, otherwise the call times out, and the sound ones
+    must agree.
     """
     if reply.code != -errno.EIO or not isinstance(call.payload, bytes):
         return reply

@@ -1,5 +1,5 @@
 """Copies of a log that keep positions and times: export files, imports, mirrors.
 
-``pieces`` is what travels, ``source`` reads it, ``export_file`` stores it, and ``target`` writes it
-to a log that takes appends from nowhere else.
+``pieces`` defines what is copied. ``source`` reads pieces, ``export_file`` stores them, and
+``target`` writes them to a log that takes no other appends.
 """

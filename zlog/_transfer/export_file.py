@@ -69,9 +69,10 @@ class Info(NamedTuple):
 
     Attributes:
         start: the first position.
-        width: of the log's live stripe.
-        before: the mark just below ``start``; None if ``start`` is 0 or that position is trimmed.
-        options: of the log.
+        width: the width of the log's live stripe.
+        before: the mark of the position below ``start``; None if ``start`` is 0 or that position is
+            trimmed.
+        options: the log's options.
     """
 
     start: int
@@ -138,11 +139,11 @@ class ExportReader:
 
     Attributes:
         info: the first frame.
-        cursors: set once all pieces were read; None if the export has none.
-        position: where the next piece begins.
+        cursors: the cursors, once all pieces were read; None if the export has none.
+        position: the position at which the next piece begins.
 
     Raises:
-        ExportDamaged: from the constructor and every method.
+        ExportDamaged: the constructor and every method may raise it.
     """
 
     def __init__(self, file: Readable) -> None:

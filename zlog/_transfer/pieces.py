@@ -1,4 +1,4 @@
-"""Pieces of a log: consecutive positions, as one log has them and another copies them."""
+"""Pieces of a log: consecutive positions in the form in which they are copied."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Batch(NamedTuple):
 
 
 class Filled(NamedTuple):
-    """Positions that one reader filled at one time, for one reason (a FillCode)."""
+    """Positions that one reader filled at one time and for one reason (a FillCode)."""
 
     start: int
     end: int
@@ -66,12 +66,12 @@ Piece = Batch | Filled | Trimmed
 
 
 class Mark(NamedTuple):
-    """The identity of an append or fill. Two logs with the same mark have the same at a position.
+    """The identity of an append or fill. Equal marks mean equal contents of a position.
 
     Attributes:
         kind: 1 for an entry, 2 for a fill.
         writer: the id of its writer or filler.
-        number: of the append, or the time of the fill.
+        number: the number of the append, or the time of the fill.
     """
 
     kind: int
@@ -89,7 +89,7 @@ def mark_of(piece: Piece, position: int) -> Mark | None:
 
 
 def part_from(piece: Piece, position: int) -> Piece:
-    """Return the part of a piece from ``position`` on, which is below its end."""
+    """Return the part of a piece from ``position`` on, which must be below the piece's end."""
     skipped = position - piece.start
     if skipped <= 0:
         return piece
@@ -128,7 +128,7 @@ def joined(piece: Piece, following: Piece) -> Piece | None:
 
 
 class Joiner:
-    """Joins pieces to the longest possible ones, so that equal logs give equal pieces."""
+    """Joins pieces to pieces of maximum length, so that equal logs give equal pieces."""
 
     def __init__(self) -> None:
         self._open: Piece | None = None

@@ -1,4 +1,4 @@
-"""Makes a mirror a log of its own, which takes appends."""
+"""Turns a mirror into an independent log, which takes appends."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ async def promote(reader: Reader, deadline: Deadline) -> None:
 
     1. A view marks the mirror as ended. Its seals fence the copier, which then reads the view and
        stops.
-    2. Positions above the tail may be part of an unfinished round. All of them are trimmed, so the
-       log is a copy of its source up to one position.
-    3. A view without the mark: appends begin above these positions.
+    2. Positions above the tail may belong to an unfinished round. All of them are trimmed, so that
+       below one position the log is an exact copy of its source.
+    3. A view without the mark lets appends begin above these positions.
 
-    A repeated call continues an unfinished one. Each of two concurrent calls does the second step
-    only in views with the mark, and in their epochs, so it can't trim entries that are appended
-    after the third step of the other one.
+    A repeated call continues an unfinished one. The second step is only done in a view with the
+    mark, and in its epoch. So it can't trim entries that are appended after a concurrent call has
+    done the third step.
     """
     layout = reader.layout
     await check_change(layout.io, layout.view, deadline, trims=True)
@@ -73,7 +73,7 @@ def _check_ended(view: View) -> None:
 
 
 def marked(mark: str | None, before: str | None = None) -> Edit:
-    """Return an edit that changes or removes a mirror's mark, and leaves other logs alone.
+    """Return an edit that changes or removes a mirror's mark, and does not change other logs.
 
     Args:
         mark: the new mark; None removes it.

@@ -1,4 +1,4 @@
-"""Reads a log in pieces, which have all that a copy must keep."""
+"""Reads a log in pieces, which have everything that a copy must keep."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Source(Prefetcher[list[Piece]]):
         self._hole: int | None = None  # a hole of the last window that was not filled
 
     async def next(self, tail: int) -> list[Piece]:
-        """Return the next pieces below ``tail``; none if ``position`` is a hole that stays open.
+        """Return the next pieces below ``tail``, or none if ``position`` is a hole left open.
 
         Raises:
             CorruptEntry: a position is lost.
@@ -59,7 +59,7 @@ class Source(Prefetcher[list[Piece]]):
         return pieces
 
     def open_hole(self) -> NotWritten:
-        """Return the error that ``position`` can't be copied."""
+        """Return the error that the hole at ``position`` can't be copied."""
         return NotWritten(
             f"position {self.position} of log {self.reader.layout} is a hole that was not filled",
             hint="Open the log in a writable store, with a hole time-out, to fill it. Or"

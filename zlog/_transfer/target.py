@@ -1,10 +1,11 @@
-"""Writes pieces to a mirror, each position as its source has it.
+"""Writes pieces to a mirror, at the positions that they have in its source.
 
-A mirror takes no appends and has no sequencer. Its tail is the tail floor, which is raised once all
-positions below are written. Readers see nothing above it, where a round may be half written.
+A mirror takes no appends and has no sequencer. Its tail is its tail floor, which is raised once all
+positions below are written. Readers see nothing above the tail, where a round may be half written.
 
-Entries keep their append ids, and fills their filler and time. So writing them again, after a death
-or by two copiers at once, has no effect, and a position that holds anything else refuses the write.
+Entries keep their append ids, and fills keep their filler and time. So writing them again, after a
+copier died or by two copiers at once, has no effect, and a position with other content refuses the
+write.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _REFUSALS = (Code.READ_ONLY, -errno.ENOENT)
 
 
 class PositionTaken(CopyDiffers):
-    """A position holds something else than the source."""
+    """The content of a position differs from that in the source."""
 
 
 class Target:
@@ -76,7 +77,7 @@ class Target:
 
     @property
     def mark(self) -> str:
-        """The mark of its source."""
+        """The mark that identifies the mirror's source."""
         return self._layout.view.options[MIRROR_OF]
 
     @property
@@ -108,14 +109,14 @@ class Target:
         return await mark_at(self._reader, self.tail - 1)
 
     async def begin_at(self, position: int) -> None:
-        """Begin the copy at a position, by trimming those below.
+        """Begin the copy at a position, by trimming all positions below it.
 
         Raises:
             CopyDiffers: positions between the mirror's tail and this one are missing.
         """
         deadline = self._deadline()
         view = await self._look(deadline)
-        position = max(position, view.trim_point)  # an earlier call may have died after the trim
+        position = max(position, view.trim_point)  # an earlier call may have died after its trim
         if view.tail_floor >= position:
             return
         if view.tail_floor:
@@ -128,10 +129,10 @@ class Target:
         await self._confirm(position, deadline)
 
     async def write(self, pieces: Sequence[Piece]) -> None:
-        """Write one round, which begins at or below the tail, and raise the tail above it.
+        """Write one round, which begins at or below the tail, and raise the tail to its end.
 
         Raises:
-            PositionTaken: a position holds something else.
+            PositionTaken: the content of a position differs from the source.
             CopyDiffers: the log is no longer a mirror, or another source is copied to it.
         """
         deadline = self._deadline()
@@ -145,7 +146,7 @@ class Target:
     async def _written(self, pieces: Sequence[Piece], deadline: Deadline) -> bool:
         """Write pieces. Returns False if another copier has raised the tail above their start.
 
-        Its positions may be trimmed, because they were by then in the source or the mirror.
+        The positions that it copied may be trimmed, in the source or in the mirror.
         """
         made: list[tuple[Call, Stripe]] = []
         sent = "none"
@@ -236,7 +237,7 @@ class Target:
     async def _without_copied(
         self, view: View, pieces: Sequence[Piece], same_id: Container[str], deadline: Deadline
     ) -> list[Piece]:
-        """Leave out entries that objects already hold, whose old class can't compare data."""
+        """Leave out entries that objects already hold, for an old class that can't compare data."""
         wanted: defaultdict[ObjectRef, dict[int, AppendId]] = defaultdict(dict)
         for piece in pieces:
             if not isinstance(piece, Batch):
@@ -260,7 +261,7 @@ class Target:
         return [part for piece in pieces for part in parts_without(piece, copied)]
 
     async def _above_tail(self, pieces: Sequence[Piece]) -> list[Piece]:
-        """Leave out positions that another copier has written, after comparing the last of them."""
+        """Leave out positions that another copier has written, after comparing the last one."""
         last = min(self.tail, pieces[-1].end) - 1
         piece = next(each for each in pieces if last < each.end)
         own = await mark_at(self._reader, last)
@@ -270,7 +271,7 @@ class Target:
     async def advance_cursors(self, wanted: Mapping[str, int]) -> None:
         """Create cursors or move them forward, up to the tail.
 
-        A cursor that the mirror's own reader has moved further, or removes now, is left alone.
+        Cursors that a reader of the mirror has moved further, or removes now, are not changed.
         """
         left = [*wanted.items()]
         while left:
@@ -288,7 +289,7 @@ class Target:
         """Make an import a mirror of this source only.
 
         Raises:
-            CopyDiffers: it has become a mirror of another source.
+            CopyDiffers: the log has become a mirror of another source.
         """
         view = await self._layout.change(marked(mark, MIRROR_OF_FILE), self._deadline())
         self._check(view)
@@ -296,7 +297,7 @@ class Target:
             raise CopyDiffers(f"{self} has become a mirror of another log")
 
     async def promote(self) -> None:
-        """Make it a log of its own. No call may follow."""
+        """Turn the mirror into an independent log. No other call may follow."""
         await promote(self._reader, self._deadline())
 
     async def _decide(self, call: Call, reply: Reply) -> None:
@@ -327,7 +328,7 @@ class Target:
         )
 
     async def _has_lost(self, position: int) -> bool:
-        """Whether a position is damaged or gone in the primary copy."""
+        """Whether a position is damaged or gone in the primary replica."""
         _, _, replies = await self._reader.ask([position], 1, self._deadline())
         return any(
             reply.code == Code.OK
@@ -336,7 +337,7 @@ class Target:
         )
 
     async def _look(self, deadline: Deadline) -> View:
-        """Return the newest view, in which it is still a mirror."""
+        """Return the newest view. Raises unless the log is still a mirror in it."""
         view = await self._layout.refresh(deadline)
         self._check(view)
         return view

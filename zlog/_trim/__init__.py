@@ -1,1 +1,1 @@
-"""How entries leave a log: trims of one position and of all below one, and retention."""
+"""Trims: of one position, of all positions below one, and by retention."""

@@ -1,10 +1,10 @@
-"""Finds a lower bound of the age of entries, by clocks that are never set.
+"""Finds a lower bound of the age of entries, with clocks that are never set.
 
-Wall clocks may be wrong: on writers, and on the machine that enforces a limit. So a log's *watch*
-counts the time that the log was watched, by the machines' clocks since their start. It keeps
-*marks*: a position below which all positions were settled (written, filled or trimmed) at a watched
-time. A settled position never gets a new entry, so the entries below a mark are at least as old as
-the time watched since.
+Wall clocks may be wrong, on writers and on the machine that enforces a limit. So a log's *watch*
+counts how long the log was watched, with clocks that start with the machine. It keeps *marks*. A
+mark has a watched time, and a position below which all positions were settled (written, filled or
+trimmed) at that time. A settled position never gets a new entry, so the entries below a mark are at
+least as old as the time watched since the mark.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Progress(NamedTuple):
     """How far a log is compacted.
 
     Attributes:
-        done: below it no entry is superseded by another entry below it.
-        end: goal of an unfinished pass; otherwise not above ``done``.
-        at: position that the unfinished pass has reached.
+        done: a position below which no entry is superseded by another entry below it.
+        end: the goal of an unfinished pass; otherwise not above ``done``.
+        at: the position that the unfinished pass has reached.
     """
 
     done: int = 0
@@ -61,7 +61,7 @@ class Progress(NamedTuple):
 
 
 class _Base(NamedTuple):
-    """When the whole log was last settled: the clock, the watched time, the wall time; in µs."""
+    """The times when the whole log was last settled, by three clocks, in µs."""
 
     clock: str
     watched: int
@@ -73,12 +73,12 @@ class Watch:
     """The state of retention that a log's head keeps between rounds (docs/formats/head.md).
 
     Attributes:
-        settled: all positions below it are settled.
-        marks: ascending.
-        clock: of the machine that did the newest round.
-        us: time of that clock at that round, in µs.
+        settled: the position below which all positions are settled.
+        marks: the marks, in ascending order.
+        clock: the id of the clock of the machine that did the newest round.
+        us: the time of that clock at that round, in µs.
         watched: how long the log had been watched by then, in µs.
-        base: for comparing clocks; None before the first round is done.
+        base: the times with which clocks are compared; None before the first round is done.
         doubt: the clocks that disagreed in the newest round, in words; empty if they agree.
         compacted: how far the log is compacted.
     """
@@ -94,7 +94,7 @@ class Watch:
 
     @classmethod
     def decode(cls, state: bytes) -> Watch:
-        """Return the stored watch; a new one if there is none, or it is invalid."""
+        """Return the stored watch, or a new one if there is none or it is invalid."""
         try:
             stored = json.loads(state)
             stored["marks"] = [Mark(*each) for each in stored["marks"]]
@@ -115,12 +115,12 @@ class Watch:
     def encode(self) -> bytes:
         """Return the watch in its stored form."""
         state = asdict(self)
-        if self.compacted == Progress():  # older versions discard a watch that has it
+        if self.compacted == Progress():  # older versions discard a watch with progress
             del state["compacted"]
         return json.dumps(state, separators=(",", ":")).encode()
 
     def now(self, time: SteadyTime) -> int:
-        """Return a lower bound of the time that the log was watched, in µs.
+        """Return a lower bound of how long the log was watched, in µs.
 
         Only the time between two successive rounds of the same machine counts. If another machine
         did a round in between, that time would include some from before its marks.
@@ -134,7 +134,7 @@ class Watch:
         return max((mark.end for mark in self.marks if now - mark.watched >= age * 1e6), default=0)
 
     def known_age(self, now: int) -> float:
-        """Return the known age of the oldest entries, in seconds."""
+        """Return how old the oldest entries are known to be, in seconds."""
         return (now - self.marks[0].watched) / 1e6 if self.marks else 0.0
 
     def compare(
@@ -165,7 +165,7 @@ class Watch:
         low, since = (-math.inf, "") if base is None else (base.wall, f"{_words(base.wall)} to ")
         for each in seen:
             for at, position in ((each.oldest, each.oldest_at), (each.newest, each.newest_at)):
-                if at is None or position is None:  # of an older class
+                if at is None or position is None:  # the class is older
                     continue
                 if not low - skew_us <= at <= wall + skew_us:
                     self.doubt = (
@@ -176,7 +176,7 @@ class Watch:
 
     def note(self, now: int, time: SteadyTime, age: float) -> None:
         """Set the mark of this round, and drop marks that are no longer needed."""
-        # A machine that was copied or restored repeats times, which must not count twice.
+        # A copied or restored machine repeats times, which must not count twice.
         self.us = max(time.us, self.us) if time.clock == self.clock else time.us
         self.clock, self.watched = time.clock, now
         last = self.marks[-1] if self.marks else None
@@ -187,7 +187,7 @@ class Watch:
         del self.marks[:-_MARKS_MAX]
 
     def stuck(self, now: int, age: float) -> bool:
-        """Whether a hole at ``settled`` has been in the way for long, since the last mark."""
+        """Whether a hole at ``settled`` has been open for long, since the last mark."""
         last = self.marks[-1] if self.marks else None
         return last is not None and last.end >= self.settled and self._due(last, now, age)
 
@@ -199,13 +199,13 @@ class Watch:
 async def watch(
     reader: Reader, age: float, skew: float, deadline: Deadline
 ) -> tuple[Watch, int | None]:
-    """Do a round: find out how far the log is settled, and store it.
+    """Do a round: find out how far the log is settled, and store the watch.
 
-    A hole that was in the way for long is filled, as by any reader. The search takes half the time
-    at most; the next round continues. If two rounds are concurrent, one is stored.
+    A hole that has been open for long is filled, as by any reader. The search takes at most half
+    the time; the next round continues. Only one of two concurrent rounds is stored.
 
     Returns:
-        The watch, and how long it has watched the log, in µs; None if the clocks of this machine
+        The watch, and how long it has watched the log, in µs, or None if the clocks of this machine
         disagree.
     """
     layout, io = reader.layout, reader.layout.io
@@ -220,8 +220,8 @@ async def watch(
     patient = not found.stuck(base.watched, age)
     found.settled, done = await _settle(reader, start, seen, deadline, patient=patient)
     if layout.view.mirror:
-        seen = []  # copies have the times of their source
-    # After the search, since the entries that it saw age from here on.
+        seen = []  # the entries of a mirror have the times of its source
+    # Measured after the search, since the entries that it saw age from here on.
     time, wall = io.steady_clock(), io.wall_clock_us()
     now = found.now(time)
     sure = found.compare(now, time, wall, seen, skew)
@@ -240,7 +240,7 @@ async def _settle(
     *,
     patient: bool,
 ) -> tuple[int, bool]:
-    """Return how far all is settled from ``start`` on, and whether that is the whole log."""
+    """Return the end of the settled positions from ``start`` on, and if that is the log's end."""
     layout = reader.layout
     left = deadline.remaining()
     budget = deadline if left is None else deadline.sooner(left / 2)
@@ -280,7 +280,7 @@ async def _settled_end(
 
 
 def _words(us: int) -> str:
-    """Return any time of a wall clock in words."""
+    """Return a time of a wall clock in words, also if it is out of range."""
     try:
         moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=us)
     except OverflowError:

@@ -1,12 +1,13 @@
-"""Compaction by key: of entries that are old enough, the newest of each tag are kept.
+"""Compaction by tag, which keeps only the newest of the old entries with each tag.
 
 A *pass* handles the part of the log that no pass has handled yet. It first finds the newest entry
-with each tag of that part. Then it goes over the log from the trim point to the end of that part,
-and trims the superseded entries: entries with tags, if a newer entry has each tag. Objects list
-tags and positions only, and store the remaining entries together (cls_zlog/stripe/compact.cc).
+with each tag in that part. Then it goes over the log from the trim point to the end of that part,
+and trims the superseded entries. An entry with tags is superseded if, for each of its tags, a newer
+entry has that tag. Objects list only tags and positions, and store the remaining entries together
+(cls_zlog/stripe/compact.cc).
 
-A client may die after any step, and any step may be done twice: a trimmed entry has a newer one,
-whichever client trims it. The head keeps the progress, so that each entry is new to one pass.
+A client may die after any step, and any step may be done twice: whichever client trims an entry, a
+newer one exists. The head keeps the progress, so that each entry is new to one pass only.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ async def compact(layout: Layout, old_end: int, deadline: Deadline, *, now: bool
     """Compact a log below ``old_end`` and all cursors; returns the progress.
 
     All positions below ``old_end`` must be settled and old enough. If the time is up, the next call
-    continues. A mirror is not compacted, since its copier compares it with its source; nor, unless
-    ``now``, a log with few new entries.
+    continues. Mirrors are not compacted, since a copier compares a mirror with its source. Unless
+    ``now``, logs with few new entries are not compacted either.
     """
     log_id = layout.view.log_id
     _, state = await layout.head.retention_read(log_id, deadline)
@@ -72,7 +73,7 @@ async def compact(layout: Layout, old_end: int, deadline: Deadline, *, now: bool
 
 
 async def emptied_end(layout: Layout, end: int, deadline: Deadline) -> int:
-    """Return the end of the first stripes, below ``end``, without any entry or lost position."""
+    """Return the end of the first stripes below ``end`` that have no entry or lost position."""
     start = layout.view.trim_point
     async for stripe in layout.stripes(start, end, deadline):
         if stripe.end > end or not await _empty(layout, stripe, deadline):
@@ -83,7 +84,7 @@ async def emptied_end(layout: Layout, end: int, deadline: Deadline) -> int:
 
 async def _empty(layout: Layout, stripe: Stripe, deadline: Deadline) -> bool:
     stats = await object_stats(layout, stripe, deadline, *_GONE)
-    if any(stat.entries for stat in stats):  # also entries of a newer version
+    if any(stat.entries for stat in stats):  # including entries of a newer version
         return False
     start = max(stripe.start, layout.view.trim_point)
     size, _, lost = await count(layout, stripe, start, stripe.end, deadline)
@@ -99,7 +100,7 @@ async def _due(layout: Layout, fresh: int, deadline: Deadline) -> bool:
 
 
 async def _note(layout: Layout, progress: Progress, deadline: Deadline) -> None:
-    """Store the progress, unless another client has stored more."""
+    """Store the progress, unless another client has stored further progress."""
     version, state = await layout.head.retention_read(layout.view.log_id, deadline)
     found = Watch.decode(state)
     if found.compacted.done <= progress.done:
@@ -108,7 +109,7 @@ async def _note(layout: Layout, progress: Progress, deadline: Deadline) -> None:
 
 
 class _Pass:
-    """One pass, with the newest entry of each tag. It stops between steps at the budget."""
+    """One pass, with the newest entry of each tag. It stops between steps when time is up."""
 
     def __init__(self, layout: Layout, budget: Deadline, deadline: Deadline) -> None:
         self._layout = layout
@@ -137,10 +138,10 @@ class _Pass:
         return Progress(end, end, end)
 
     async def _learn(self, start: int, end: int, *, tags_max: int = 0) -> int:
-        """Find the newest entry of each tag in ``[start, end)``; returns the end of that search.
+        """Find the newest entry of each tag in ``[start, end)``; returns the end of the search.
 
-        It ends early if half the time is up, or if there are too many tags. With ``tags_max`` it
-        leaves out further tags instead.
+        The search ends early if half the time is up or if there are too many tags. With
+        ``tags_max``, it leaves out further tags instead.
         """
         newest, stripes = self._newest, self._layout.stripes(start, end, self._deadline)
         left = self._budget.remaining()
@@ -164,7 +165,8 @@ class _Pass:
     async def _clean(self, start: int, end: int, *, again: bool = False) -> int:
         """Trim the superseded entries in ``[start, end)``; returns where it stopped.
 
-        Unless ``again``, it changes something before it stops at the budget, so that a pass ends.
+        Unless ``again``, it changes something before it stops for lack of time, so that every pass
+        comes to an end.
         """
         at = start
         async for stripe in self._layout.stripes(start, end, self._deadline):
@@ -192,7 +194,7 @@ class _Pass:
         return min(left.values(), default=end)
 
     async def _listed(self, left: dict[ObjectRef, int], end: int) -> dict[ObjectRef, ReplyBytes]:
-        """Return the tags that objects list from their starts on; drop objects that are gone."""
+        """Return the tags that objects list from their starts on, without objects that are gone."""
         refs = sorted(left, key=left.__getitem__)[:_OBJECTS_AT_ONCE]
 
         def request(view: View, ref: ObjectRef) -> bytes:
@@ -222,7 +224,7 @@ def _advance(left: dict[ObjectRef, int], ref: ObjectRef, reached: int, end: int)
 async def _compact(
     layout: Layout, pages: dict[ObjectRef, tuple[int, int, list[int]]], deadline: Deadline
 ) -> None:
-    """Have objects trim some positions of ranges and free their space."""
+    """Let objects trim some positions of ranges and free their space."""
 
     def request(view: View, ref: ObjectRef) -> bytes:
         first, end, superseded = pages[ref]
@@ -243,7 +245,7 @@ async def _compact(
 async def rebuild_indexes(
     layout: Layout, changed: dict[ObjectRef, range], deadline: Deadline
 ) -> None:
-    """Have objects rebuild their index of tags for some positions; empties ``changed``."""
+    """Let objects rebuild their index of tags for some positions; empties ``changed``."""
 
     def request(view: View, ref: ObjectRef) -> bytes:
         return messages.tags_rebuild(view.epoch, changed[ref].start, changed[ref].stop)

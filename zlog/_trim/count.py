@@ -43,7 +43,7 @@ class Size(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """A stripe, its size, and one past its last taken position."""
+    """A stripe, its size, and the end of its taken positions."""
 
     stripe: Stripe
     size: Size
@@ -81,11 +81,11 @@ async def taken_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
 async def end_beyond(layout: Layout, limit: Size, deadline: Deadline) -> int:
     """Return one past the last entry beyond the limit, or the trim point.
 
-    The entries above it are as many as the limit says, or have as many bytes plus less than one
-    entry, whichever is less. For whole stripes the objects' statistics count. In the stripe where
-    the limit falls, the objects count ranges, which grow while all of a range is beyond the limit,
-    and are then halved. If entries are lost, the statistics are too high, and the rest of the
-    stripe is counted.
+    The entries from there on reach the limit of entries, or exceed the limit of bytes by less than
+    one entry, whichever comes first. For whole stripes, the objects' statistics are used. In the
+    stripe in which the limit is reached, the objects count ranges, which grow while a whole range
+    is beyond the limit, and are then halved. If entries are lost, the statistics are too high, and
+    the rest of the stripe is counted.
     """
     start = layout.view.trim_point
     # Free the space of an earlier trim, which would count as entries. The space that an older class
@@ -101,7 +101,7 @@ async def end_beyond(layout: Layout, limit: Size, deadline: Deadline) -> int:
             break
         counted.append(stripe)
         limit = limit.plus(await _lost(layout, stripe, start, deadline))
-    # A concurrent trim has freed entries that the walk counted as kept: leave it to the next call.
+    # A concurrent trim has freed entries that were counted as kept; the next call trims the rest.
     if walk.end > start and not walk.within(_excess(await _all_held(layout, deadline), limit)):
         return start
     return max(start, walk.end)
@@ -128,9 +128,9 @@ async def _held(layout: Layout, stripe: Stripe, deadline: Deadline) -> _Held:
 
 
 async def _seen_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
-    """Return the first position of a stripe from which on readers see no entries.
+    """Return the position of a stripe from which on readers see no entries.
 
-    Such entries are parts of a round of a mirror's copier, or were never confirmed by an exclusive
+    Entries above it belong to a round of a mirror's copier, or were never confirmed by an exclusive
     writer.
     """
     view = layout.view
@@ -146,17 +146,17 @@ async def _seen_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
 
 
 async def _lost(layout: Layout, stripe: Stripe, start: int, deadline: Deadline) -> Size:
-    """Return how much a stripe's statistics exceed its entries, or less."""
+    """Return a lower bound of how much a stripe's statistics exceed its entries."""
     end = (await _held(layout, stripe, deadline)).end
     there, _, _ = await count(layout, stripe, max(start, stripe.start), end, deadline)
-    # Last, so that entries added since count as lost.
+    # Read last, so that entries added since count as lost.
     return (await _held(layout, stripe, deadline)).size.minus(there)
 
 
 async def count(
     layout: Layout, stripe: Stripe, start: int, end: int, deadline: Deadline
 ) -> tuple[Size, int, bool]:
-    """Return the size of a range, its last entry's position, and whether a part of it is lost."""
+    """Return a range's size, its last entry's position, and whether a part of it is lost."""
     refs = layout.objects(layout.view, stripe)
     some = stripe.striping.by_object(start, end)
     left = {refs[part.number]: start for part in some}
@@ -178,7 +178,7 @@ def _excess(held: list[_Held], limit: Size) -> Size:
 
 
 class _Walk:
-    """Goes upwards over the entries beyond a limit; ``end`` is one past the last of them."""
+    """Goes up over the entries beyond a limit; ``end`` is one past the last of these."""
 
     def __init__(self, layout: Layout, excess: Size, deadline: Deadline) -> None:
         self.end = 0

@@ -1,4 +1,4 @@
-"""Retention: limits a log by age, bytes, entries or tags, and trims the rest.
+"""Retention: limits of a log by age, bytes, entries or tags, beyond which entries are trimmed.
 
 The settings are options of the log's view, so that every client that can trim can enforce them: the
 command ``zlog retention --apply``, :meth:`zlog.Log.apply_retention`, and the leading sequencer.
@@ -45,11 +45,11 @@ class Retention:
     None means no limit. A limit is 0 to 2^53.
 
     Attributes:
-        age: seconds since an entry was appended.
-        bytes: data of the newest entries together.
-        entries: number of the newest entries.
-        skew: seconds by which clocks may differ before reports mention it.
-        compact_after: seconds; of older entries with tags, only the newest of each tag are kept.
+        age: the maximum age of an entry, in seconds.
+        bytes: the maximum size of the data of all entries together.
+        entries: the maximum number of entries.
+        skew: the number of seconds by which clocks may differ before reports mention it.
+        compact_after: an age in seconds; of older entries, only the newest with each tag are kept.
     """
 
     age: float | None = None
@@ -103,7 +103,7 @@ class RetentionReport(NamedTuple):
     """The state of retention as of the last round.
 
     Attributes:
-        known_age: seconds; the known age of the oldest entries. No entry is known to be older.
+        known_age: how old the oldest entries are known to be, in seconds.
         doubt: the clocks that disagreed in the last round, in words; empty if they agree. If the
             two clocks of the enforcing machine disagree, nothing was trimmed by age. A writer's
             clock does not matter.
@@ -118,7 +118,7 @@ class RetentionReport(NamedTuple):
 
 
 async def set_retention(layout: Layout, retention: Retention, deadline: Deadline) -> None:
-    """Set the retention of a log: a new view, in which only the options differ."""
+    """Set the retention of a log, by a new view in which only the options differ."""
     if not isinstance(retention, Retention):
         raise TypeError(f"expected a Retention, as in Retention(age=3600), not {retention!r}")
     await reconfigure(layout, LogOptions(options=retention.options()), deadline)
@@ -127,8 +127,8 @@ async def set_retention(layout: Layout, retention: Retention, deadline: Deadline
 async def enforce(reader: Reader, deadline: Deadline, *, now: bool = True) -> int:
     """Trim the entries beyond a log's limits, up to its lowest cursor. Returns the trim point.
 
-    Unless ``now``, a log with few new entries is not compacted. If rounds are frequent, the work
-    of each is bounded: it looks once at each new entry and at each entry that it trims. If the
+    Unless ``now``, a log with few new entries is not compacted. If rounds are frequent, each does a
+    bounded amount of work: it looks once at each new entry and at each entry that it trims. If the
     client dies, the next round continues.
     """
     layout = reader.layout

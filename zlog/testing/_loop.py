@@ -82,8 +82,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         seed: decides the order of callbacks ready at the same time, and zlog's random numbers.
 
     Attributes:
-        network: see there.
-        zlog_world: chance and clocks for zlog.
+        network: the simulated network, a :class:`Network`.
+        zlog_world: the clocks and random numbers for zlog.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -234,13 +234,13 @@ def run_virtually(work: Coroutine[Any, Any, T], seed: int = 0, seconds_max: floa
     """Run to the end on a virtual loop, in no time.
 
     Args:
-        work: what.
+        work: the coroutine to run.
         seed: see :class:`VirtualLoop`.
         seconds_max: of virtual time; longer work counts as endless.
 
     Raises:
         TimeoutError: that much virtual time has passed.
-        Stuck: it waits for what never comes.
+        Stuck: the work waits for something that never happens.
     """
     loop = VirtualLoop(seed)
     try:

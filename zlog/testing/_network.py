@@ -29,7 +29,7 @@ class NetworkFaults:
     Attributes:
         latency: seconds that a chunk takes, between these two.
         slow: probability that a chunk takes up to ``slow_seconds``.
-        slow_seconds: see there.
+        slow_seconds: the maximum number of seconds that a slow chunk takes.
         broken: probability that a chunk finds the connection broken.
     """
 

@@ -262,14 +262,14 @@ class StoreFaults:
     Attributes:
         latency: seconds that each half of an operation takes, between these two.
         slow: probability of half up to ``slow_seconds``.
-        slow_seconds: see there.
+        slow_seconds: the maximum number of seconds of a slow half.
         never: probability that an operation is lost on its way, and never answered.
         silent: probability that it takes effect, and the reply is lost.
         late: probability that it is answered with ETIMEDOUT and takes effect up to
             ``late_seconds`` later.
-        late_seconds: see there.
+        late_seconds: the maximum number of seconds until a late operation takes effect.
         again: probability that it takes effect twice, up to ``again_seconds`` apart.
-        again_seconds: see there.
+        again_seconds: the maximum number of seconds between both effects.
         refused: probability that it is answered with EAGAIN and does nothing.
     """
 
