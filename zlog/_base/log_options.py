@@ -16,12 +16,12 @@ class LogOptions:
     Fields that are not described here are stored in the log's view, as options of their names.
 
     Attributes:
-        width, stripe_unit: of the next stripe.
-        options: of the log's users; the value None removes an option.
-        mac: of the entries, for the log's whole life.
+        width, stripe_unit: the striping of the next stripe.
+        options: the options of the log's users; the value None removes an option.
+        mac: how the entries are authenticated, for the log's whole life.
 
     Raises:
-        ValueError, TypeError: one of them is invalid, or has the wrong type.
+        ValueError, TypeError: an option is invalid, or has the wrong type.
     """
 
     width: int | None = None

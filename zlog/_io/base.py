@@ -33,8 +33,8 @@ class Driver(ProcessBound, ABC):
     """The common part of both Ios.
 
     Args:
-        connect: makes a client of the sequencer at an address.
-        share: makes a client of the sequencer that processes share through the store.
+        connect: a function that makes a client of the sequencer at an address.
+        share: a function that makes a client of the sequencer shared through the store.
     """
 
     def __init__(

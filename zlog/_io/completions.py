@@ -79,8 +79,8 @@ class CallsUnderWay:
     """Calls in progress on an event loop, with one future.
 
     Attributes:
-        handle: that started them.
-        under_way: of the store, to abandon them.
+        handle: the handle that started the calls.
+        under_way: the store's object with which to abandon the calls.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, handle: object, count: int) -> None:

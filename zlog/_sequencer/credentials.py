@@ -24,10 +24,10 @@ class Credentials:
     """Paths of files. An empty path means no file.
 
     Attributes:
-        ca: authorities (PEM) that may sign a sequencer's certificate; else the system's.
-        certificate: of this client (PEM), for sequencers that require one.
-        key: the private key of the certificate (PEM), unless the same file has it.
-        token_file: a shared secret. With it, a sequencer that does not know it is refused.
+        ca: the authorities (PEM) that may sign a sequencer's certificate; by default the system's.
+        certificate: this client's certificate (PEM), for sequencers that require one.
+        key: its private key (PEM), if it is not in the same file.
+        token_file: a shared secret. With it, this client refuses sequencers that do not know it.
     """
 
     ca: str = ""

@@ -67,7 +67,8 @@ class Session:
     """A sequencer client over TCP: see :class:`zlog._base.sequencer.SequencerClient`.
 
     Args:
-        leave: called when this session is closed; returns whether no other session uses the dialer.
+        leave: a function that is called when this session is closed, and returns whether no other
+            session uses the dialer.
     """
 
     def __init__(

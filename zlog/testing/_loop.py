@@ -1,7 +1,7 @@
-"""An event loop in virtual time, and processes on it that can be stopped and killed at any await.
+"""An event loop in virtual time, whose processes can be stopped and killed at any await.
 
-Nothing takes longer than the test says, and an hour passes as soon as no task has anything to do
-before its end. What is ready at the same time runs in an order that the seed decides.
+Time passes only when no task has anything to do: an hour then passes at once. Callbacks that are
+ready at the same time run in an order that the seed decides.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _CLOSES_MAX = 100
 
 
 class Stuck(RuntimeError):
-    """Every task of a virtual loop waits for what never comes, or one runs in circles."""
+    """All tasks of a virtual loop wait for something that never happens, or one loops forever."""
 
 
 class VirtualWorld(World):
-    """Chance and clocks of a virtual loop; see ``zlog.environment.World``."""
+    """The random numbers and clocks of a virtual loop; see ``zlog.environment.World``."""
 
     def __init__(self, loop: VirtualLoop, seed: int) -> None:
         self._random = random.Random(f"{seed}.world")
@@ -102,7 +102,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._now
 
     def create_task(self, coro: Coroutine[Any, Any, T], **options: Any) -> asyncio.Task[T]:  # type: ignore[override]
-        """As ever; a process's tasks are its own."""
+        """Create a task, which belongs to the running process."""
         task = super().create_task(coro, **options)
         process = PROCESS.get()
         if process is not None:
@@ -231,7 +231,7 @@ def _is_heard(key: selectors.SelectorKey) -> bool:
 
 
 def run_virtually(work: Coroutine[Any, Any, T], seed: int = 0, seconds_max: float = 3600) -> T:
-    """Run to the end on a virtual loop, in no time.
+    """Run a coroutine to its end on a virtual loop, without waiting in real time.
 
     Args:
         work: the coroutine to run.

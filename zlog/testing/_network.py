@@ -24,13 +24,13 @@ _END = b""
 
 @dataclass(slots=True)
 class NetworkFaults:
-    """How bad a network is; may be changed while it is used.
+    """The faults of a network, which may be changed while it is used.
 
     Attributes:
-        latency: seconds that a chunk takes, between these two.
-        slow: probability that a chunk takes up to ``slow_seconds``.
+        latency: the minimum and maximum number of seconds that a chunk takes.
+        slow: the probability that a chunk takes up to ``slow_seconds``.
         slow_seconds: the maximum number of seconds that a slow chunk takes.
-        broken: probability that a chunk finds the connection broken.
+        broken: the probability that a chunk finds the connection broken.
     """
 
     latency: tuple[float, float] = (0.0001, 0.001)
@@ -54,8 +54,8 @@ class Network:
     """All connections of one virtual loop.
 
     Args:
-        loop: a virtual one.
-        seed: decides the fate of each chunk.
+        loop: the virtual loop.
+        seed: the seed that decides what happens to each chunk.
 
     Attributes:
         faults: see :class:`NetworkFaults`.

@@ -23,18 +23,17 @@ class _Loop(Protocol):
 class Process:
     """Tasks, timers and connections that stop and die together, as in one process.
 
-    What was handed to a store or to the network before is out of its hands: it takes effect all
-    the same.
+    Operations that were already given to a store or to the network take effect anyway.
 
     Life: running ⇄ paused → dead.
 
     Args:
-        name: for messages.
+        name: the name of the process, for messages.
 
     Attributes:
-        running: neither paused nor dead.
-        dead: killed.
-        local: what zlog has once for each process.
+        running: whether the process is neither paused nor dead.
+        dead: whether the process was killed.
+        local: the data that zlog has once for each process.
     """
 
     def __init__(self, name: str) -> None:

@@ -67,7 +67,7 @@ class FaultyStore:
 
     Attributes:
         inner: the store.
-        plan: may be changed while it is used.
+        plan: the plan, which may be changed while the store is used.
         operations: the number of operations.
     """
 
@@ -257,20 +257,20 @@ def _sleep(seconds: float) -> None:
 
 @dataclass(slots=True)
 class StoreFaults:
-    """How bad a store is; may be changed while it is used. Probabilities are of each operation.
+    """The faults of a store, which may be changed while it is used, per operation.
 
     Attributes:
-        latency: seconds that each half of an operation takes, between these two.
-        slow: probability of half up to ``slow_seconds``.
+        latency: the minimum and maximum number of seconds that each half of an operation takes.
+        slow: the probability that a half takes up to ``slow_seconds``.
         slow_seconds: the maximum number of seconds of a slow half.
-        never: probability that an operation is lost on its way, and never answered.
-        silent: probability that it takes effect, and the reply is lost.
+        never: the probability that an operation is lost on its way, and never answered.
+        silent: the probability that it takes effect, but the reply is lost.
         late: probability that it is answered with ETIMEDOUT and takes effect up to
             ``late_seconds`` later.
         late_seconds: the maximum number of seconds until a late operation takes effect.
         again: probability that it takes effect twice, up to ``again_seconds`` apart.
         again_seconds: the maximum number of seconds between both effects.
-        refused: probability that it is answered with EAGAIN and does nothing.
+        refused: the probability that it is answered with EAGAIN and has no effect.
     """
 
     latency: tuple[float, float] = (0.0002, 0.002)
