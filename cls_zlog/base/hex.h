@@ -6,7 +6,8 @@
 
 namespace zlog {
 
-// A number in hexadecimal, with leading zeros up to this many digits, so that keys sort by number.
+// Returns a number in hexadecimal, with leading zeros up to `digits` digits, so that keys sort by
+// number.
 inline std::string hex(uint64_t number, size_t digits) {
   while (digits < 16 && number >> (4 * digits) != 0) digits++;
   std::string text(digits, '0');

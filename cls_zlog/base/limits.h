@@ -2,19 +2,21 @@
 
 #include <cstdint>
 
-// The limits of the protocol, with their units. A limit bounds the work or memory that one call costs
-// an OSD. Raising one is a protocol change, since older OSDs refuse what newer clients then send.
+// The limits of the protocol, with their units. A limit bounds the work or memory that one call
+// costs an OSD. Raising one is a protocol change, since older OSDs refuse what newer clients then
+// send.
 namespace zlog::limits {
 
-// Positions and epochs. Positions are 64-bit on the wire but stay below 2^63, so that "one past the
+// Positions and epochs. Both have 64 bits on the wire but stay below 2^63, so that "one past the
 // end" never overflows and signed 64-bit integers can hold them.
 constexpr uint64_t position_max = (uint64_t{1} << 63) - 1;
-constexpr uint64_t end_open = UINT64_MAX;  // the end of a stripe that has none
+constexpr uint64_t end_open = UINT64_MAX;  // the end of a stripe that is still open
 constexpr uint64_t epoch_max = (uint64_t{1} << 63) - 1;
 constexpr uint64_t epochs_ahead_max = 1u << 20;  // epochs that one call may skip
 
-// Positions of one stripe object, from the start of its stripe. A stripe is full long before that, so
-// only attempts to move a log's tail out of reach meet this limit. A new stripe starts at the tail.
+// How far an object's positions may be above the start of its stripe. A stripe is full long before
+// it reaches this limit, so only an attempt to move a log's tail out of reach meets it. A new
+// stripe starts at the tail.
 constexpr uint64_t object_positions_max = 1u << 25;
 constexpr uint64_t object_tail_max = 1u << 24;  // the same for tails that the head records
 
@@ -23,32 +25,32 @@ constexpr uint32_t entries_max = 65536;                // positions per request
 constexpr uint32_t request_bytes_max = 32u << 20;      // bytes
 constexpr uint32_t entry_bytes_max = 16u << 20;        // bytes of one entry
 constexpr uint32_t read_reply_bytes_max = 32u << 20;   // bytes of entry data in one read's reply
-constexpr uint32_t read_blocks_bytes_max = 64u << 20;  // plain bytes of its blocks
+constexpr uint32_t read_blocks_bytes_max = 64u << 20;  // plain bytes of the blocks in that reply
 constexpr uint32_t trim_records_max = 1024;            // records freed by one trim_to
 constexpr uint32_t count_records_max = 16384;          // records that one count looks at
 // Tags.
-constexpr uint32_t entry_tags_max = 64;             // tags of one entry; also that a read asks for
+constexpr uint32_t entry_tags_max = 64;             // tags of one entry, or of one select
 constexpr uint32_t tag_bytes_max = 128;             // bytes of one tag
-constexpr uint32_t tag_names_bytes_max = 1u << 20;  // bytes of the tags in one write, each once
+constexpr uint32_t tag_names_bytes_max = 1u << 20;  // bytes of a write's tags, each counted once
 constexpr uint32_t tag_ids_max = 1u << 18;          // tags of all entries of one write
 constexpr uint32_t chunk_tags = 16384;              // tags after which the index gets a chunk
-constexpr uint32_t chunk_records = 1024;            // records after which it does
-constexpr uint32_t chunk_tags_max = 1u << 20;  // tags of one chunk; one with more is not stored
+constexpr uint32_t chunk_records = 1024;            // records after which the index gets a chunk
+constexpr uint32_t chunk_tags_max = 1u << 20;  // tags of one chunk; a larger chunk is not stored
 constexpr uint32_t chunk_unknown_max = 64;     // runs of one chunk without known tags
 constexpr uint32_t select_gaps_max = 4096;     // gaps in one select's reply
-// Bytes of the entries, with their data, of one record that compaction stores, unless it has only one
-// entry; and of one entry's data. Larger entries stay where they are.
+// The size of a record that compaction stores, unless the record has only one entry; and the size
+// of one entry's data. Compaction leaves larger entries where they are.
 constexpr uint32_t sparse_bytes_max = 32u << 10;
 constexpr uint32_t sparse_entry_bytes_max = 4096;
-constexpr uint32_t compact_bytes_enough = 8u << 20;  // bytes stored after which a compact ends
+constexpr uint32_t compact_bytes_enough = 8u << 20;  // stored bytes after which a compact ends
 constexpr uint32_t writer_bytes = 16;                // bytes of a writer's id, exactly
 constexpr uint32_t padding_bytes_max = 4095;         // bytes between a write's columns and its data
-// Bytes an OSD lets a write method answer (osd_max_write_op_reply_len).
+// Bytes that an OSD lets a writing method reply (osd_max_write_op_reply_len).
 constexpr uint32_t write_reply_bytes_max = 64;
 
 // Views, names and addresses.
 constexpr uint32_t width_max = 1024;          // stripe objects per stripe
-constexpr uint32_t unit_shift_max = 16;       // of a stripe's stripe unit, the binary logarithm
+constexpr uint32_t unit_shift_max = 16;       // the binary logarithm of the stripe unit
 constexpr uint32_t view_stripes_max = 32;     // stripes in one view; older ones are archived
 constexpr uint32_t views_kept_max = 128;      // epochs whose views a head keeps
 constexpr uint32_t stripes_page_max = 1024;   // stripes in one reply of stripes_read, stripes_loose
@@ -63,24 +65,24 @@ constexpr uint32_t mac_key_id_bytes = 16;        // bytes that identify a key of
 constexpr uint32_t key_bytes_max = 256;      // bytes of a key of an object, or an attribute's name
 constexpr uint32_t list_page_max = 1024;     // rows in one cursor_list or delivery_list reply
 constexpr uint32_t cursors_max = 1024;       // cursors of one log; each trim looks at all of them
-constexpr uint32_t producers_max = 1024;     // of one log, and of one listing
-constexpr uint32_t parts_max = 65536;        // parts of one source whose batches are not done
+constexpr uint32_t producers_max = 1024;     // producers of one log, and of one listing
+constexpr uint32_t parts_max = 65536;        // incomplete parts of one producer
 constexpr uint32_t grants_max = 4096;        // grants of one part
 constexpr uint32_t attempts_max = 1u << 20;  // attempts at one part
 constexpr uint32_t parts_removed_max = 256;  // parts that one delivery_done removes
-constexpr uint32_t retention_bytes_max = 8192;     // bytes of what retention remembers of a log
+constexpr uint32_t retention_bytes_max = 8192;     // bytes of a log's retention state
 constexpr uint32_t option_key_bytes_max = 128;     // bytes
 constexpr uint32_t option_value_bytes_max = 4096;  // bytes
 
 // Physical layout of a stripe object (layout.cc).
 constexpr uint32_t inline_bytes_max = 32u << 10;  // bytes of a batch kept inside its record
-// Of an object's bytestream; Ceph's own limit (osd_max_object_size) is 128 MiB.
+// The size of an object's bytestream. Ceph's own limit (osd_max_object_size) is 128 MiB.
 constexpr uint64_t stream_bytes_max = 120u << 20;  // bytes
 constexpr uint32_t holes_max = 64;                 // runs of unwritten positions in a header
 constexpr uint32_t page_records_max = 256;         // records fetched by one listing
-constexpr uint32_t page_bytes_max = 4u << 20;      // bytes fetched by one listing (or 1 record)
+constexpr uint32_t page_bytes_max = 4u << 20;      // bytes fetched by one listing, or one record
 
-constexpr uint64_t walk_bytes_max = 64u << 20;     // bytes of records one call looks at, or E2BIG
-constexpr uint64_t walk_bytes_enough = 32u << 20;  // bytes after which a call that may stop does
+constexpr uint64_t walk_bytes_max = 64u << 20;     // bytes of records per call, else E2BIG
+constexpr uint64_t walk_bytes_enough = 32u << 20;  // bytes after which a call stops if it may
 
 }  // namespace zlog::limits

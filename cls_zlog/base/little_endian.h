@@ -6,7 +6,7 @@
 
 namespace zlog::wire {
 
-// The value with its bytes in little-endian order, or back: the identity on most machines.
+// Converts a value to little-endian byte order, or back. It changes nothing on most machines.
 template <typename T>
 T little_endian(T value) {
   static_assert(std::is_unsigned_v<T>);
@@ -19,7 +19,7 @@ T little_endian(T value) {
   return value;
 }
 
-// Little-endian, fixed-width integers at any address.
+// load() and store() access little-endian integers at any address.
 template <typename T>
 T load(const char* at) {
   T value;

@@ -7,8 +7,9 @@
 
 namespace zlog {
 
-// The name of a log, of a cursor or of a producer: 1 to 128 bytes of [A-Za-z0-9_.-],
-// the first a letter, a digit or '_'. It is part of object names and omap keys.
+// Returns whether this is a valid name of a log, a cursor or a producer: 1 to 128 bytes of
+// [A-Za-z0-9_.-], beginning with a letter, a digit or '_'. Names are part of object names and omap
+// keys.
 inline bool valid_name(std::string_view name) {
   const auto alnum = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -18,7 +19,8 @@ inline bool valid_name(std::string_view name) {
                      [&](char c) { return alnum(c) || c == '.' || c == '-'; });
 }
 
-// A sequencer's address: up to 256 printable ASCII characters without spaces; may be empty (none).
+// Returns whether this is a valid address of a sequencer: up to 256 printable ASCII characters
+// without spaces. An empty address means that there is no sequencer.
 inline bool valid_address(std::string_view address) {
   return address.size() <= limits::address_bytes_max &&
          std::all_of(address.begin(), address.end(), [](char c) { return c > 0x20 && c < 0x7f; });

@@ -7,7 +7,7 @@
 
 namespace zlog {
 
-// Why a call has failed: a negative errno, or a refusal with its number. Code 0: it has not.
+// Why a call failed: a negative errno, or a Code with its number. Code 0 means that it succeeded.
 struct Failure {
   int code = 0;
   uint64_t number = 0;
@@ -25,7 +25,7 @@ inline Failure failure_of(const Failure& failure) { return failure; }
     if (zlog_failure.code != 0) return zlog_failure;               \
   } while (false)
 
-// The result of a method: its reply, or why it has failed.
+// The result of a method: its reply, or why it failed.
 template <typename Reply>
 struct Result {
   Result(Reply value) : reply(std::move(value)) {}

@@ -7,13 +7,13 @@
 
 namespace zlog {
 
-// One past `count` positions from `start` on, limited to valid positions.
+// Returns one past the last of `count` positions from `start` on, limited to valid positions.
 inline uint64_t end_of(uint64_t start, uint64_t count) {
   constexpr uint64_t end_max = limits::position_max + 1;
   return count > end_max - start ? end_max : start + count;
 }
 
-// Consecutive positions of one object, from the first to the last.
+// Consecutive positions of one object, including `first` and `last`.
 struct Span {
   uint64_t first = 0;
   uint64_t last = 0;  // >= first
@@ -21,19 +21,20 @@ struct Span {
   bool covers(uint64_t position) const { return first <= position && position <= last; }
 };
 
-// The striping of positions over the `stride` objects of a stripe, which take turns. In each turn an
-// object has a stripe unit of 2^shift consecutive positions. Position p is in the object of index residue(p).
+// How positions are spread over the `stride` objects of a stripe, which take turns: in each turn an
+// object has one stripe unit of 2^shift consecutive positions. Position p is in the object with
+// index residue(p).
 struct Striping {
   uint32_t stride = 1;  // objects: the stripe's width
   uint32_t shift = 0;   // the stripe unit's logarithm
 
   uint64_t unit() const { return uint64_t{1} << shift; }
-  uint64_t turns() const { return uint64_t{stride} << shift; }  // from one turn to the next
+  uint64_t turns() const { return uint64_t{stride} << shift; }  // positions of a turn
   uint32_t residue(uint64_t position) const {
     return static_cast<uint32_t>((position >> shift) % stride);
   }
 
-  // The first positions of [first, end) in each of the objects that have one.
+  // Returns the first position of each object that has positions in [first, end).
   std::vector<uint64_t> firsts(uint64_t first, uint64_t end) const {
     std::vector<uint64_t> found;
     for (uint64_t p = first; p < end && found.size() < stride; p = ((p >> shift) + 1) << shift) {
@@ -42,18 +43,18 @@ struct Striping {
     return found;
   }
 
-  // How many positions of its object are below a position.
+  // Returns how many positions below `position` are in the same object.
   uint64_t rank(uint64_t position) const {
     return ((position >> shift) / stride << shift) + (position & mask());
   }
 
-  // The next position of its object.
+  // Returns the next position in the same object.
   uint64_t next(uint64_t position) const {
     position++;
     return (position & mask()) != 0 ? position : position + others();
   }
 
-  // The position of its object that is `count` after one, or before it.
+  // These return the position that is `count` positions further in the same object, or earlier.
   uint64_t after(uint64_t position, uint64_t count) const {
     const uint64_t from = (position & mask()) + count;
     return (position & ~mask()) + (from >> shift) * turns() + (from & mask());
@@ -63,7 +64,7 @@ struct Striping {
     return (position | mask()) - (back >> shift) * turns() - (back & mask());
   }
 
-  // The least position from one on that the object of this index has.
+  // Returns the first position at or above `position` in the object with this index.
   uint64_t first_at(uint64_t position, uint32_t index) const {
     const uint64_t turn = (position >> shift) / stride;
     const uint64_t begin = (turn * stride + index) << shift;
@@ -71,15 +72,15 @@ struct Striping {
     return position - begin < unit() ? position : begin + turns();
   }
 
-  // The number of positions below `end` that the object of `first` has from there on.
+  // Returns how many positions of [first, end) are in the object of `first`.
   uint64_t count(uint64_t first, uint64_t end) const {
     return first >= end ? 0 : rank(first_at(end, residue(first))) - rank(first);
   }
 
-  // The number of positions of a span.
+  // Returns the number of positions in a span.
   uint64_t length(const Span& span) const { return rank(span.last) - rank(span.first) + 1; }
 
-  // Which of a span's positions one is, counted from 0.
+  // Returns the index of a position in a span, counted from 0.
   uint32_t index(const Span& span, uint64_t position) const {
     return static_cast<uint32_t>(rank(position) - rank(span.first));
   }
@@ -90,7 +91,7 @@ struct Striping {
 
  private:
   uint64_t mask() const { return unit() - 1; }
-  uint64_t others() const { return uint64_t{stride - 1} << shift; }  // in between: of other objects
+  uint64_t others() const { return uint64_t{stride - 1} << shift; }  // positions of other objects
 };
 
 constexpr uint32_t unit_max = 1u << limits::unit_shift_max;

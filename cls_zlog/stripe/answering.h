@@ -7,7 +7,7 @@
 
 namespace zlog::stripe {
 
-// Makes a read's reply of a Scan, and answers with the data.
+// Builds the reply to a read from the results of a Scan, with the data.
 class Answering {
  public:
   Answering(Object& object, Header& header, bool takes_blocks, bool takes_data,

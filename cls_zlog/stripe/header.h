@@ -65,7 +65,8 @@ struct Header {
   }
   Striping striping() const { return striping_of(stride, stripe_unit); }
 
-  // Whether no value that only grows is lower than in another header of the object.
+  // Returns whether this may be a later header of the same object than `other`: none of the values
+  // that never fall is lower.
   bool follows(const Header& other) const {
     return epoch >= other.epoch && highest >= other.highest && trim_point >= other.trim_point &&
            stream_end >= other.stream_end && value_bytes >= other.value_bytes &&
@@ -79,7 +80,7 @@ struct Header {
   }
   int save(Object& object) const { return save_attribute(object, kAttribute, *this); }
 
-  // The highest position that is used, or below the trim point.
+  // Returns the highest position that is in use or below the trim point.
   std::optional<uint64_t> taken() const {
     const uint64_t from = first_at(trim_point);
     if (striping().rank(from) == 0) return highest;
@@ -92,32 +93,32 @@ struct Header {
             std::max(stream_end, stored_bytes())};
   }
 
-  // Size of the entries' data as it is stored.
+  // Returns the size of the entries' data as it is stored.
   uint64_t stored_bytes() const { return bytes - std::min(bytes, block_data) + block_bytes; }
 
-  // Whether these are positions of this object.
+  // Returns whether this object has these positions.
   bool owns(const Runs& runs) const {
     return runs.striping() == striping() && runs.residue() == residue;
   }
 
-  // One past the last position that the object takes.
+  // Returns one past the last position that the object accepts.
   uint64_t end() const {
     return end_of(start.value_or(limits::position_max), limits::object_positions_max * stride);
   }
 
-  // The object's first position from one on.
+  // Returns the object's first position at or above `position`.
   uint64_t first_at(uint64_t position) const { return striping().first_at(position, residue); }
 
-  // One past the last position that may have a record.
+  // Returns one past the last position that may have a record.
   uint64_t records_end() const { return highest ? *highest + 1 : 0; }
 
-  // 0, or kBeyondStripe.
+  // Returns 0, or kBeyondStripe if the object does not accept the position.
   Failure take(uint64_t position) const {
     if (position < end()) return {};
     return {kBeyondStripe, end()};
   }
 
-  // 0, or kStaleEpoch.
+  // Returns 0, or kStaleEpoch if the object has a higher epoch.
   Failure admit(uint64_t request_epoch) const {
     if (request_epoch >= epoch) return {};
     return {kStaleEpoch, epoch};
@@ -129,10 +130,10 @@ struct Header {
     holes.use(span, striping(), trim_point);
   }
 
-  // Whether a position without a record had one.
+  // Returns whether a position that has no record once had one.
   bool lost(uint64_t position) const { return position >= trim_point && !holes.allow(position); }
 
-  // As lost(position), for any of the positions [begin, end).
+  // Returns whether lost() is true of a position in [begin, end).
   bool lost(uint64_t begin, uint64_t end) const {
     uint64_t position = first_at(begin);
     for (const Span& hole : holes.runs) {
@@ -141,13 +142,14 @@ struct Header {
     return position < std::min(end, holes.accounted);
   }
 
-  // The object's first position from one on that may be unwritten.
+  // Returns the object's first position at or above `position` that may be unwritten.
   std::optional<uint64_t> unwritten(uint64_t position) const {
     const uint64_t found = first_at(holes.next(first_at(std::max(position, trim_point))));
     return found <= limits::position_max ? std::optional(found) : std::nullopt;
   }
 
-  // Subtracts entries. The share of a damaged record is not known, so this stops at zero.
+  // Subtracts entries from the counters. How much damaged records contributed is not known, so the
+  // counters stop at zero.
   void forget(uint64_t gone_entries, uint64_t gone_bytes) {
     entries -= std::min(entries, gone_entries);
     bytes -= std::min(bytes, gone_bytes);
@@ -157,7 +159,8 @@ struct Header {
 template <typename T>
 using with_runs = decltype(T::runs);
 
-// Loads the header for a method. -EINVAL: the positions are of another object; kStaleEpoch.
+// Loads the header for a method. -EINVAL: the positions are of another object. kStaleEpoch: the
+// request's epoch is lower than the object's.
 template <typename Request>
 Failure enter(Object& object, const Request& request, Header* header) {
   ZLOG_TRY(Header::load(object, header));

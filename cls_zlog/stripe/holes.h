@@ -30,15 +30,15 @@ struct Holes {
     return true;
   }
 
-  // Whether a position may be unwritten.
+  // Returns whether a position may be unwritten.
   bool allow(uint64_t position) const {
     if (position >= accounted) return true;
     return std::any_of(runs.begin(), runs.end(),
                        [&](const SpanMessage& hole) { return hole.covers(position); });
   }
 
-  // The first position from one on that may be unwritten. From `accounted` on this may be a
-  // position of another object.
+  // Returns the first position at or above `position` that may be unwritten. A result from
+  // `accounted` on may be a position of another object.
   uint64_t next(uint64_t position) const {
     for (const SpanMessage& hole : runs) {
       if (hole.last >= position) return std::max(hole.first, position);
@@ -46,7 +46,8 @@ struct Holes {
     return std::max(accounted, position);
   }
 
-  // Marks positions as used; skipped positions from `floor` on become a hole.
+  // Marks positions as in use. Positions that were skipped become a hole, unless they are below
+  // `floor`.
   void use(const Span& span, const Striping& striping, uint64_t floor) {
     const uint64_t from =
         striping.first_at(std::max(accounted, floor), striping.residue(span.first));

@@ -16,14 +16,14 @@
 //   value:                    the record, and its entries' data if that is small
 //   bytestream:               the data of larger batches, one after the other
 //
-// A record covers consecutive positions of the object, and no two records share a position. The first
-// key >= p belongs to the record that covers p, if a record does. A key also has the number of
-// positions, so the positions of a damaged record are known.
+// A record covers consecutive positions of the object, and no two records share a position. If a
+// record covers position p, its key is the first one >= p. The key also has the number of
+// positions, so that the positions of a damaged record are known.
 namespace zlog {
 
 constexpr std::string_view kRecords = "e.";  // the prefix of records' keys
 
-// Ascending positions of an object as spans, as long as possible.
+// Joins ascending positions of an object into spans that are as long as possible.
 std::vector<Span> spans_of(const std::vector<uint64_t>& positions, const Striping& striping);
 
 // A stored record. It points into the iterator's page, and is valid until the iterator moves.
@@ -34,23 +34,24 @@ struct Stored {
   Buffer value;  // the encoded record
 };
 
-// Reads the records of an object upwards, a bounded page at a time. Unless `whole`, it splits sparse
-// records into pieces that look like other records: one entry each, or trimmed positions.
+// Reads the records of an object in ascending order, a bounded page at a time. Unless `whole` is
+// set, it splits each sparse record into pieces that look like other records: a piece is one entry,
+// or consecutive trimmed positions.
 class RecordIterator {
  public:
-  // The first page has `likely` records. The next one has twice as many if more than half of the last
-  // page was used, else as many as were used.
+  // The first page has `likely` records. Each further page has twice as many if more than half of
+  // the page before was used, else as many as were used.
   RecordIterator(Object& object, const Header& header, uint64_t likely, bool whole);
 
-  // The record that covers `position`, or the next one above; nullptr without such a record. A position
-  // may be lower than the last one only if it is at hand. -EIO: a malformed key; -E2BIG: more bytes of
-  // records than one call may read.
+  // Sets `out` to the record that covers `position`, or to the next record above it, or to nullptr
+  // if there is none. Positions must not descend, except to one that is at_hand(). -EIO: a key is
+  // malformed. -E2BIG: the records have more bytes than one call may read.
   int seek(uint64_t position, const Stored** out);
 
-  // Whether seek() needs no other page.
+  // Returns whether seek() to this position needs no other page.
   bool at_hand(uint64_t position) const;
 
-  // Makes the next seek() fetch a first page, also at a lower position.
+  // Makes the next seek() fetch a first page again; its position may be lower.
   void start_over(uint64_t likely);
 
   // Bytes of records that were read.
@@ -78,8 +79,9 @@ class RecordIterator {
   std::vector<uint32_t> name_begins_;  // of current_; filled by cut()
 };
 
-// Cuts a list of positions into stretches: positions of one record, or positions without a record. The
-// positions may descend; then records are fetched a few at a time, twice as many each time.
+// Cuts a list of positions into stretches. The positions of a stretch are all of one record, or all
+// without a record. If the list descends, records are fetched a few at a time, twice as many each
+// time.
 class Walk {
  public:
   struct Stretch {
@@ -88,7 +90,7 @@ class Walk {
     uint32_t end = 0;                // one past the last
   };
 
-  // `whole`: of the RecordIterator.
+  // `whole` is passed to the RecordIterator.
   Walk(Object& object, const Header& header, const std::vector<uint64_t>& positions,
        bool whole = false);
 
@@ -107,7 +109,7 @@ class Walk {
   uint32_t ahead_ = 0;  // positions below the next one to fetch with it
 };
 
-// Cuts the range [begin, end) into parts, ascending: a part of a record, or positions without a record.
+// Cuts the range [begin, end) into ascending parts. A part belongs to one record, or has no record.
 class Sweep {
  public:
   struct Part : Span {
@@ -123,7 +125,7 @@ class Sweep {
   int next(Part* out);
   uint64_t bytes_fetched() const { return records_.bytes_fetched(); }
 
-  // Whether a call that may stop should do so.
+  // Returns whether a call that may stop should do so.
   bool enough() const { return bytes_fetched() >= limits::walk_bytes_enough; }
 
  private:
@@ -150,36 +152,39 @@ class Layout {
  public:
   Layout(Object& object, Header& header) : object_(object), header_(header) {}
 
-  // The data of entries [begin, end), all written, of a record that is not compressed: a view into
-  // the record or into `buffer`. It is shorter if the bytestream ends too early.
+  // Sets `out` to the data of the entries [begin, end) of a record that is not compressed; all of
+  // them must be written. `out` points into the record or into `buffer`, and is too short if the
+  // bytestream is.
   int data_of(const Stored& stored, uint32_t begin, uint32_t end, std::string* buffer,
               std::string_view* out);
 
-  // The block of a compressed record, in the same way.
+  // Sets `out` to the block of a compressed record in the same way.
   int block_of(const Stored& stored, std::string* buffer, std::string_view* out);
 
-  // Answers with the data of entries [begin, end), all written; for a compressed record, with its block.
-  // `answered`: one past the last entry whose data was found.
+  // Adds the data of the entries [begin, end) to the reply, or the block of a compressed record.
+  // All of these entries must be written. Sets `answered` to one past the last entry whose data was
+  // found.
   int answer(const Stored& stored, uint32_t begin, uint32_t end, uint32_t* answered);
 
-  // Store records at positions that have none.
+  // These store a record at positions that have none.
   int append(const Batch& batch);
   int put_fill(const Span& span, const RecordOrigin& origin, FillReason reason);
   int put_trimmed(const Span& span);
   int put_sparse(const Span& span, const SparseBuilder& entries);
 
-  // Trims some positions (ascending) of a readable record: frees the data of entries and keeps
-  // their identity, but not in a sparse record. A record without entries is split.
+  // Trims some positions, in ascending order, of a readable record. Frees the data of the entries
+  // but keeps their ids, except in a sparse record. A record without entries is split.
   int trim(const Stored& stored, const std::vector<uint64_t>& positions);
 
-  // Frees a record's data outside its key, before the record is removed.
+  // Frees the part of a record's data that is in the bytestream. The caller then removes the
+  // record.
   int free(const Stored& stored);
 
-  // As free(), for a record whose entries are stored again, all but this number with this much
-  // data.
+  // Like free(), for a record that is stored again without `gone` of its entries, which have
+  // `gone_bytes` of data.
   int give_back(const Stored& stored, uint64_t gone, uint64_t gone_bytes);
 
-  // Removes `count` records, with the keys from `first` to `last`.
+  // Removes the `count` records whose keys are from `first` to `last`.
   int remove(const std::string& first, const std::string& last, uint64_t count);
 
  private:

@@ -14,27 +14,27 @@ namespace zlog {
 
 constexpr auto kCompressionLast = static_cast<uint8_t>(Compression::kLz4);
 
-// The values are on disk, but for kUnreadable.
+// These values are stored, except kUnreadable.
 enum class RecordKind : uint8_t {
-  kUnreadable = 0,   // intact, and of a later version
+  kUnreadable = 0,   // an intact record of a later version
   kInline = 1,       // entries of one write, their data after the fields
   kStream = 2,       // entries of one write, their data in the object's bytestream
   kFill = 3,         // filled
-  kTrim = 4,         // trimmed, and no entry is known
+  kTrim = 4,         // trimmed positions without known entries
   kLost = 5,         // damaged
   kBlock = 6,        // kInline with compressed data; since version 2
   kBlockStream = 7,  // kStream with compressed data; since version 2
   kSparse = 8,       // entries of any writes, kept by a compaction; since version 4
 };
 
-// The origin of entries or of a fill.
+// Who appended entries or filled positions, and when.
 struct RecordOrigin {
   uint64_t timestamp = 0;   // µs since 1970-01-01 UTC
   std::string_view writer;  // writer_bytes
   uint64_t number = 0;      // base of the entries' numbers
 };
 
-// A block of compressed data. The record has all or some consecutive entries of it.
+// A block of compressed data. The record has all of its entries, or some consecutive ones.
 struct Block {
   Compression compression = Compression::kNone;
   uint32_t plain_bytes = 0;   // of the whole block
@@ -43,8 +43,8 @@ struct Block {
   uint32_t crc = 0;           // CRC-32C of the compressed bytes
 };
 
-// The entries of a sparse record, ascending. Its other positions are trimmed. Each entry has its
-// own origin and tags.
+// The entries of a sparse record in ascending order. The record's other positions are trimmed. Each
+// entry has its own origin and tags.
 struct SparseEntries {
   uint32_t count = 0;
   wire::Column<uint32_t> indexes;  // index of each among the record's positions
@@ -76,19 +76,20 @@ struct SparseEntries {
     return writers.substr(size_t{i} * limits::writer_bytes, limits::writer_bytes);
   }
 
-  // The first entry with this index or a higher one; `count` if there is none.
+  // Returns the first entry whose index is at least this one; `count` if there is none.
   uint32_t at_or_after(uint32_t index) const;
 
-  // Where the names of each entry begin in tag_names, and where the last entry's end.
+  // Returns the offset in tag_names at which the names of each entry begin, and the end of the last
+  // entry's names.
   std::vector<uint32_t> name_begins() const;
 
-  // The tags of the i-th entry, as a record with one entry has them.
+  // Returns the tags of the i-th entry in the form of a record with one entry.
   Tags tags_of(uint32_t i, const std::vector<uint32_t>& name_begins) const;
 };
 
-// A decoded record (docs/formats/record.md), which points into the stored value. Its key has the
-// positions. Damaged bytes decode as kLost: nothing else may be written there. A record of a later
-// version decodes as kUnreadable and must not be changed.
+// A decoded record (docs/formats/record.md). It points into the stored value; the positions are in
+// its key. Damaged bytes decode as kLost, and nothing else may be written to their positions. A
+// record of a later version decodes as kUnreadable and must not be changed.
 struct Record {
   RecordKind kind = RecordKind::kLost;
   RecordOrigin origin;                       // of entries and fills
@@ -131,7 +132,8 @@ struct Record {
   }
   bool valid() const;
 
-  // Fields differ by kind, so versions go by the kind. The compat of a new kind is its version.
+  // The kind determines the fields, and so also the versions. The compat of a new kind is its
+  // version.
   static constexpr uint8_t kTagsVersion = 3;
   static constexpr uint8_t kSparseVersion = 4;
   static constexpr uint8_t kVersion = 4;
@@ -152,19 +154,19 @@ struct Record {
   bool written(uint32_t i) const { return states[i] == static_cast<uint8_t>(EntryState::kWritten); }
   bool any_written() const;
 
-  // Size of its data, in the bytestream or in the value.
+  // Returns the size of the record's data, in the bytestream or in the value.
   uint32_t stored_bytes() const {
     return compressed() ? block.stored_bytes : ends[ends.size() - 1];
   }
 
-  // The state of the i-th position, if the record is not sparse.
+  // Returns the state of the i-th position. The record must not be sparse.
   EntryState state_of(uint32_t i) const;
 
-  // `length`: the number of positions in its key.
+  // Decodes a value; `length` is the number of positions in its key.
   static Record decode(std::string_view key, std::string_view value, uint64_t length);
 };
 
-// An entry of a record to be stored.
+// An entry of a record that is to be stored.
 struct RecordEntry {
   EntryState state = EntryState::kWritten;  // or kTrimmed
   uint32_t bytes = 0;                       // of data
@@ -189,7 +191,7 @@ class SparseBuilder {
     uint8_t tag_count = 0;
     std::string_view data;
 
-    // Size in a record's value.
+    // The size that the entry adds to the record's value.
     uint64_t bytes() const { return kBytes + tag_names.size() + data.size(); }
   };
   static constexpr uint64_t kBytes =

@@ -13,7 +13,7 @@
 
 namespace zlog::stripe {
 
-// What a record says about a position, without its data.
+// Returns what a record says about its position with this index, without the data.
 inline ReadEntry entry_of(const Record& record, uint32_t index) {
   ReadEntry entry;
   entry.state = record.state_of(index);
@@ -27,23 +27,23 @@ inline ReadEntry entry_of(const Record& record, uint32_t index) {
   return entry;
 }
 
-// Whether the block of a compressed record is intact.
+// Returns whether `data`, the block of a compressed record, is intact.
 inline bool intact_block(const Record& record, std::string_view data) {
   return data.size() == record.block.stored_bytes && crc32c(data) == record.block.crc;
 }
 
-// The part of the data that is in blocks, as in the header.
+// How much of the data is in blocks, as Header::block_data and block_bytes count it.
 struct BlockTally {
   uint64_t data = 0;
   uint64_t bytes = 0;
 };
 
-// Counts the entries at positions [start, end); a block counts in full if part of it is in the range.
-// Defined in count.cc.
+// Counts the entries at positions [start, end). A block counts in full even if only a part of it is
+// in the range. Defined in count.cc.
 int tally(Object& object, const Header& header, uint64_t start, uint64_t end, CountReply* reply,
           BlockTally* blocks);
 
-// The blocks in a reply, which several scans may build.
+// The blocks in a reply that is built by one or more scans.
 struct BlocksSeen {
   std::string last;    // key of the last one
   uint64_t bytes = 0;  // the larger of plain and stored bytes, of all
@@ -60,7 +60,8 @@ struct BlocksSeen {
 template <typename Reply>
 class Scan {
  public:
-  // All arguments must outlive the scan. `blocks`: of a reply that other scans have begun.
+  // All arguments must outlive the scan. `blocks` has the blocks that other scans have already
+  // added to the same reply.
   Scan(Object& object, const Header& header, const std::vector<uint64_t>& positions,
        uint32_t bytes_max, Reply* reply, BlocksSeen* blocks = nullptr)
       : positions_(positions),
@@ -105,7 +106,8 @@ class Scan {
     reply_->add(entry);
   }
 
-  // Adds the i-th position, and those after it (below `end`) whose data is read together with it.
+  // Adds the i-th position and those after it, below the `end`-th, whose data is read together with
+  // it.
   int add_stored(const Stored& stored, uint32_t end, uint32_t* i) {
     const uint32_t first = striping_.index(stored.span, positions_[*i]);
     if (stored.record.state_of(first) != EntryState::kWritten) {
@@ -126,8 +128,8 @@ class Scan {
     return 0;
   }
 
-  // Whether a reader can decompress the reply's blocks and this one. A hostile writer's block may
-  // be larger than its plain data.
+  // Returns whether a reader can still decompress the reply's blocks if this one is added. A
+  // hostile writer's block may be larger than its plain data.
   bool affordable(const Stored& stored) {
     if (!stored.record.compressed() || !reply_->takes_data()) return true;
     if (stored.key == blocks_->last) return true;
@@ -138,8 +140,8 @@ class Scan {
     return true;
   }
 
-  // How many consecutive written entries from the i-th position on fit the reply. The first entry
-  // of a reply always does, so that a large one can be read.
+  // Returns how many consecutive written entries from the i-th position on fit into the reply. The
+  // first entry of a reply always fits, so that large entries can be read.
   uint32_t affordable(const Stored& stored, uint32_t end, uint32_t i) const {
     const uint32_t first = striping_.index(stored.span, positions_[i]);
     uint64_t bytes = reply_->data_bytes();
@@ -158,7 +160,7 @@ class Scan {
   const uint32_t bytes_max_;
   const Striping striping_;
   const Header& header_;
-  const uint64_t end_;  // no method stored records above
+  const uint64_t end_;  // no record was stored at or above it
   Walk walk_;
   Reply* const reply_;
   BlocksSeen own_blocks_;

@@ -21,7 +21,7 @@ constexpr std::string_view kChunks = "c.";
 constexpr std::string_view kBuckets = "t.";
 constexpr uint32_t kBucketCount = 64;
 
-// Where an entry with a tag is.
+// The location of an entry with a tag.
 struct TagLocation {
   static constexpr uint32_t kInRecord = UINT32_MAX;
 
@@ -33,13 +33,13 @@ struct TagLocation {
   bool alone = false;  // the entry has no other tag
 };
 
-// Places by tag, ascending.
+// The locations by tag, in ascending order.
 using TagLocations = std::map<std::string, std::vector<TagLocation>, std::less<>>;
 
 struct TagChunk {
   uint64_t buckets = 0;              // bit i: bucket i exists
   uint32_t tags = 0;                 // locations in all buckets
-  std::vector<SpanMessage> unknown;  // whose records were unreadable when the chunk was made
+  std::vector<SpanMessage> unknown;  // positions with records that were unreadable
   wire::Further further;
 
   ZLOG_FIELDS(v) {
@@ -56,14 +56,15 @@ struct StoredChunk {
 
 uint32_t count_of(const TagLocations& locations);
 
-// The chunks with positions of [begin, end), ascending, at most `count_max`. Chunks that are
-// damaged or of a later version go to `out_of_use`: the records of their positions have to be read.
+// Lists up to `count_max` chunks that have positions of [begin, end), in ascending order. Chunks
+// that are damaged or of a later version are put into `out_of_use`; the records of their positions
+// must be read instead.
 int list_chunks(Object& object, const Header& header, uint64_t begin, uint64_t end,
                 size_t count_max, std::vector<StoredChunk>* out,
                 std::vector<StoredChunk>* out_of_use = nullptr);
 
-// Reads the locations of some tags (nullptr: of all) in a chunk, and adds the bytes that it read to
-// `bytes`. Clears `sound` if a bucket is damaged or missing.
+// Reads the locations of some tags in a chunk, or of all tags if `tags` is nullptr. Adds the number
+// of bytes read to `bytes`. Clears `sound` if a bucket is damaged or missing.
 int read_locations(Object& object, const StoredChunk& chunk, const std::vector<std::string>* tags,
                    TagLocations* out, bool* sound, uint64_t* bytes);
 
@@ -71,18 +72,19 @@ int read_locations(Object& object, const StoredChunk& chunk, const std::vector<s
 int store_chunk(Object& object, const Header& header, const Span& span,
                 const TagLocations& locations, const std::vector<SpanMessage>& unknown);
 
-// Adds locations to a chunk, and the bytes that it read to `bytes`. Removes a damaged or full chunk.
+// Adds locations to a chunk, or removes the chunk if it is damaged or full. Adds the number of
+// bytes read to `bytes`.
 int add_to_chunk(Object& object, const Header& header, StoredChunk stored,
                  const TagLocations& locations, uint64_t* bytes);
 
-// Removes a chunk: from then on the records of its positions have to be read.
+// Removes a chunk. The records of its positions must be read from then on.
 int remove_chunk(Object& object, const Header& header, const StoredChunk& stored);
 
-// Removes a bounded number of the chunks with positions of [begin, end), and sets that range to
-// theirs.
+// Removes a bounded number of the chunks that have positions of [begin, end), and sets the range to
+// the positions of the removed chunks.
 int remove_chunks(Object& object, const Header& header, uint64_t* begin, uint64_t* end);
 
-// Removes the chunks wholly below the trim point.
+// Removes the chunks that are wholly below the trim point.
 int forget_chunks(Object& object, Header* header);
 
 }  // namespace zlog::stripe
