@@ -15,12 +15,12 @@
 
 namespace zlog {
 
-// A handler, Result<Reply>(Object&, const Request&), as a type.
+// A type for a handler, which is a Result<Reply>(Object&, const Request&).
 template <auto handler>
 struct Handler {};
 
-// Makes a handler of a function that also takes the object's state, which enter() loads. It may
-// refuse the request.
+// Makes a handler of a function that also takes the object's state. enter() loads the state, and
+// may refuse the request.
 template <auto handler>
 struct Entered;
 template <typename Reply, typename State, typename Request,

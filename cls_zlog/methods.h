@@ -26,7 +26,7 @@ struct Method {
 // All methods, in the order in which they are documented.
 const std::vector<Method>& methods();
 
-// Returns nullptr if no method has this name; a host then answers EOPNOTSUPP.
+// Returns nullptr if no method has this name. A host then returns EOPNOTSUPP.
 const Method* find_method(std::string_view name);
 
 }  // namespace zlog

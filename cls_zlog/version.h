@@ -7,11 +7,11 @@
 
 namespace zlog {
 
-// This release, or the next one.
+// This release, or the next one if it is not out yet.
 constexpr const char* kRelease = "0.1.0";
 
-// Returns the process that answers for an object, and the versions that it understands. -ENOENT: the
-// object does not exist.
+// Returns the number of the process that answers for an object, and the versions that this process
+// understands. -ENOENT: the object does not exist.
 Result<VersionReply> version(Object& object, const Empty& request);
 
 }  // namespace zlog

@@ -4,31 +4,33 @@
 #include "cls_zlog/base/result.h"
 #include "cls_zlog/wire/head_messages.h"
 
-// The methods on a directory object: the names of the logs of a pool and namespace, and the address
-// of a sequencer there. Both are hints: a log exists if its head object does. All answer -EIO if
-// stored bytes are damaged; adding a log or announcing an address replaces them.
+// The methods on a directory object, which lists the logs of a pool and namespace and has the
+// address of their sequencer. Both are hints: a log exists if its head object does. All methods
+// return -EIO if stored bytes are damaged; adding a log or announcing an address replaces damaged
+// bytes.
 namespace zlog::directory {
 
 // The attribute with the announced address.
 constexpr const char* kSequencer = "zlog.sequencer";
 
-// Lists a log under its name, in place of an earlier log of that name. Makes the object if needed.
+// Adds a log to the list. It replaces an earlier log of the same name. Creates the object if
+// needed.
 Result<Empty> add(Object& object, const NamedLogRequest& request);
 
-// Removes a log from the list. kOk also if it is not listed, or if the name belongs to another log
-// now.
+// Removes a log from the list. Also succeeds if it is not listed, or if another log now has the
+// name.
 Result<Empty> remove(Object& object, const NamedLogRequest& request);
 
-// A page of names, ascending.
+// Returns a page of names in ascending order.
 Result<DirectoryListReply> list(Object& object, const DirectoryListRequest& request);
 
-// Announces a sequencer's address in place of an earlier one. Makes the object if needed.
+// Announces a sequencer's address, which replaces an earlier one. Creates the object if needed.
 Result<Empty> announce(Object& object, const AddressMessage& request);
 
-// Withdraws an announcement; kOk also if another address is announced.
+// Withdraws an announcement. Also succeeds, without a change, if another address is announced.
 Result<Empty> withdraw(Object& object, const AddressMessage& request);
 
-// The announced address; empty if there is none.
+// Returns the announced address; empty if there is none.
 Result<AddressMessage> find(Object& object, const Empty& request);
 
 }  // namespace zlog::directory

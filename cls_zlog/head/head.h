@@ -7,48 +7,51 @@
 // The methods on a log's head object: the epoch counter, the views, and the tail floor.
 namespace zlog::head {
 
-// Makes the head of a new log, without a view. -EEXIST: it exists.
+// Creates the head of a new log, without a view. -EEXIST: the head exists already.
 Result<Empty> create(Object& object, const NamedLogRequest& request);
 
-// Increments the epoch counter and answers it, with the tail floor. From then on tail_raise refuses
-// earlier epochs. The counter first skips up to epochs_ahead_max epochs up to `above`, since an object
-// sealed with that epoch accepts no lower one. If the request has a width, the stripe that may be made
-// in this epoch is noted as pending (stripe_index.h) before any of its objects exists.
+// Increments the epoch counter and returns it, with the tail floor. tail_raise then refuses earlier
+// epochs. `above` is an epoch that an object is sealed with, so the object accepts no lower one:
+// the counter first skips towards it, by up to epochs_ahead_max epochs. If the request has a width,
+// the stripe that may be created in this epoch is recorded as pending (stripe_index.h) before any
+// of its objects exists.
 Result<EpochNextReply> epoch_next(Object& object, Head& head, const EpochNextRequest& request);
 
 Result<HeadReply> epoch_read(Object& object, const Head& head, const Empty& request);
 
-// Raises the tail floor to a tail before a client returns it, so that no later epoch starts below
-// it. kStaleEpoch (with the counter): the epoch is not the newest one. kBeyondStripe (with the
-// highest possible tail): a new stripe has to start first.
+// Raises the tail floor to `tail`, so that no later epoch starts below it. A client must call this
+// before it returns that tail. kStaleEpoch (with the counter): the epoch is not the newest one.
+// kBeyondStripe (with the highest possible tail): the log needs a new stripe first.
 Result<Empty> tail_raise(Object& object, Head& head, const TailRaiseRequest& request);
 
-// Raises the trim point, which never falls; its epoch stays the same. Makes a bounded number of
-// archived stripes below it pending; answers whether some are left. kHeldByCursor (with the lowest
-// cursor): a cursor is below it, and the request does not pass cursors. kBeyondTail (with the
-// recorded tail).
+// Raises the trim point, which never falls, without a new epoch. Makes a bounded number of the
+// archived stripes below it pending, and returns whether some are left. kHeldByCursor (with the
+// lowest cursor): a cursor is below the position, and `past_cursors` is not set. kBeyondTail (with
+// the recorded tail): the position is above it.
 Result<MoreReply> trim_point_raise(Object& object, Head& head, const TrimPointRequest& request);
 
-// Accepts a view that was made from the newest one and may follow it; kOk also if it is the newest
-// view already. The stripes that it leaves out are archived, or made pending if nothing in them is
-// needed, and old views are removed. With a new stripe the tail floor is lowered to its start.
-// kInvalidEpoch: the epoch is not above the newest view's (comes with that), or was never granted
-// (with the counter). kStaleEpoch (with the newest view's epoch): it was made from another view.
-// kRequestTooNew: the view is of a later version. -EINVAL: it may not follow.
+// Accepts a view that was made from the newest view and may follow it. Also succeeds if it is the
+// newest view already. Stripes that the view leaves out are archived, or become pending if nothing
+// in them is needed. Old views are removed. If the view has a new stripe, the tail floor is lowered
+// to its start. kInvalidEpoch: the epoch is not above the newest view's (with that epoch), or was
+// never granted (with the counter). kStaleEpoch (with the newest view's epoch): the view was made
+// from another view. kRequestTooNew: the view is of a later version. -EINVAL: the view may not
+// follow the newest one.
 Result<Empty> view_propose(Object& object, const ViewProposeRequest& request);
 
-// Views, ascending from an epoch on, or the newest one.
+// Returns the views from an epoch on, in ascending order, or only the newest view.
 Result<ViewReadReply> view_read(Object& object, const Head& head, const ViewReadRequest& request);
 
-// Removes the head of a removed log. kInvalidEpoch (with the newest view's epoch): the newest view
-// does not mark the log as removed, or has another epoch.
+// Removes the head of a log whose newest view marks it as removed. kInvalidEpoch (with the newest
+// view's epoch): the view does not, or has another epoch.
 Result<Empty> remove(Object& object, const Head& head, const EpochRequest& request);
 
-// The key of the newest view; empty if the head has none.
+// Returns the key of the newest view; empty if the head has no view.
 std::string newest_key(const Head& head);
 
-// For other methods on a head object: kBeyondStripe (with the highest possible tail) if a tail is
-// too far above the start of the live stripe. The head does not know the written positions.
+// For other methods on a head object. Returns kBeyondStripe (with the highest possible tail) if a
+// tail is too far above the start of the newest stripe: the head does not know which positions are
+// written.
 Failure check_tail(Object& object, const Head& head, uint64_t tail);
 
 }  // namespace zlog::head

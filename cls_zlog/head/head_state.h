@@ -28,8 +28,8 @@ struct Head : HeadReply {
   }
   bool valid() const { return newest <= counter; }
 
-  // Whether this is the same log's head, and no value that only grows is lower than in the other
-  // one. Only a view that starts a stripe may lower the tail floor.
+  // Returns whether this may be a later head of the same log: none of the values that never fall is
+  // lower than in `other`. Only a view that starts a stripe may lower the tail floor.
   bool follows(const Head& other) const {
     return log_id == other.log_id && counter >= other.counter && newest >= other.newest &&
            (newest > other.newest || tail_floor >= other.tail_floor) &&
@@ -42,8 +42,8 @@ struct Head : HeadReply {
   int save(Object& object) const { return save_attribute(object, kAttribute, *this); }
 };
 
-// Loads the head for a method. -ENOENT: the log does not exist, or the name belongs to another log
-// now. All methods on a head object answer -EIO if stored bytes are damaged, and kStoredTooNew if a
+// Loads the head for a method. -ENOENT: the log does not exist, or another log now has its name.
+// All methods on a head object return -EIO if stored bytes are damaged, and kStoredTooNew if a
 // later version stored them.
 template <typename Request>
 Failure enter(Object& object, const Request& request, Head* out) {

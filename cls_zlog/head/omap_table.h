@@ -10,17 +10,17 @@
 
 namespace zlog::head {
 
-// A number as part of a key.
+// Returns a number as it is written in keys.
 inline std::string hex_digits(uint64_t number) { return hex(number, 16); }
 
-// For a row that a request names: kNotFound if it does not exist.
+// Turns the -ENOENT of a row that a request names into kNotFound.
 inline Failure or_not_found(const Failure& loaded) {
   return loaded.code == -ENOENT ? Failure{kNotFound} : loaded;
 }
 
-// Rows in an object's omap. A key is a prefix and a name, and names do not contain each other's
-// prefix; a value is an envelope with the fields of T. -ENOENT: no such row; -EIO: it is damaged;
-// kStoredTooNew: a later version stored it.
+// Rows in an object's omap. A key is a prefix and a name. A value is an envelope with the fields of
+// T. -ENOENT: the row does not exist. -EIO: the row is damaged. kStoredTooNew: a later version
+// stored it.
 template <typename T>
 class OmapTable {
  public:
@@ -30,7 +30,7 @@ class OmapTable {
   std::string key(std::string_view name) const { return std::string(prefix_).append(name); }
   std::string key(uint64_t number) const { return key(hex_digits(number)); }
 
-  // The key after which a listing from `number` on begins.
+  // Returns a key such that a listing after it begins with `number`.
   std::string key_before(uint64_t number) const {
     return number == 0 ? std::string(prefix_) : key(number - 1);
   }
@@ -45,8 +45,8 @@ class OmapTable {
     return object.omap_set(key, to_stored(key, value));
   }
 
-  // Calls use(name, value) for up to `count_max` rows with keys above `after`, ascending; `more`:
-  // there are further rows.
+  // Calls use(name, value) for up to `count_max` rows with keys above `after`, in ascending order.
+  // Sets `more` if there are further rows.
   template <typename Use>
   Failure list(Object& object, std::string after, uint64_t count_max, bool* more,
                const Use& use) const {
@@ -59,7 +59,7 @@ class OmapTable {
     return each(object, std::move(after), count_max, more, decode);
   }
 
-  // kLimitReached: there are `max` rows or more.
+  // Returns kLimitReached if there are already `max` rows.
   Failure check_space(Object& object, uint64_t max) const {
     uint64_t count = 0;
     bool more = false;

@@ -2,17 +2,18 @@
 
 #include "cls_zlog/head/head_state.h"
 
-// What retention remembers of a log between two rounds: any bytes to the class.
+// The methods on the state that retention keeps of a log between two rounds. The class does not
+// interpret it.
 namespace zlog::retention {
 
 using head::Head;
 
-// The state and its version; version 0 and an empty state if none was written.
+// Returns the state and its version; if none was written, version 0 and an empty state.
 Result<RetentionReply> read(Object& object, Head& head, const LogRequest& request);
 
-// Stores the state's next version. kSuperseded (with the stored version): it was made from another
-// version, by a client that enforced retention at the same time. A damaged state counts as version
-// 0.
+// Stores the next version of the state. A damaged state counts as version 0. kSuperseded (with the
+// stored version): the new state was made from another version, because another client enforced
+// retention at the same time.
 Result<Empty> write(Object& object, Head& head, const RetentionWriteRequest& request);
 
 }  // namespace zlog::retention

@@ -11,36 +11,40 @@
 //   pending    a stripe whose objects may exist although no position is needed in them: it was
 //              announced for a view that was not accepted yet, or all of it is trimmed
 //
-// A stripe is announced with an epoch (pending), then in a view, archived, pending, and forgotten. If
-// a client dies in between, the next client finds the objects to remove.
+// A stripe is announced with an epoch and is then pending. Later it is in a view, archived, pending
+// again, and forgotten. If a client dies in between, the next client finds the objects to remove.
 namespace zlog::stripe_index {
 
 using head::Head;
 
-// Archived stripes, ascending from the stripe that holds a position, or the next stripe above.
+// Returns archived stripes in ascending order, from the stripe that has the position, or the next
+// one above it.
 Result<StripesReadReply> read(Object& object, Head& head, const StripesReadRequest& request);
 
-// Pending stripes by id, and the newest view's epoch.
+// Returns pending stripes in the order of their ids, and the newest view's epoch.
 Result<StripesLooseReply> pending(Object& object, Head& head, const StripesLooseRequest& request);
 
-// Forgets a stripe; its objects must not exist any more. kOk also if it is not pending. kInvalidEpoch
-// (with the newest view's epoch): the view for which it was announced may still be accepted.
+// Forgets a pending stripe, whose objects must not exist any more. Also succeeds if the stripe is
+// not pending. kInvalidEpoch (with the newest view's epoch): the view for which the stripe was
+// announced may still be accepted.
 Result<Empty> forget(Object& object, Head& head, const StripeForgetRequest& request);
 
-// For other methods on a head object, which must call these before they change anything.
+// The functions below are for other methods on a head object, which must call them before they
+// change anything.
 
-// Notes that a stripe's objects may be made in this epoch.
+// Records that the objects of a stripe may be created in this epoch.
 Failure announce(Object& object, uint64_t epoch, uint32_t width);
 
-// Notes that the view of this epoch was accepted, with its new stripe `made` or without one
-// (nullptr). -EINVAL: the stripe was not announced, or with another width.
+// Records that the view of this epoch was accepted. `made` is the view's new stripe, or nullptr.
+// -EINVAL: the stripe was not announced, or was announced with another width.
 Failure end_announcement(Object& object, uint64_t epoch, const Stripe* made);
 
-// Notes that the views leave out a stripe: as pending if it is empty or wholly below the trim point,
-// else as archived.
+// Records a stripe that the views leave out: as pending if it is empty or wholly below the trim
+// point, else as archived.
 Failure leave(Object& object, const Stripe& stripe, uint64_t trim_point);
 
-// Makes a bounded number of archived stripes below the trim point pending; `more`: some are left.
+// Makes a bounded number of the archived stripes below the trim point pending. Sets `more` if some
+// are left.
 Failure trim_to(Object& object, uint64_t trim_point, bool* more);
 
 }  // namespace zlog::stripe_index

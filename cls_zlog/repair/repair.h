@@ -5,28 +5,30 @@
 #include "cls_zlog/wire/repair_messages.h"
 #include "cls_zlog/wire/stripe_messages.h"
 
-// The methods that repair damage in one replica of an object from another replica. A client asks each
-// replica for itself, and `repair` installs a value in all of them. Checksums show which bytes are sound;
-// epochs are not compared, since nothing that was acknowledged or read changes. All return -ENOENT if
-// nothing is stored under the name.
+// The methods that repair damage in one replica of an object from another replica. A client asks
+// each replica separately, and `heal` installs a value in all of them. Checksums show which bytes
+// are sound. Epochs are not compared, since nothing changes that was acknowledged or read. All
+// methods return -ENOENT if nothing is stored under the name.
 namespace zlog::repair {
 
-// Lists the attributes and keys of this replica that fail their checksum, and a missing newest view, a
-// bounded number per call; of a stripe object only the attribute, since `verify` checks its positions.
+// Lists the attributes and keys of this replica that fail their checksum, and the newest view if it
+// is missing. Checks a bounded number per call. In a stripe object, only the attribute is checked:
+// `verify` checks the positions.
 Result<DamagedReply> damaged(Object& object, const DamagedRequest& request);
 
-// Reads a value of this replica: an attribute, a key, or the record that covers a position, with all
-// its data. -EIO: it fails its checksum, or the stripe object's header does. kLost (with the first
-// position): the record's index does, so this replica can't check its data. kUnreadable: a later
-// version stored the record. -EINVAL: the name is a record's.
+// Reads a value of this replica: an attribute, a key, or the record that covers a position, with
+// all of its data. -EIO: the value or the stripe object's header fails its checksum. kLost (with
+// the first position): the record's index fails its checksum, so this replica can't check the
+// record's data. kUnreadable: a later version stored the record. -EINVAL: the name is that of a
+// record.
 Result<SalvageReply> salvage(Object& object, const SalvageRequest& request);
 
-// Installs a value that salvage returned if the value stored under this name fails its checksum; a
-// record also if the header shows that it has vanished, and the newest view if that is missing; and
-// equal bytes over sound ones, so that every replica gets them. kReadOnly (with a record's first
-// position): the stored value is another one, and sound. kBelowTrimPoint (with the trim point): the
-// record's positions are trimmed. -EINVAL: the offered value is damaged or belongs elsewhere. -EIO: the
-// object's header is damaged, and has to be repaired before its records.
+// Installs a value that salvage returned. The value that is stored under the name must fail its
+// checksum, or have the same bytes, which are then written again so that every replica has them.
+// The newest view, and a record that the object once had according to its header, may also be
+// missing. kReadOnly (with a record's first position): another, sound value is stored.
+// kBelowTrimPoint (with the trim point): the record's positions are trimmed. -EINVAL: the new value
+// is damaged or belongs elsewhere. -EIO: the object's header is damaged and must be repaired first.
 Result<Empty> heal(Object& object, const HealRequest& request);
 
 }  // namespace zlog::repair

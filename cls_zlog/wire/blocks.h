@@ -10,7 +10,7 @@
 // class stores, checks and returns blocks; only clients compress and decompress (client/blocks.h).
 namespace zlog {
 
-// Whether `ends` cut this many bytes of data into entries within the limit.
+// Returns whether `ends` divide `data_bytes` bytes into entries, each within the size limit.
 inline bool cut(const wire::Column<uint32_t>& ends, uint64_t data_bytes) {
   uint32_t begin = 0;
   for (uint32_t i = 0; i < ends.size(); i++) {
@@ -22,7 +22,7 @@ inline bool cut(const wire::Column<uint32_t>& ends, uint64_t data_bytes) {
 
 // A block of a write.
 struct WriteBlock {
-  uint32_t entries = 0;       // number of entries, after the previous block's
+  uint32_t entries = 0;       // number of entries; they follow those of the previous block
   uint32_t stored_bytes = 0;  // compressed
   uint32_t crc = 0;           // CRC-32C of the compressed bytes
 
@@ -33,14 +33,14 @@ struct WriteBlock {
   }
 };
 
-// Consecutive entries of a read's reply whose data is in a block.
+// Consecutive entries in the reply to a read whose data is in one block.
 struct ReadBlock {
   uint32_t first = 0;  // index in the reply
   uint32_t entries = 0;
   Compression compression = Compression::kNone;
   uint32_t plain_bytes = 0;   // of the whole block
   uint32_t skip = 0;          // plain bytes before the first entry's
-  uint32_t stored_bytes = 0;  // 0: the previous block again
+  uint32_t stored_bytes = 0;  // 0: these entries are in the previous block too
 
   ZLOG_FIELDS(v) {
     v("first", first, wire::at_most(limits::entries_max - 1));

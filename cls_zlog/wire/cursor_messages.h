@@ -10,14 +10,14 @@
 // Requests and replies of the methods on a log's cursors.
 namespace zlog {
 
-// The values are on the wire.
+// These values are sent on the wire.
 enum class CommitMode : unsigned char {
   kAdvance = 0,  // moves an existing cursor forward
-  kCreate = 1,   // makes a new cursor
-  kSet = 2,      // moves or makes a cursor
+  kCreate = 1,   // creates a new cursor
+  kSet = 2,      // moves or creates a cursor
 };
 
-// cursor_read, cursor_remove.
+// The request of cursor_read and cursor_remove.
 struct CursorRequest : LogRequest {
   std::string_view name;
 
@@ -29,7 +29,7 @@ struct CursorRequest : LogRequest {
 
 struct CursorCommitRequest : CursorRequest {
   CommitMode mode = CommitMode::kAdvance;
-  uint64_t position = 0;   // the next one to read
+  uint64_t position = 0;   // the next position to read
   uint64_t timestamp = 0;  // µs since 1970, by the client's clock
 
   ZLOG_FIELDS(v) {
@@ -40,7 +40,7 @@ struct CursorCommitRequest : CursorRequest {
   }
 };
 
-// cursor_read. Also stored.
+// The reply of cursor_read. The head object stores the same fields.
 struct CursorReply {
   uint64_t position = 0;
   uint64_t created = 0;  // µs since 1970

@@ -15,10 +15,10 @@ namespace zlog {
 //
 //   value := version u8, compat u8, length u32, crc u32, fields (length bytes), payload (the rest)
 //
-// crc is the CRC-32C of the name or key under which the value is stored, then version, compat,
-// length and fields. So a value under another key counts as damaged. The payload is entry data,
-// which has its own CRCs. This layout never changes, so that values of a later version are not
-// taken for damaged ones.
+// crc is the CRC-32C of the name or key under which the value is stored, followed by version,
+// compat, length and fields. A value under another key therefore counts as damaged. The payload is
+// entry data, which has its own CRCs. This layout never changes, so that values of a later version
+// are not mistaken for damaged ones.
 constexpr uint32_t kEnvelopeBytes = 1 + 1 + 4 + 4;  // before the fields
 
 // The parts of a value; the views point into it.
@@ -31,7 +31,7 @@ struct Envelope {
 std::string wrap(std::string_view key, const wire::Versions& versions, std::string_view fields,
                  std::string_view payload = {});
 
-// False: the value is damaged, or was stored under another key.
+// Returns false if the value is damaged or was stored under another key.
 bool unwrap(std::string_view key, std::string_view value, Envelope* out);
 
 template <typename T>
@@ -41,7 +41,8 @@ std::string to_stored(std::string_view key, const T& value) {
   return wrap(key, wire::versions_of(value), fields);
 }
 
-// 0; -EIO: the value is damaged; kStoredTooNew, with the required version.
+// Decodes a stored value. -EIO: the value is damaged. kStoredTooNew (with the required version): a
+// later version stored it.
 template <typename T>
 Failure from_stored(std::string_view key, std::string_view value, T* out) {
   Envelope stored;
@@ -51,7 +52,7 @@ Failure from_stored(std::string_view key, std::string_view value, T* out) {
   return {stored.payload.empty() ? 0 : -EIO};
 }
 
-// Loads an attribute with such a value. -ENOENT: no attribute, or no object.
+// Loads the value of an attribute. -ENOENT: the attribute or the object does not exist.
 template <typename T>
 Failure load_attribute(Object& object, const char* name, T* out) {
   std::string value;

@@ -15,7 +15,7 @@
 #include "cls_zlog/wire/runs.h"
 #include "cls_zlog/wire/wire.h"
 
-// Messages and stored values list their fields:
+// Messages and stored values list their fields like this:
 //
 //   ZLOG_FIELDS(v) {
 //     v("epoch", epoch, at_least(1));
@@ -38,11 +38,11 @@
 
 namespace zlog::wire {
 
-// Rules for the text of a string (names.h).
+// Which text a string may have (names.h).
 enum class Rule : uint8_t { kAny, kName, kNameOrNone, kAddress };
 
-// The lowest and highest value of an integer or an optional, the number of bytes of a string, or of
-// elements of a list or column.
+// The lowest and highest value of an integer or an optional, or the least and greatest number of
+// bytes of a string, or of elements of a list or column.
 struct Bounds {
   uint64_t min = 0;
   uint64_t max = UINT64_MAX;
@@ -52,15 +52,15 @@ struct Bounds {
   uint8_t version = 1;
   bool heeded = false;  // readers without the field refuse values above the minimum
 
-  // The field is new in this version of the message; in earlier ones it has its initializer's
-  // value. No field of an earlier version may follow (describe/ checks that).
+  // Says in which version of the message the field was added. In earlier versions it has its
+  // initializer's value. No field of an earlier version may follow; describe/ checks this.
   constexpr Bounds since(uint8_t first) const {
     Bounds bounds = *this;
     bounds.version = first;
     return bounds;
   }
-  // Readers of earlier versions refuse the message unless the field has its minimum, which must be
-  // the initializer's value.
+  // Makes readers of earlier versions refuse the message unless the field has its minimum, which
+  // must be the initializer's value.
   constexpr Bounds heed() const {
     Bounds bounds = *this;
     bounds.heeded = true;
@@ -84,7 +84,7 @@ constexpr Bounds position() { return at_most(limits::position_max); }
 constexpr Bounds position_or_end() { return at_most(limits::position_max + 1); }
 constexpr Bounds name() { return {1, limits::log_name_bytes_max, Rule::kName}; }
 constexpr Bounds name_or_none() { return {0, limits::log_name_bytes_max, Rule::kNameOrNone}; }
-constexpr Bounds names(uint64_t max) { return {0, max, Rule::kName}; }  // a list of them
+constexpr Bounds names(uint64_t max) { return {0, max, Rule::kName}; }  // a list of names
 constexpr Bounds address() { return {0, limits::address_bytes_max, Rule::kAddress}; }
 
 inline bool follows(Rule rule, std::string_view text) {
@@ -135,7 +135,7 @@ bool append_frame(const T& value, std::string* out);  // frame.h
 template <typename T>
 Decoded decode_frame(Reader* reader, T* out);
 
-// Appends fields; fails if one is out of its bounds.
+// Appends fields to a string. ok() is false if one was out of its bounds.
 class Encoder {
  public:
   explicit Encoder(std::string* out) : out_(out), writer_(out) {}
@@ -209,7 +209,8 @@ class Encoder {
   bool ok_ = true;
 };
 
-// Reads fields; fails if one is out of its bounds. Allocates at most in proportion to the bytes.
+// Reads fields. ok() is false if one was out of its bounds. Allocates memory at most in proportion
+// to the bytes.
 class Decoder {
  public:
   explicit Decoder(std::string_view fields) : reader_(fields) {}
@@ -221,10 +222,10 @@ class Decoder {
   }
   bool ok() const { return reader_.ok(); }
 
-  // Whether an element of a list needs a later version.
+  // Returns whether an element of a list needs a later version.
   bool too_new() const { return too_new_; }
 
-  // The fields of later versions.
+  // Returns the fields of later versions.
   std::string_view rest() const { return reader_.rest(); }
 
  private:
@@ -297,7 +298,7 @@ class Decoder {
   bool too_new_ = false;
 };
 
-// Keys must ascend, so that a map has one encoding only.
+// Keys must ascend, so that a map has only one encoding.
 inline void Decoder::take(std::map<std::string, std::string>& map, const Bounds& bounds) {
   const uint32_t count = reader_.u32();
   map.clear();

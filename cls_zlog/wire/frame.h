@@ -10,32 +10,34 @@
 #include "cls_zlog/base/result.h"
 #include "cls_zlog/wire/fields.h"
 
-// Messages grow by fields at the end. The fields are in a frame:
+// New fields are added at the end of a message. The fields are in a frame:
 //
 //   frame := version u8, compat u8, length u32, fields (length bytes)
 //
 // `version` is the version of the newest field, `compat` the oldest version whose readers
-// understand the frame. A reader accepts a compat up to its own version, ignores fields that it
-// does not know, and leaves a missing field at its initializer. So a new field is one line, with
-// since(). A change that older readers must not ignore raises compat.
+// understand the frame. A reader accepts frames whose compat is not above its own version, ignores
+// fields that it does not know, and leaves a missing field at its initializer. A new field
+// therefore takes one line, with since(). A change that older readers must not ignore raises
+// compat.
 namespace zlog::wire {
 
 constexpr size_t kFrameBytes = 1 + 1 + 4;  // before the fields
 
-// Fields of later versions, as a value was read with them: it is stored again with them.
+// Fields of later versions that a stored value was read with. When it is stored again, it keeps
+// them.
 struct Further {
   uint8_t version = 0;
   uint8_t compat = 0;
   std::string fields;
 };
 
-// A message that is also stored, and keeps them.
+// A message that is also stored, with the fields of later versions.
 template <typename T>
 struct Kept : T {
   Further further;
 };
 
-// Whether an expression about T, as below, is valid.
+// Whether one of the expressions below is valid for T.
 template <template <typename> class Expression, typename T, typename = void>
 constexpr bool has = false;
 template <template <typename> class Expression, typename T>
@@ -52,14 +54,15 @@ using needs = decltype(std::declval<const T&>().needs());
 template <typename T>
 using take_data = decltype(std::declval<T&>().take_data(std::string_view()));
 
-// Whether the fields agree with each other, beyond the bounds of each.
+// Returns whether the fields are consistent with each other. Encoder and decoder check the bounds
+// of each field.
 template <typename T>
 bool agrees(const T& value) {
   if constexpr (has<valid, T>) return value.valid();
   return true;
 }
 
-// Visits the fields of a value that the visitor does not change.
+// Visits the fields of a value with a visitor that does not change them.
 template <typename T, typename V>
 void visit(const T& value, V& visitor) {
   const_cast<T&>(value).each(visitor);
@@ -70,8 +73,8 @@ struct Versions {
   uint8_t compat;
 };
 
-// The versions that this program gives a message. needs() is the compat of this value, if only some
-// values of a field must not be ignored.
+// Returns the versions that this program gives a message. If older readers must not ignore some
+// values of a field, needs() is the compat of this value.
 template <typename T>
 Versions own_versions(const T& value) {
   if constexpr (has<versions, T>) {
@@ -84,7 +87,7 @@ Versions own_versions(const T& value) {
   }
 }
 
-// The versions with which a value is sent or stored.
+// Returns the versions with which a value is sent or stored.
 template <typename T>
 Versions versions_of(const T& value) {
   Versions versions = own_versions(value);
@@ -95,7 +98,7 @@ Versions versions_of(const T& value) {
   return versions;
 }
 
-// The fields alone.
+// Appends the fields without the frame. Returns false if one is out of its bounds.
 template <typename T>
 bool append_fields(const T& value, std::string* out) {
   Encoder encoder(out);
@@ -134,7 +137,7 @@ bool append_frame(const T& value, std::string* out) {
   return good;
 }
 
-// 0, or the failure that stands for bytes that are malformed or too new.
+// Returns no failure, or the failure for bytes that are malformed or too new.
 inline Failure failure_of(Decoded decoded, int malformed, const Failure& too_new) {
   if (decoded == Decoded::kOk) return {};
   return decoded == Decoded::kTooNew ? too_new : Failure{malformed};
@@ -149,19 +152,20 @@ Decoded decode_frame(Reader* reader, T* out) {
   return decode_fields({version, compat}, fields, out);
 }
 
-// The compat of a frame.
+// Returns the compat of a frame.
 inline uint8_t compat_of(std::string_view bytes) {
   return bytes.size() < kFrameBytes ? 0 : static_cast<uint8_t>(bytes[1]);
 }
 
-// Encodes a message: one frame. False: a field is out of its bounds, and `out` is not valid.
+// Encodes a message as one frame. Returns false, and `out` is not valid, if a field is out of its
+// bounds.
 template <typename T>
 bool encode(const T& message, std::string* out) {
   out->clear();
   return append_frame(message, out);
 }
 
-// The bytes of a valid message.
+// Returns the bytes of a message, which must be valid.
 template <typename T>
 std::string encoded(const T& message) {
   std::string bytes;
@@ -169,7 +173,7 @@ std::string encoded(const T& message) {
   return bytes;
 }
 
-// Decodes a message. take_data() of a message with data gets the bytes after the frame.
+// Decodes a message. A message with data takes the bytes after the frame in take_data().
 template <typename T>
 Decoded decode(std::string_view bytes, T* out) {
   Reader reader(bytes);

@@ -11,10 +11,10 @@
 // Requests and replies of the methods on head objects and on directory objects.
 namespace zlog {
 
-// head_create, directory_add, directory_remove.
+// The request of head_create, directory_add and directory_remove.
 struct NamedLogRequest {
   std::string_view name;
-  uint64_t log_id = 0;  // differs from an earlier log's of the same name
+  uint64_t log_id = 0;  // differs from that of an earlier log with the same name
 
   ZLOG_FIELDS(v) {
     v("name", name, wire::name());
@@ -23,7 +23,7 @@ struct NamedLogRequest {
 };
 
 struct EpochNextRequest {
-  uint32_t width = 0;  // of the stripe that may be made in the new epoch; 0: none
+  uint32_t width = 0;  // of the stripe that may be created in the new epoch; 0: none
   uint64_t above = 0;  // an epoch with which an object is sealed
 
   ZLOG_FIELDS(v) {
@@ -42,9 +42,9 @@ struct EpochNextReply {
   }
 };
 
-// epoch_read.
+// The reply of epoch_read.
 struct HeadReply {
-  uint64_t counter = 0;     // the last epoch that was handed out; 0: none
+  uint64_t counter = 0;     // the last epoch that was granted; 0: none
   uint64_t newest = 0;      // epoch of the newest view; 0: none
   uint64_t tail_floor = 0;  // a new epoch's tail starts at or above it
   uint64_t trim_point = 0;  // every position below it is trimmed
@@ -72,7 +72,7 @@ struct TailRaiseRequest : LogRequest {
 
 struct TrimPointRequest : LogRequest {
   uint64_t position = 0;      // everything below it counts as trimmed
-  bool past_cursors = false;  // also if a cursor is below it
+  bool past_cursors = false;  // trim even if a cursor is below it
 
   ZLOG_FIELDS(v) {
     LogRequest::each(v);
@@ -82,7 +82,7 @@ struct TrimPointRequest : LogRequest {
 };
 
 struct ViewProposeRequest {
-  uint64_t base = 0;      // epoch of the view from which this one was made; 0: none
+  uint64_t base = 0;      // epoch of the view that this one was made from; 0: none
   std::string_view view;  // encoded (view.h)
 
   ZLOG_FIELDS(v) {
@@ -145,7 +145,8 @@ struct StripesLooseRequest : LogRequest {
   }
 };
 
-// A stripe whose objects may exist although no position is needed in them. Also stored.
+// A stripe whose objects may exist although no position in them is needed. The head object stores
+// the same fields.
 struct PendingStripe {
   uint64_t id = 0;
   uint32_t width = 0;
@@ -177,7 +178,7 @@ struct StripeForgetRequest : LogRequest {
   }
 };
 
-// retention_read. Also stored.
+// The reply of retention_read. The head object stores the same fields.
 struct RetentionReply {
   uint64_t version = 0;  // the number of writes; 0: never written
   std::string state;     // docs/formats/head.md
@@ -189,7 +190,7 @@ struct RetentionReply {
 };
 
 struct RetentionWriteRequest : LogRequest {
-  uint64_t version = 0;    // from which this state was made
+  uint64_t version = 0;    // the version that this state was made from
   std::string_view state;  // of the next version
 
   ZLOG_FIELDS(v) {
@@ -218,8 +219,9 @@ struct DirectoryListReply : MoreReply {
   }
 };
 
-// sequencer_announce, sequencer_withdraw (request); sequencer_find (reply; empty: none). Also
-// stored.
+// The address of a sequencer: the request of sequencer_announce and sequencer_withdraw, and the
+// reply of sequencer_find, where an empty address means that none is announced. The directory
+// object stores the same fields.
 struct AddressMessage {
   std::string address;
 

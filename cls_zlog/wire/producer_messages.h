@@ -11,9 +11,9 @@
 // Requests and replies of the methods for exactly-once appends.
 namespace zlog {
 
-constexpr uint64_t sequence_all = UINT64_MAX;  // above every sequence
+constexpr uint64_t sequence_all = UINT64_MAX;  // above every sequence number
 
-// delivery_read.
+// The request of delivery_read.
 struct DeliveryRequest : LogRequest {
   std::string_view producer;
   uint64_t sequence = 0;
@@ -38,8 +38,8 @@ struct DeliveryBeginRequest : DeliveryRequest {
 
 struct DeliveryBeginReply {
   uint32_t attempt = 0;      // from 1
-  uint32_t grants = 0;       // of all earlier attempts
-  uint64_t incarnation = 0;  // of the producer: changes if the producer is forgotten and made again
+  uint32_t grants = 0;       // the number of grants to all earlier attempts
+  uint64_t incarnation = 0;  // changes if the producer is forgotten and created again
 
   ZLOG_FIELDS(v) {
     v("attempt", attempt);
@@ -51,7 +51,7 @@ struct DeliveryBeginReply {
 struct DeliveryGrantRequest : DeliveryRequest {
   uint64_t incarnation = 0;
   uint32_t attempt = 0;
-  uint64_t epoch = 0;  // in which the positions were granted
+  uint64_t epoch = 0;  // the epoch in which the positions were granted
   uint64_t first = 0;
   uint32_t count = 0;
   bool reserve = false;  // without a sequencer: grant from the tail floor on, if that is higher
@@ -69,7 +69,7 @@ struct DeliveryGrantRequest : DeliveryRequest {
 };
 
 struct DeliveryGrantReply {
-  uint64_t first = 0;  // of the granted positions
+  uint64_t first = 0;  // the first of the granted positions
 
   ZLOG_FIELDS(v) { v("first", first, wire::position()); }
 };
@@ -87,7 +87,7 @@ struct Grant {
   bool valid() const { return count - 1 <= limits::position_max - first; }
 };
 
-// delivery_read: a part. Also stored.
+// A part: the reply of delivery_read. The head object stores the same fields.
 struct DeliveryReadReply {
   uint64_t incarnation = 0;   // of the producer when the part was first begun
   uint32_t attempt = 0;       // the newest one
@@ -102,8 +102,8 @@ struct DeliveryReadReply {
 
 struct DeliveryDoneRequest : LogRequest {
   std::string_view producer;
-  uint64_t sequence = 0;     // sequences below it are done
-  uint64_t incarnation = 0;  // that the client saw; 0: the producer does not exist, or is damaged
+  uint64_t sequence = 0;     // sequence numbers below it are complete
+  uint64_t incarnation = 0;  // as the client saw it; 0: the producer does not exist, or is damaged
   uint64_t timestamp = 0;    // µs since 1970, by the client's clock
 
   ZLOG_FIELDS(v) {
@@ -117,10 +117,10 @@ struct DeliveryDoneRequest : LogRequest {
 
 // Part of the stored value of a producer.
 struct ProducerProgress {
-  uint64_t sequence = 0;  // the first that is not complete
+  uint64_t sequence = 0;  // the first number that is not complete
   uint32_t parts = 0;     // stored parts, of numbers that are not complete
   uint64_t created = 0;   // µs since 1970
-  uint64_t updated = 0;   // when a part was last begun or a sequence done
+  uint64_t updated = 0;   // when a part was last begun or a sequence number completed
 
   ZLOG_FIELDS(v) {
     v("sequence", sequence);

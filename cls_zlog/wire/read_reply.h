@@ -11,11 +11,11 @@
 #include "cls_zlog/wire/fields.h"
 #include "cls_zlog/wire/tags.h"
 
-// The reply of a read: columns in a frame, followed by the entries' data, plain or in blocks.
-// Encoded and decoded with as few copies as possible.
+// The reply of read and select: a frame of columns, followed by the entries' data, plain or in
+// blocks. It is encoded and decoded with as few copies as possible.
 namespace zlog {
 
-// A decoded reply. Covers the first `count` of the requested positions.
+// A decoded reply. It covers the first `count` of the requested positions.
 struct ReadReply {
   std::optional<uint64_t> highest;  // as in HighestReply
   uint32_t count = 0;
@@ -29,7 +29,7 @@ struct ReadReply {
   wire::Column<uint8_t> reasons;      // with ids: FillReason
   std::vector<ReadBlock> blocks;
   Tags tags;
-  std::string_view data;  // plain without blocks (client/blocks.h)
+  std::string_view data;  // plain if there are no blocks (client/blocks.h)
 
   ZLOG_FIELDS(v) {
     v("highest", highest, wire::position());
@@ -54,13 +54,14 @@ struct ReadReply {
   std::string_view data_of(uint32_t i) const;
   std::string_view writer_of(uint32_t i) const;  // writer_bytes; empty without ids
 
-  // kUnknown also for reasons of later versions.
+  // Returns the reason of a fill; kUnknown also for reasons of later versions.
   FillReason reason_of(uint32_t i) const;
 
-  // The state of entry `i` in the reply; kUnreadable for states of later versions.
+  // Returns the state of entry `i` as the reply has it; kUnreadable for states of later versions.
   EntryState stored_state_of(uint32_t i) const;
 
-  // The state of entry `i` at this position; kLost also if its data fails its CRC.
+  // Returns the state of entry `i`, which is at this position; kLost also if its data fails its
+  // CRC.
   EntryState state_of(uint32_t i, uint64_t position) const;
 };
 
@@ -74,7 +75,7 @@ struct ReadEntry {
   FillReason reason = FillReason::kUnknown;
 };
 
-// Written entries: `count` of them from `first` on in the columns of a record.
+// `count` written entries of a record, beginning with the entry `first` in its columns.
 struct ReadEntries {
   uint64_t timestamp = 0;
   std::string_view writer;
@@ -90,19 +91,19 @@ struct ReadEntries {
   uint32_t begin_of(uint32_t i) const { return i == 0 ? 0 : end_of(i - 1); }
 };
 
-// Builds a read's reply without the data, which follows it.
+// Builds the frame of a read's reply. The data follows it.
 class ReadReplyBuilder {
  public:
   using Message = ReadReply;
 
-  // `count_max`: for how many positions memory is reserved.
+  // Reserves memory for `count_max` positions.
   explicit ReadReplyBuilder(std::optional<uint64_t> highest = {}, bool with_ids = false,
                             uint32_t count_max = 0, bool with_tags = false);
 
-  // `bytes`: of data; `tag`: the entry's only one.
+  // Adds a position. `bytes` is the size of its data, `tag` its only tag.
   void add(const ReadEntry& entry, uint32_t bytes = 0, std::string_view tag = {});
   void add(const ReadEntries& entries);
-  void add_block(ReadBlock block);  // for the entries that are added next
+  void add_block(ReadBlock block);  // of the entries that are added next
   uint64_t data_bytes() const { return data_bytes_; }
   uint32_t count() const { return count_; }
   bool with_tags() const { return with_tags_; }

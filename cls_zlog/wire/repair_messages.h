@@ -8,17 +8,18 @@
 
 #include "cls_zlog/wire/frame.h"
 
-// Messages about stored bytes, on all kinds of objects. A name is an attribute's, or a key.
+// Messages about stored bytes of all kinds of objects. A name is the name of an attribute, or a
+// key.
 namespace zlog {
 
 struct DamagedRequest {
-  std::string_view after;  // check the keys above it; empty: attributes, and all keys
+  std::string_view after;  // check the keys above it; empty: check the attributes and all keys
 
   ZLOG_FIELDS(v) { v("after", after, wire::at_most(limits::key_bytes_max)); }
 };
 
 struct DamagedReply {
-  std::vector<std::string> names;  // whose values fail their checksum
+  std::vector<std::string> names;  // names of values that fail their checksum
   std::string next;                // continue with the keys above it; empty: done
 
   ZLOG_FIELDS(v) {
@@ -29,7 +30,7 @@ struct DamagedReply {
 
 struct SalvageRequest {
   std::string_view name;             // of an attribute or a key
-  std::optional<uint64_t> position;  // instead: of the record, in a stripe object
+  std::optional<uint64_t> position;  // instead of a name: position of a record in a stripe object
 
   ZLOG_FIELDS(v) {
     v("name", name, wire::at_most(limits::key_bytes_max));

@@ -10,11 +10,12 @@
 
 namespace zlog {
 
-// A striping as one number: the stride in the low 16 bits, the shift above.
+// These convert a striping to one number and back: the stride is in the low 16 bits, the shift
+// above.
 uint32_t packed(const Striping& striping);
 Striping unpacked(uint32_t striping);
 
-// The `length` positions of an object from `first` on.
+// `length` consecutive positions of an object, beginning with `first`.
 struct Run {
   uint64_t first = 0;
   uint32_t length = 0;  // positions, at least 1
@@ -25,12 +26,13 @@ struct Run {
 // entries_max.
 class Runs {
  public:
-  // Makes runs of positions. False: they do not ascend, are of several objects, or are too many.
+  // Makes runs of positions. Returns false if they do not ascend, are of several objects, or are
+  // too many.
   static bool of(const Striping& striping, const std::vector<uint64_t>& positions, Runs* out) {
     return of(striping, positions.size(), [&](size_t i) { return positions[i]; }, out);
   }
 
-  // The `count` positions of an object from `first` on.
+  // Makes one run of `count` positions of an object, beginning with `first`.
   static bool row(const Striping& striping, uint64_t first, uint32_t count, Runs* out) {
     Runs runs;
     if (!runs.begin(striping) || !runs.add(first, count)) return false;
@@ -38,7 +40,7 @@ class Runs {
     return true;
   }
 
-  // As of(), for the positions position_at(0), … position_at(count - 1).
+  // Like of(), for the positions position_at(0), …, position_at(count - 1).
   template <typename PositionAt>
   static bool of(const Striping& striping, size_t count, PositionAt&& position_at, Runs* out) {
     Runs runs;
@@ -62,7 +64,7 @@ class Runs {
   uint64_t last() const { return last_of(runs_.back()); }
   uint64_t last_of(const Run& run) const { return striping_.after(run.first, run.length - 1); }
 
-  // Every position, ascending.
+  // Returns every position in ascending order.
   std::vector<uint64_t> positions() const;
 
  private:

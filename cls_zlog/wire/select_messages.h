@@ -49,7 +49,7 @@ struct SelectGap : SpanMessage {
   }
 };
 
-// A decoded reply. If there are positions, a read's reply about them follows the frame.
+// A decoded reply. If it has positions, a read's reply about them follows the frame.
 struct SelectReply {
   std::optional<uint64_t> highest;   // as in HighestReply
   uint64_t end = 0;                  // how far the search got, up or down
@@ -72,7 +72,7 @@ struct SelectReply {
 };
 
 struct TagsCheckReply : EndReply {
-  uint64_t tags = 0;               // places in sound chunks
+  uint64_t tags = 0;               // locations in sound chunks
   std::vector<SpanMessage> wrong;  // positions that the index does not cover correctly
 
   ZLOG_FIELDS(v) {
@@ -82,7 +82,7 @@ struct TagsCheckReply : EndReply {
   }
 };
 
-// A decoded reply of tags_list: the entries with tags.
+// The decoded reply of tags_list: the entries that have tags.
 struct TagsListReply : EndReply {
   uint32_t count = 0;                // entries
   wire::Column<uint64_t> positions;  // ascending
@@ -127,7 +127,7 @@ struct CompactReply : EndReply {
   }
 };
 
-// Builds a select's reply without the data, which follows it.
+// Builds the frames of a select's reply. The data follows them.
 struct SelectReplyBuilder {
   using Message = SelectReply;
 

@@ -12,8 +12,8 @@
 #include "cls_zlog/wire/tags.h"
 
 // Requests and replies of the methods on stripe objects, and messages that several kinds of objects
-// share. fields.h defines the encoding, docs/formats/wire.md the meaning. A decoded request points
-// into its bytes.
+// share. The encoding is defined in fields.h, the meaning in docs/formats/wire.md. A decoded
+// request points into the bytes that it was decoded from.
 namespace zlog {
 
 using wire::any;
@@ -25,21 +25,21 @@ struct Empty {
   ZLOG_FIELDS() {}
 };
 
-// Comes with a refusal; codes.h has the meaning of the number.
+// The reply of a refusal. codes.h explains the number.
 struct RefusalReply {
   uint64_t number = 0;
 
   ZLOG_FIELDS(v) { v("number", number); }
 };
 
-// trim_to, trim_point_raise, delivery_done. Listings begin with it.
+// The reply of trim_to, trim_point_raise and delivery_done, and the first field of listings.
 struct MoreReply {
   bool more = false;  // something is left: call again
 
   ZLOG_FIELDS(v) { v("more", more); }
 };
 
-// stat, remove; also head_remove.
+// The request of stat, remove and head_remove.
 struct EpochRequest {
   uint64_t epoch = 0;
 
@@ -54,7 +54,7 @@ struct SpanMessage : Span {
   }
 };
 
-// count, tags_check, tags_rebuild, tags_list.
+// The request of count, tags_check, tags_rebuild and tags_list.
 struct RangeRequest {
   uint64_t epoch = 0;
   uint64_t start = 0;
@@ -67,22 +67,22 @@ struct RangeRequest {
   }
 };
 
-// tags_rebuild.
+// The reply of tags_rebuild.
 struct EndReply {
   uint64_t end = 0;  // the requested end, or where this call stopped
 
   ZLOG_FIELDS(v) { v("end", end, wire::position_or_end()); }
 };
 
-// retention_read. Requests on a log's head object begin with the log's id, so that a client of a
-// removed log can't change a new log of the same name.
+// The request of retention_read. Requests to a log's head object begin with the log's id, so that a
+// client of a removed log can't change a new log of the same name.
 struct LogRequest {
   uint64_t log_id = 0;
 
   ZLOG_FIELDS(v) { v("log_id", log_id); }
 };
 
-// cursor_list, delivery_list.
+// The request of cursor_list and delivery_list.
 struct NamesRequest : LogRequest {
   std::string_view after;  // list the names above it; empty: from the first
   uint32_t count_max = 0;  // in the reply
@@ -113,7 +113,7 @@ struct SealRequest {
   bool valid() const { return residue < stride && is_unit(stripe_unit); }
 };
 
-// write. How much an object holds, by which clients decide whether a stripe is full.
+// The reply of write: how much an object holds. Clients decide by it whether a stripe is full.
 struct Fullness {
   uint32_t records = 0;  // each is an omap key
   uint64_t bytes = 0;    // the larger of the bytestream's length and the data of live entries
@@ -124,7 +124,7 @@ struct Fullness {
   }
 };
 
-// max_position.
+// The request of max_position.
 struct HighestRequest {
   uint64_t epoch = 0;
   uint64_t start = 0;  // where the search for `unwritten` begins
@@ -137,8 +137,8 @@ struct HighestRequest {
 
 struct HighestReply {
   std::optional<uint64_t> highest;  // the highest position written, filled or trimmed
-  // The object's first position from `start` on that may be unwritten. None also from an older
-  // class.
+  // The object's first position at or above `start` that may be unwritten. An older class does not
+  // send it.
   std::optional<uint64_t> unwritten;
 
   ZLOG_FIELDS(v) {
@@ -160,15 +160,15 @@ struct SealReply : Fullness {
   }
 };
 
-// A decoded write; client/write_encoder.h encodes it. Columns have a value for each position. The
-// data follows the frame, plain or in blocks.
+// The decoded request of write; client/write_encoder.h encodes it. Each column has one value for
+// each position. The data follows the frame, plain or in blocks.
 struct WriteRequest {
   uint64_t epoch = 0;
   uint64_t timestamp = 0;   // µs since 1970-01-01 UTC, the writer's clock
   std::string_view writer;  // writer_bytes
   uint64_t number = 0;      // base of `numbers`
   Runs runs;
-  wire::Column<uint32_t> ends;     // of each entry in the plain data; ascending
+  wire::Column<uint32_t> ends;     // end of each entry in the plain data; ascending
   wire::Column<uint32_t> crcs;     // entry_crc of each; decode does not check it
   wire::Column<uint32_t> numbers;  // each append's number less the base
   Compression compression = Compression::kNone;
@@ -192,7 +192,8 @@ struct WriteRequest {
   bool valid() const { return tags.ids.size() <= limits::tag_ids_max && tags.valid(runs.count()); }
   uint8_t needs() const { return tags.any() ? 3 : blocks.empty() ? 1 : 2; }
 
-  // Takes the bytes after the frame: at most padding_bytes_max zeros, then the data.
+  // Takes the bytes after the frame: up to padding_bytes_max zeros, then the data. Returns false if
+  // they are malformed.
   bool take_data(std::string_view behind);
 
   bool compressed() const { return !blocks.empty(); }
@@ -304,7 +305,7 @@ struct StatReply {
   }
 };
 
-// What the object holds at positions [start, end). Positions below its trim point count as nothing.
+// What the object has at positions [start, end). Positions below its trim point are not counted.
 struct CountReply : EndReply {
   uint64_t entries = 0;               // written, and neither trimmed nor damaged
   uint64_t bytes = 0;                 // their data
@@ -332,7 +333,7 @@ struct CountReply : EndReply {
 
 using WriterId = std::array<char, limits::writer_bytes>;
 
-// Consecutive positions of a verify's request.
+// A run of consecutive positions in the request of verify.
 struct VerifiedRow {
   uint32_t length = 0;                        // positions
   EntryState state = EntryState::kUnwritten;  // kLost also if the data fails its CRC
@@ -351,7 +352,7 @@ struct VerifiedRow {
   }
   bool valid() const { return uint64_t{length - 1} * step <= UINT64_MAX - number; }
 
-  // Whether the row has the ids of appends, written or trimmed.
+  // Returns whether the row has the ids of appends. Its entries may be written or trimmed.
   bool has_ids() const {
     return (state == EntryState::kWritten || state == EntryState::kTrimmed) && writer != WriterId();
   }

@@ -8,15 +8,15 @@
 #include "cls_zlog/base/limits.h"
 #include "cls_zlog/wire/fields.h"
 
-// The tags of consecutive entries: all names once, and the ids of each entry's names.
+// The tags of consecutive entries: every name once, and for each entry the ids of its names.
 namespace zlog {
 
 bool valid_tag(std::string_view tag);
 
-// Names are stored one after the other, each a u8 length and its bytes.
+// Appends a name as it is stored: a u8 length and the bytes. Names follow each other directly.
 void append_name(std::string_view name, std::string* out);
 
-// Calls use(name) for each name. False: the bytes are not names, or use() returned false.
+// Calls use(name) for each name. Returns false if the bytes are not names or use() returned false.
 template <typename Use>
 bool each_name(std::string_view names, Use&& use) {
   while (!names.empty()) {
@@ -34,7 +34,8 @@ struct Tags {
 
   bool any() const { return !names.empty(); }
 
-  // The fields of `count` entries, in a message or value with tags since this version.
+  // Visits the tags of `count` entries as fields of a message or value that has them since version
+  // `since`.
   template <typename V>
   void each(V& v, uint32_t count, uint8_t since,
             uint32_t names_bytes_max = limits::tag_names_bytes_max) {
@@ -43,16 +44,16 @@ struct Tags {
     v("tag_ids", ids, wire::number_of(total()).since(since));
   }
 
-  // Where the ids of the i-th entry begin.
+  // Returns the index of the i-th entry's first id.
   uint32_t begin_of(uint32_t i) const;
   uint32_t total() const { return begin_of(counts.size()); }
 
-  // Whether these are tags of `count` entries: the columns fit, the names are valid and not more
-  // than ids, and no entry has a tag twice.
+  // Returns whether these are valid tags of `count` entries: the columns fit, the names are valid,
+  // there are not more names than ids, and no entry has a tag twice.
   bool valid(uint32_t count) const;
 };
 
-// Reads tags; points into them.
+// Reads tags. Its results point into them.
 class TagsReader {
  public:
   explicit TagsReader(const Tags& tags);
@@ -62,7 +63,7 @@ class TagsReader {
   uint32_t begin_of(uint32_t i) const { return begins_[i]; }
   uint32_t count_of(uint32_t i) const { return begins_[i + 1] - begins_[i]; }
 
-  // The tags of the i-th entry, sorted.
+  // Returns the tags of the i-th entry in ascending order.
   std::vector<std::string_view> of(uint32_t i) const;
 
   const Tags& tags() const { return tags_; }
@@ -84,16 +85,17 @@ class TagsBuilder {
   // Adds the entries [begin, end) of a reader.
   void add(const TagsReader& reader, uint32_t begin, uint32_t end);
 
-  // Adds some entries of a reader, each name once. kNone: an entry without tags.
+  // Adds some entries of a reader, and each name only once. kNone in `which` adds an entry without
+  // tags.
   void add(const TagsReader& reader, const std::vector<uint32_t>& which);
 
   // Adds an entry with one tag.
   void add(std::string_view tag);
 
-  // Points into the builder; empty if no entry has a tag.
+  // Returns the tags, which point into the builder; they are empty if no entry has a tag.
   Tags tags() const;
 
-  // Whether a reply has no space for the tags of another record.
+  // Returns whether a reply has no space for the tags of another record.
   bool full() const {
     return names_.size() >= limits::tag_names_bytes_max ||
            ids_.size() >= limits::tag_ids_max * sizeof(uint32_t);

@@ -9,7 +9,7 @@
 // The reply of `version`, on all kinds of objects.
 namespace zlog {
 
-// A kind of stored values, and the newest version that the program reads.
+// A kind of stored value, and its newest version that the program can read.
 struct Format {
   std::string name;
   uint8_t version = 1;

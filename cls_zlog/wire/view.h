@@ -10,9 +10,9 @@
 namespace zlog {
 
 // A range of positions [start, end) in `width` stripe objects, which take turns of `stripe_unit`
-// positions. Also stored, if archived.
+// positions. Part of a view; the head object also stores each archived stripe.
 struct Stripe {
-  uint64_t id = 0;  // the epoch of the view that made it
+  uint64_t id = 0;  // the epoch of the view that created it
   uint64_t start = 0;
   uint64_t end = 0;  // above start; limits::end_open for a view's last stripe
   uint32_t width = 0;
@@ -36,9 +36,9 @@ struct Stripe {
 
 enum class LogState : uint8_t { kLive = 0, kRemoved = 1 };
 
-// The only client that appends to an exclusive log. It grants the positions itself.
+// The only client that may append to an exclusive log. It grants the positions itself.
 struct ExclusiveWriter {
-  std::string id;      // the writer's id of all appends
+  std::string id;      // the id of the writer in all of its appends
   std::string name;    // for people
   uint64_t since = 0;  // microseconds since 1970, by its own clock
   wire::Further further;
@@ -50,8 +50,7 @@ struct ExclusiveWriter {
   }
 };
 
-// The key with which the entries' data is authenticated. Only clients make and check MACs
-// (client/mac.h).
+// Which key authenticates the entries' data. Only clients make and check MACs (client/mac.h).
 struct EntryMac {
   uint8_t algorithm = 0;  // 1: HMAC-SHA256, 16 bytes of it
   std::string key_id;     // derived from the key, and does not reveal it
@@ -63,9 +62,9 @@ struct EntryMac {
   }
 };
 
-// The log's layout in one epoch (CORFU: projection): the newest stripes, contiguous. Only the last
-// stripe is open. Every position at or above the trim point is in exactly one stripe of the view, or
-// in an archived one (head/stripe_index.h).
+// The log's layout in one epoch (a projection in CORFU): its newest stripes, which are contiguous.
+// Only the last stripe is open. Every position at or above the trim point is in exactly one stripe,
+// of the view or archived (head/stripe_index.h).
 struct View {
   uint64_t epoch = 0;
   uint64_t log_id = 0;
@@ -74,7 +73,7 @@ struct View {
   std::vector<Stripe> stripes;
   std::map<std::string, std::string> options;
   bool read_only = false;               // no client appends
-  std::vector<ExclusiveWriter> writer;  // at most one; none: any client appends
+  std::vector<ExclusiveWriter> writer;  // at most one; none: any client may append
   std::vector<EntryMac> mac;            // at most one; none: entries have no MACs
   wire::Further further;
 
@@ -91,7 +90,8 @@ struct View {
   }
   bool valid() const;
 
-  // Whether it takes copies of entries, at positions that are given and not handed out.
+  // Returns whether the log is a mirror. It takes copies of entries at their positions in the
+  // mirrored log; no positions are granted.
   bool mirror() const { return options.count("mirror_of") != 0; }
 };
 

@@ -18,7 +18,7 @@ class Column {
   uint32_t size() const { return size_; }
   T operator[](uint32_t i) const { return load<T>(at_ + size_t{i} * sizeof(T)); }
 
-  // The encoded bytes of `count` elements from `first` on.
+  // Returns the encoded bytes of `count` elements, beginning with the element `first`.
   std::string_view bytes(uint32_t first, uint32_t count) const {
     return {at_ + size_t{first} * sizeof(T), size_t{count} * sizeof(T)};
   }
@@ -29,8 +29,9 @@ class Column {
   uint32_t size_ = 0;
 };
 
-// Reads fields of untrusted bytes. After a read past the end every read returns 0 or nothing, so a
-// decoder may check ok() once. It never allocates; views point into the input.
+// Reads fields from untrusted bytes. After a read past the end, every further read returns 0 or an
+// empty view, so a decoder may check ok() once at the end. It never allocates; views point into the
+// input.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -55,7 +56,7 @@ class Reader {
     return taken;
   }
 
-  // A u32 length and as many bytes.
+  // Reads a u32 length and that many bytes.
   std::string_view string() { return bytes(u32()); }
 
   template <typename T>
@@ -71,7 +72,7 @@ class Reader {
   bool ok() const { return ok_; }
   std::string_view rest() const { return rest_; }
 
-  // Nothing failed and nothing is left.
+  // Returns whether no read failed and nothing is left.
   bool done() const { return ok_ && rest_.empty(); }
 
  private:
