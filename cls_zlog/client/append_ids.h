@@ -8,7 +8,7 @@
 
 namespace zlog {
 
-// The identity of an append: its writer's id, as two numbers, and its number.
+// The identity of an append: its writer's id, as two integers, and its number.
 struct AppendId {
   uint64_t writer_high = 0;
   uint64_t writer_low = 0;
@@ -23,11 +23,11 @@ struct AppendId {
   }
 };
 
-// Finds appends that occur twice, in bounded memory.
+// Finds appends that occur twice. Its memory is bounded.
 //
-// Writers number their appends, so the set keeps intervals of numbers: one for each writer and
-// 65,536 appends, and one more for each gap. If there are too many intervals, it keeps only a part of
-// the appends, chosen by hash, and leaves the others to further passes:
+// Writers number their appends, so the set keeps intervals of numbers: for each writer one per
+// 65,536 appends, and one more per gap. If there are too many intervals, the set keeps only a part
+// of the appends, chosen by hash. The caller finds the other duplicates in further passes:
 //
 //   do { for (id of the log) if (ids.add(id)) …; } while (ids.next_part());
 //
@@ -36,17 +36,18 @@ class AppendIds {
  public:
   explicit AppendIds(size_t intervals_max) : intervals_max_(intervals_max) {}
 
-  // Adds an append. True: it was added before. Ignores appends of other parts.
+  // Adds an append. Returns true if it was added before. Ignores appends that are not in the
+  // current part.
   bool add(const AppendId& id);
 
-  // Clears the set, for a pass over the next part. False: there is none.
+  // Clears the set for a pass over the next part. Returns false if there is none.
   bool next_part();
 
  private:
   // The appends whose hash has these low bits.
   struct Part {
     uint64_t bits = 0;
-    uint32_t count = 0;  // how many bits
+    uint32_t count = 0;  // number of bits
   };
   using Intervals = std::map<AppendId, uint64_t>;  // the first → the last number
 

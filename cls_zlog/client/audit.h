@@ -26,11 +26,11 @@ struct AuditAppend {
   uint64_t position = 0;
 };
 
-// The results of an audit of a log, one window of positions after the other, upwards.
+// Collects the results of an audit, which reads a log upwards in windows of positions.
 //
-// For a window call begin(); for each object add() until it covers all positions, or rest() without an
-// answer; then finish(), which evaluates the window in the order of the positions, so that a writer's
-// appends come in order.
+// For each window, call begin(). Then, for each object, call add() until all of its positions are
+// covered, or rest() if the object does not answer. At last call finish(): it evaluates the window
+// in the order of the positions, so that each writer's appends come in order.
 class Audit {
  public:
   // The purpose of a pass over the log.
@@ -43,32 +43,35 @@ class Audit {
   using State = EntryState;
   static constexpr auto kUnknown = static_cast<State>(6);  // no object has answered
 
-  // `intervals_max`: of AppendIds, some 80 bytes each.
+  // `intervals_max` is the limit of AppendIds. An interval takes some 80 bytes.
   explicit Audit(size_t intervals_max) : ids_(intervals_max) {}
 
-  // Begins a window: positions [start, end) of a stripe.
+  // Begins a window of positions [start, end), all in one stripe.
   void begin(Pass pass, uint64_t start, uint64_t end, const Striping& striping);
 
-  // Adds a reply to `verify` about an object's positions in the window, from `first` on; `count`:
-  // how many it covers. -EINVAL: it is malformed; kStoredTooNew: it is of a later version.
+  // Adds a reply to `verify` about an object's positions in the window, from `first` on. Sets
+  // `count` to the number of positions that the reply covers. -EINVAL: the reply is malformed.
+  // kStoredTooNew: the reply is of a later version.
   int add(std::string_view reply, uint64_t first, uint32_t* count);
 
-  // Sets the state of an object's positions in the window, from `first` on.
+  // Sets the state of all of an object's positions in the window from `first` on.
   void rest(uint64_t first, State state);
 
   void finish();
 
-  // The number of positions in each state, and then the bytes of the entries' data, in all windows of
-  // the first pass.
+  // Returns the number of positions in each state, followed by the bytes of the entries' data.
+  // Counts all windows of the first pass.
   const std::vector<uint64_t>& counts() const { return counts_; }
 
-  // The positions of the last window in a state. Each row is of one object; unwritten ones have step 1.
+  // Returns the positions of the last window that are in a state. A row is of one object, except
+  // that rows of unwritten positions have step 1.
   std::vector<AuditRow> rows(State state) const;
 
-  // Appends of the last window that also occur further down; in kSearch, the appends searched for.
+  // Returns the appends of the last window that also occur at lower positions; in kSearch, those
+  // that search_for() asked for.
   const std::vector<AuditAppend>& found() const { return found_; }
 
-  // Continues with the appends that were left out; false: there are none.
+  // Continues with appends that were left out. Returns false if there are none.
   bool next_part() { return ids_.next_part(); }
 
   void search_for(std::set<AppendId> ids) { wanted_ = std::move(ids); }

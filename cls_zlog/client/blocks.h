@@ -10,26 +10,26 @@
 
 namespace zlog {
 
-// Bytes of data in a block, unless one entry is larger. Reading an entry decompresses its whole
-// block.
+// The size of a block's data, unless one entry is larger. To read an entry, its whole block is
+// decompressed.
 constexpr size_t block_bytes_max = 256u << 10;
 
-// Compressing less data in one request costs more than it saves.
+// If a request has less data, compressing it costs more than it saves.
 constexpr size_t compress_bytes_min = 1024;
 
-// Whether compression saves at least a sixteenth.
+// Returns whether compression saves at least a sixteenth.
 constexpr bool pays(size_t plain_bytes, size_t stored_bytes) {
   return stored_bytes <= plain_bytes - plain_bytes / 16;
 }
 
-// Appends the compressed bytes; false, and nothing appended: it failed.
+// Appends the compressed bytes to `out`. Returns false, and appends nothing, if compression fails.
 bool compress(Compression compression, std::string_view plain, std::string* out);
 
-// Fills `out`; false: the bytes do not decompress to exactly `plain_bytes`.
+// Fills `out`. Returns false if the bytes do not decompress to exactly `plain_bytes`.
 bool decompress(Compression compression, std::string_view stored, char* out, size_t plain_bytes);
 
-// Replaces a reply's blocks by plain data, and returns its owner. The data of a damaged block
-// becomes zeros, which fail the entries' checksums.
+// Replaces a reply's blocks by plain data, and returns the owner of that data. The data of a
+// damaged block becomes zeros, which fail the entries' checksums.
 Buffer open_blocks(ReadReply* reply);
 
 }  // namespace zlog

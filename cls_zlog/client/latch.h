@@ -8,8 +8,9 @@
 
 namespace zlog {
 
-// A latch that many threads wait for and that opens once. Each thread that wakes up wakes the next
-// one, in the order of their calls. If all woke at once, they would wait again, for Python's lock.
+// A latch that opens once, for any number of waiting threads. Each thread that wakes up wakes the
+// next one, in the order of their calls: if all of them woke at once, they would only wait again
+// for Python's lock.
 class Latch {
  public:
   void open() {
@@ -18,7 +19,7 @@ class Latch {
     wake_next();
   }
 
-  // Waits up to `seconds`; false: the latch is not open.
+  // Waits for up to `seconds`. Returns false if the latch is still closed.
   bool wait(double seconds) {
     std::unique_lock<std::mutex> lock(mutex_);
     if (open_) return true;
@@ -44,7 +45,7 @@ class Latch {
     Waiter* next = waiters_.front();
     waiters_.pop_front();
     next->woken = true;
-    next->changed.notify_one();  // under the mutex: the waiter may be gone once it has the mutex
+    next->changed.notify_one();  // under the mutex: the waiter may end once it has the mutex
   }
 
   std::mutex mutex_;

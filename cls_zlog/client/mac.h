@@ -12,11 +12,11 @@ namespace zlog {
 // An entry's MAC follows its data and is stored as part of it: HMAC-SHA256, cut to this many bytes.
 constexpr size_t mac_bytes = 16;
 
-// The key of a log's MACs (docs/formats/mac.md). A client without it counts entries, but does not get
-// their data.
+// The key of a log's MACs (docs/formats/mac.md). A client without the key can count entries, but
+// not read their data.
 class MacKey {
  public:
-  MacKey() = default;  // not known
+  MacKey() = default;  // a key that is not known
 
   // Throws std::runtime_error if libcrypto is missing.
   explicit MacKey(std::string_view key);
@@ -31,7 +31,8 @@ class MacKey {
   std::unique_ptr<void, Free> context_;
 };
 
-// An entry's sorted tags as a MAC authenticates them: as names are stored (tags.h).
+// Returns an entry's sorted tags in the form that its MAC authenticates, which is the stored form
+// of names (tags.h).
 std::string mac_tags(const std::vector<std::string_view>& sorted);
 
 // Makes and checks MACs with one key, in one thread. Throws std::runtime_error if OpenSSL fails.
@@ -40,10 +41,11 @@ class MacRun {
   // The key must be known.
   explicit MacRun(const MacKey& key);
 
-  // Writes the MAC of an entry to `out`, mac_bytes; `tags`: of mac_tags().
+  // Writes the MAC of an entry to `out`, which has space for mac_bytes. `tags` is the result of
+  // mac_tags().
   void make(uint64_t position, std::string_view data, std::string_view tags, char* out);
 
-  // Whether the stored bytes at a position end in their MAC.
+  // Returns whether the stored bytes of an entry at this position end with their valid MAC.
   bool fits(uint64_t position, std::string_view stored, std::string_view tags);
 
  private:

@@ -8,9 +8,9 @@
 
 namespace zlog {
 
-// Which of several intact replicas of a stored value is the newest: all others are the same, or
-// older by Header::follows or Head::follows. None if two contradict each other, or if values
-// without such an order differ.
+// Returns which of several intact replicas of a stored value is the newest. All others must be
+// equal, or older according to Header::follows or Head::follows. Returns nothing if two replicas
+// contradict each other, or if values without such an order differ.
 std::optional<size_t> newest(std::string_view name, const std::vector<std::string>& values);
 
 }  // namespace zlog

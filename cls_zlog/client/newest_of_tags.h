@@ -13,15 +13,16 @@ namespace zlog {
 // The position of the newest known entry with each tag, for compaction by key.
 class NewestOfTags {
  public:
-  // Adds the entries of a tags_list reply, in any order; with new tags, up to `space` tags in all.
+  // Adds the entries of a tags_list reply; replies may come in any order. Adds new tags only up to
+  // `space` tags in total.
   void note(const TagsListReply& reply, size_t space);
 
-  // The entries of a reply that have a newer entry for each of their tags.
+  // Returns the positions of those entries of a reply that have tags with a newer entry each.
   std::vector<uint64_t> superseded(const TagsListReply& reply);
 
   size_t size() const { return positions_.size(); }
 
-  // Whether superseded() met an entry whose tags had a newer entry, or were not known.
+  // Returns whether superseded() met an entry whose tags each had a newer entry or were not known.
   bool doubtful() const { return doubtful_; }
 
  private:

@@ -10,12 +10,13 @@
 
 namespace zlog {
 
-// The state of an intact entry that no writer with the log's key made for this position. It is
-// never on the wire.
+// The state of an intact entry that was not made for this position by a writer with the log's key.
+// It is never sent on the wire.
 constexpr uint8_t forged_state = 128;
 
-// A read's reply for readers: checks and removes the entries' MACs, once the blocks are open. A
-// reader without the key, or who requested no data, gets no data, and checks neither CRCs nor MACs.
+// A read's reply for readers, which checks and removes the entries' MACs. The blocks must be open.
+// A reader that has no key or requested no data gets no data, and neither CRCs nor MACs are
+// checked.
 struct TakenReply : ReadReply {
   TakenReply() = default;
   TakenReply(const ReadReply& reply, const MacKey* key, bool data)
@@ -32,14 +33,14 @@ struct TakenReply : ReadReply {
                          mac->known() && stored.size() > mac_bytes ? stored.size() - mac_bytes : 0);
   }
 
-  // The states of all entries, at the requested positions: ReadReply::state_of, or forged_state;
-  // without data, as in the reply. `out` has space for `count`. Throws std::runtime_error if OpenSSL
-  // fails.
+  // Puts the state of each entry into `out`, which has space for `count`. `positions` are the
+  // requested positions. A state is that of ReadReply::state_of, or forged_state. If no data was
+  // requested, it is the stored state, unchecked. Throws std::runtime_error if OpenSSL fails.
   void states_at(const uint64_t* positions, uint8_t* out) const {
     find_states([&](uint32_t i) { return positions[i]; }, out);
   }
 
-  // As states_at(), at an object's positions from `first` on.
+  // Like states_at(), for an object's positions from `first` on.
   void states_of(uint64_t first, const Striping& striping, uint8_t* out) const {
     uint64_t next = first;
     find_states(

@@ -16,7 +16,7 @@ namespace zlog {
 
 struct NewEntry {
   uint64_t position = 0;
-  uint64_t number = 0;  // the append's number: identifies it, with the writer's id
+  uint64_t number = 0;  // the append's number: with the writer's id it identifies the append
   std::string_view data;
 };
 
@@ -37,28 +37,28 @@ struct WriteHead {
   uint64_t timestamp = 0;                        // µs since 1970-01-01 UTC
   std::string_view writer;                       // the writer's id, writer_bytes
   Striping striping;                             // of the object
-  Compression compression = Compression::kNone;  // tried if there is enough data
+  Compression compression = Compression::kNone;  // used if there is enough data
   const EntryTags* tags = nullptr;
   const MacKey* mac = nullptr;  // nullptr: no MACs; else the key must be known
 };
 
 // Encodes a write (docs/formats/wire.md) in steps: begin() measures it, compress() makes blocks of
-// the data if that pays, and encode() writes every byte where it stays. An entry is copied once;
-// its checksum and its MAC are made from the copy, while that is in the processor's cache. The MAC
-// counts as data.
+// the data if that saves space, and encode() writes every byte to its final place. An entry is
+// copied once. Its checksum and its MAC are made from the copy while that is in the processor's
+// cache. The MAC counts as data.
 class WriteEncoder {
  public:
-  // Takes `count` entries, which must stay until encode(). `in_a_row`: `entries` are at consecutive
-  // positions, and those in the object of the first one are taken. `index`: of the first entry's
-  // tags. -EINVAL: the positions do not ascend or are of several objects, a number is not within
-  // 2^32 of the smallest, or a limit is exceeded.
+  // Takes `count` entries, which must exist until encode(). If `in_a_row` is set, `entries` are at
+  // consecutive positions, and only those in the object of the first one are taken. `index` is the
+  // index of the first entry's tags. -EINVAL: the positions do not ascend or are of several
+  // objects, a number is not within 2^32 of the smallest one, or a limit is exceeded.
   int begin(const WriteHead& head, const NewEntry* entries, size_t count, bool in_a_row = false,
             size_t index = 0);
 
-  // Compresses the data if that was requested and pays.
+  // Compresses the data if that was requested and saves enough.
   void compress();
 
-  // Bytes of the request.
+  // Returns the size of the request.
   size_t size() const { return size_; }
 
   // Writes the request, size() bytes.
@@ -77,7 +77,7 @@ class WriteEncoder {
   }
   const NewEntry& entry(size_t i) const { return entries_[index_of(i)]; }
 
-  // Of an entry's stored data.
+  // Returns the size of an entry's stored data.
   size_t bytes_of(const NewEntry& entry) const {
     return entry.data.size() + (head_.mac == nullptr ? 0 : mac_bytes);
   }
