@@ -15,18 +15,18 @@
 
 namespace zlog {
 
-// Receives the outcome of one operation: the method's Code with its reply, or a negative errno if
-// nothing was applied (EOPNOTSUPP: the method does not exist; EINVAL: the object has no name; ENOENT:
-// the object does not exist).
+// Receives the outcome of one operation. `code` is the method's Code, with its reply, or a negative
+// errno if nothing was applied. EOPNOTSUPP: the method does not exist. EINVAL: the object has no
+// name. ENOENT: the object does not exist.
 using Done = std::function<void(int code, Buffer reply)>;
 
-// Identifies an operation under way to its host.
+// Identifies an operation under way, for give_up().
 using Ticket = uint64_t;
 
 // The ticket of an operation that has ended, or that can't be given up.
 constexpr Ticket kNoTicket = 0;
 
-// Ends an operation with an error before it has begun.
+// Reports an error for an operation that has not begun.
 inline Ticket refuse(const Done& done, int error) {
   done(error, {});
   return kNoTicket;
@@ -41,17 +41,17 @@ struct Submission {
 };
 
 // A host stores objects and runs methods on them, each as one atomic, isolated step. It calls each
-// `done` exactly once: on one of its threads, or on the caller's before the call returns. It shares
-// the payload, which must not change any more.
+// `done` exactly once, on one of its threads or on the caller's before the call returns. It shares
+// the payload, which must not change after the call.
 class AsyncHost {
  public:
   virtual ~AsyncHost() = default;
 
-  // Starts an operation without blocking, as event loops need it.
+  // Starts an operation without blocking.
   virtual Ticket submit(Submission submission) = 0;
 
-  // Whether operations that are started together are also carried out together. If not, callers
-  // start each before they encode the next.
+  // Returns whether operations that are started together are also carried out together. If not,
+  // callers start each operation before they encode the next one.
   virtual bool gathers() const { return false; }
 
   // Starts several operations at once, in their order.
@@ -59,44 +59,47 @@ class AsyncHost {
     for (Submission& each : submissions) submit(std::move(each));
   }
 
-  // Starts an operation for a thread that will wait for it. The host may run it on that thread.
+  // Starts an operation for a thread that will wait for it. The host may carry it out on this
+  // thread.
   virtual Ticket run(Submission submission) { return submit(std::move(submission)); }
 
-  // Lists the objects whose names begin with `prefix`. `after` is the `next` of the page before,
-  // empty at first. The reply is the encoded Listing.
+  // Lists a page of the objects whose names begin with `prefix`. `after` is the `next` of the
+  // preceding page, or empty for the first page. The reply is the encoded Listing.
   virtual void list(std::string_view prefix, std::string_view after, Done done) = 0;
 
-  // On Ceph: starts a method of Ceph's own class `lock`.
+  // Starts a method of Ceph's own class `lock`. Only on Ceph.
   virtual Ticket lock(Submission submission) { return refuse(submission.done, -EOPNOTSUPP); }
 
-  // On Ceph: starts a method that only reads at one of the object's replicas, chosen at random. The
-  // reply begins with the number of the process that answered (replica_reply).
+  // Starts a read-only method at one of the object's replicas, which is chosen at random. The reply
+  // begins with the number of the process that replied (replica_reply). Only on Ceph.
   virtual void ask_replica(Submission submission) { refuse(submission.done, -EOPNOTSUPP); }
 
-  // On Ceph: runs a command at the monitors. Command and reply are JSON; the reply of a failure is
-  // the monitors' error message.
+  // Runs a command at the monitors. Command and reply are JSON; if the command fails, the reply is
+  // the monitors' error message. Only on Ceph.
   virtual void ask_monitor(std::string_view /*command*/, Done done) { refuse(done, -EOPNOTSUPP); }
 
-  // Wakes the clients that watch an object. A notification is a hint: it may be lost, or be merged
-  // with later ones. Does not wait.
+  // Wakes the clients that watch an object, without waiting for them. A notification is a hint: it
+  // may be lost or merged with later ones.
   virtual void notify(std::string_view /*object*/) {}
 
-  // Waits until an object is notified. The reply is a number above 0 (number_reply) that each
-  // notification changes; it comes once the number differs from `seen`. A wait with 0 ends as soon as
-  // the host misses no later notification.
+  // Starts a wait for a notification of an object. Each notification changes the object's number,
+  // which is above 0. The wait ends once the number differs from `seen`, and its reply is the
+  // number (number_reply). If `seen` is 0, it ends as soon as the host will miss no later
+  // notification.
   virtual Ticket watch(std::string_view /*object*/, uint64_t /*seen*/, Done done) {
     return refuse(done, -EOPNOTSUPP);
   }
 
-  // Removes the objects that the host made for watches of an object. Waits for it may fail.
+  // Removes the objects that the host created to watch an object. Waits for the object may then
+  // fail.
   virtual void remove_watched(std::string_view /*object*/, Done done) { done(0, {}); }
 
-  // Gives up an operation: unless it has ended, its `done` gets ECANCELED. It may or may not take
-  // effect.
+  // Gives up an operation. Unless the operation has ended, its `done` receives ECANCELED; it may
+  // take effect nevertheless.
   virtual void give_up(Ticket) {}
 
-  // Gives up all operations under way and releases the store, in a bounded time. A later call gets
-  // ECANCELED.
+  // Gives up all operations under way and releases the store, in a bounded time. Operations that
+  // are started later receive ECANCELED.
   virtual void close() = 0;
 };
 
@@ -107,7 +110,7 @@ inline Done queue_completer(std::shared_ptr<CompletionQueue> queue, uint64_t tok
   };
 }
 
-// The outcome that a blocking caller waits for, and may stop waiting for at any time.
+// An outcome for a blocking caller, which may stop waiting for it at any time.
 class Pending {
  public:
   // Returns a Done that completes `pending`.
@@ -124,7 +127,7 @@ class Pending {
     return arrived_.wait_for(std::chrono::milliseconds(timeout_ms)) == std::future_status::ready;
   }
 
-  // The outcome, once wait() has returned true.
+  // These return the outcome. Valid once wait() has returned true.
   int code() const { return code_; }
   const Buffer& reply() const { return reply_; }
 

@@ -22,8 +22,8 @@ struct Completion {
   Buffer reply;
 };
 
-// Passes the results of operations from any thread to one consumer. The consumer watches fileno(), an
-// eventfd that is readable exactly while results wait, and takes all of them with one drain().
+// Passes the results of operations from any thread to one consumer. The consumer watches fileno(),
+// an eventfd that is readable exactly while results wait, and takes all of them with one drain().
 class CompletionQueue {
  public:
   // Throws std::system_error if the system has no eventfd left.
@@ -34,15 +34,15 @@ class CompletionQueue {
 
   int fileno() const { return event_fd_; }
 
-  // Adds a result and, if it is the first one waiting, wakes the consumer. The eventfd is written
-  // and read under the mutex, so that "readable" and "not empty" are one state.
+  // Adds a result, and wakes the consumer if no other result is waiting. The eventfd is written and
+  // read under the mutex, so that it is readable exactly if the queue is not empty.
   void push(Completion completion) {
     const std::lock_guard<std::mutex> lock(mutex_);
     waiting_.push_back(std::move(completion));
     if (waiting_.size() == 1) ::eventfd_write(event_fd_, 1);
   }
 
-  // Takes all results that wait, in the order in which they came. Does not block.
+  // Returns all waiting results in the order of their arrival. Does not block.
   std::vector<Completion> drain() {
     const std::lock_guard<std::mutex> lock(mutex_);
     eventfd_t count = 0;
@@ -50,7 +50,7 @@ class CompletionQueue {
     return std::exchange(waiting_, {});
   }
 
-  // Waits until results wait. Returns false after `timeout_ms` (-1: no limit), or when a signal came.
+  // Waits for results. Returns false after `timeout_ms` (-1: no limit) or if a signal arrived.
   bool wait(int timeout_ms) const {
     pollfd poll_fd{event_fd_, POLLIN, 0};
     return ::poll(&poll_fd, 1, timeout_ms) > 0;

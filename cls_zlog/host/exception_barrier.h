@@ -6,7 +6,7 @@
 
 namespace zlog {
 
-// Returns what `run` returns. An exception becomes a negative errno.
+// Returns the result of run(), or a negative errno if it throws.
 template <typename Run>
 int exception_barrier(Run&& run) {
   try {

@@ -6,7 +6,7 @@
 
 namespace zlog {
 
-// A file descriptor that is closed with its owner; -1 if there is none.
+// Owns a file descriptor and closes it. -1 means that there is none.
 class FileDescriptor {
  public:
   explicit FileDescriptor(int fd = -1) : fd_(fd) {}

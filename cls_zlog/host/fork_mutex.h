@@ -6,8 +6,8 @@
 
 namespace zlog {
 
-// A mutex of the process, one for each `Tag`. A fork waits until it is free, so that no thread of
-// the parent holds it in the child.
+// A process-wide mutex; each `Tag` has its own. fork() waits for it, so that in the child it is
+// never held by a thread that exists only in the parent.
 template <typename Tag>
 std::mutex& fork_mutex() {
   static std::mutex mutex;

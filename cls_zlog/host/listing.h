@@ -11,13 +11,13 @@ namespace zlog {
 
 // A page of the names of a store's objects that begin with some prefix.
 struct Listing {
-  // How many objects a page covers at most. On Ceph these are objects of all names.
+  // The maximum number of objects that a page covers. On Ceph this counts objects with any name.
   static constexpr size_t kObjectsMax = 1024;
 
   std::string next;  // where the next page begins; empty if this is the last one
   std::vector<std::string> names;
 
-  // Adds the next name. If the page is full, ends it after the last one and returns false.
+  // Adds the next name. If the page is full, ends it after the last name and returns false.
   bool add(std::string_view name) {
     if (names.size() == kObjectsMax) {
       next = names.back();
@@ -27,7 +27,7 @@ struct Listing {
     return true;
   }
 
-  // Answers with the page, or with the error that listing met: `next`, then each name after a NUL.
+  // Passes `done` the error, or the page: `next`, followed by each name after a NUL.
   void answer(int error, const Done& done) const {
     std::string out = next;
     for (const std::string& name : names) out.append(1, '\0').append(name);

@@ -22,11 +22,11 @@ inline Buffer number_reply(uint64_t number) {
   return Buffer::of(std::move(bytes));
 }
 
-// The waits of this process for notifications of objects. An object has a number, above 0, that
-// each notification changes, so a notification between two waits is not missed.
+// The waits of this process for notifications of objects. Each object has a number above 0 that
+// every notification changes, so that no notification between two waits is missed.
 class NotificationTable {
  public:
-  // Calls `done` with OK and the object's number once it differs from `seen`, which may be at once.
+  // Calls `done` with the object's number once that differs from `seen`, which may be at once.
   Ticket wait(std::string_view object, uint64_t seen, Done done) {
     std::unique_lock<std::mutex> lock(mutex_);
     if (closed_) {
@@ -68,7 +68,7 @@ class NotificationTable {
     for (const Wait& each : over) each.done(0, number_reply(number));
   }
 
-  // Answers all waits for an object with an error, and forgets its number.
+  // Ends all waits for an object with an error, and forgets its number.
   void fail(std::string_view object, int error) {
     Objects over;
     {
@@ -95,7 +95,7 @@ class NotificationTable {
     if (done) done(-ECANCELED, {});
   }
 
-  // Answers all waits, also later ones, with ECANCELED.
+  // Ends all waits, including later ones, with ECANCELED.
   void close() {
     Objects over;
     {

@@ -9,8 +9,8 @@
 
 namespace zlog {
 
-// Starts a thread that no signal is delivered to: signals are for Python's main thread, where they
-// interrupt waits. Throws a std::system_error when the system allows no more threads.
+// Starts a thread that receives no signals: Python's main thread must receive them, since they
+// interrupt its waits. Throws std::system_error if the system allows no more threads.
 template <typename Function>
 std::thread start_signal_masked_thread(Function function) {
   struct Blocked {

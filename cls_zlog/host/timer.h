@@ -13,12 +13,13 @@
 
 namespace zlog {
 
-// Calls functions after a delay, in one thread that starts with the first of them.
+// Calls functions after a delay. All calls are made in one thread, which is started for the first
+// one.
 class Timer {
  public:
   ~Timer() { stop(); }
 
-  // Calls `due` after `pause`; never if the timer is stopped before.
+  // Calls `due` after `pause`, unless the timer is stopped first.
   void after(std::chrono::microseconds pause, std::function<void()> due) {
     if (pause.count() == 0) {
       due();
@@ -40,7 +41,7 @@ class Timer {
     state_->changed.notify_one();
   }
 
-  // Drops the calls that are not due yet. A call under way continues.
+  // Drops all calls that are not due yet. A call under way continues.
   void stop() {
     std::multimap<Clock::time_point, std::function<void()>> dropped;  // destroyed without the mutex
     const std::lock_guard<std::mutex> lock(state_->mutex);
@@ -52,7 +53,7 @@ class Timer {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // The thread shares it, since it may outlive the timer.
+  // The thread shares the state, since it may outlive the timer.
   struct State {
     std::mutex mutex;
     std::condition_variable changed;

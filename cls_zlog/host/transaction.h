@@ -11,7 +11,7 @@
 
 namespace zlog {
 
-// Consecutive bytes that are stored in several places.
+// Consecutive bytes that are in several places in memory.
 using Pieces = std::vector<std::string_view>;
 
 // An OSD returns at most this many keys from one listing (osd_max_omap_entries_per_request).
@@ -24,12 +24,12 @@ inline void add_zeros(uint64_t count, Pieces* pieces) {
   }
 }
 
-// A change of an object that is legal at its turn: kCreate applies to a missing object, every other
-// one to an existing object.
+// A change of an object. kCreate requires that the object does not exist when the change is
+// applied, every other change that it does.
 struct Change {
   enum class Kind {
     kCreate,           // empty, no attributes, no keys
-    kRemove,           // with everything in it
+    kRemove,           // with all of its contents
     kAttrSet,          // `key` to `value`
     kOmapSet,          // `key` to `value`
     kOmapRemove,       // `key`, which may be missing
@@ -46,9 +46,9 @@ struct Change {
   std::string_view data = {};  // part of the method's request
 };
 
-// One object as a host stores it, with the calls that run_method() needs. Calls return 0 or a
-// negative errno. All reads except exists() require an existing object. run_method() applies the
-// changes after the method has succeeded; if one fails, the host undoes all of them.
+// One object as a host stores it, with the calls that run_method() needs. They return 0 or a
+// negative errno. All reads except exists() require that the object exists. run_method() applies
+// the changes after the method has succeeded; if a change fails, the host must undo all of them.
 class Backing {
  public:
   virtual ~Backing() = default;
@@ -56,11 +56,12 @@ class Backing {
   virtual int exists(bool* exists) = 0;
   virtual int attr_get(const std::string& name, std::string* value) = 0;  // ENODATA
   virtual int omap_get(const std::string& key, std::string* value) = 0;   // ENOENT
-  // As Object::omap_list; `count_max` is at least 1. Values without an owner are valid until the
-  // object changes.
+  // Like Object::omap_list, but `count_max` is at least 1. Values without an owner are valid until
+  // the object changes.
   virtual int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
                         Page* out, bool* more) = 0;
-  // The bytes of the stream, fewer at its end, in pieces that are valid until the object changes.
+  // Reads bytes of the bytestream, fewer only at its end. The pieces are valid until the object
+  // changes.
   virtual int read(uint64_t offset, uint64_t length, Pieces* pieces) = 0;
 
   virtual int apply(Change&& change) = 0;
@@ -72,10 +73,11 @@ struct Outcome {
   bool broken = false;  // applying failed half-way: the host must drop its whole transaction
 };
 
-// Runs a method on an object as an OSD does. A read-only method on a missing object is ENOENT without
-// running. A call that the method's flags do not allow, or a refusal that has changed something, is
-// EIO; an exception ENOMEM or EIO; a write method's reply above 64 bytes EOVERFLOW. A negative answer
-// applies nothing and has no reply. Changes are applied to `backing` before this returns.
+// Runs a method on an object as an OSD does, and applies its changes to `backing` before returning.
+// If the code is negative, nothing is applied and there is no reply. ENOENT: a read-only method was
+// called on a missing object, and does not run. EIO: the method made a call that its flags do not
+// allow, or refused the request after it had made changes, or threw an exception. ENOMEM: it threw
+// std::bad_alloc. EOVERFLOW: the reply of a writing method is larger than 64 bytes.
 Outcome run_method(const Method& method, Backing& backing, std::string_view payload,
                    std::string* reply);
 

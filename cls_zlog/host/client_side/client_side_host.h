@@ -17,30 +17,31 @@ namespace zlog {
 
 class ReadSet;
 
-// Runs the methods in this process, over the operations that every cluster has. The OSDs need not
-// have the class.
+// Runs the methods in this process, with operations that every cluster has. The OSDs do not need
+// the class.
 //
-// A method runs on an optimistic read set of its object. If it asks for more, that is read, and the
-// method is run again. Its changes are then written together, on condition that the object still has
-// the same version; if not, everything is repeated. So each call is one atomic step, as in an OSD, and
-// clients of the class and of this host may share objects (docs/design/object-class.md).
+// A method runs on an optimistic read set of its object. If it needs more, that is read, and the
+// method runs again. Its changes are then written together on condition that the object still has
+// the same version; otherwise everything is repeated. Each call is therefore one atomic step, as in
+// an OSD, and clients that use the class and clients that use this host may share objects
+// (docs/design/object-class.md).
 //
-// Life of a call that changes: waiting (for its turn) → reading ⇄ running → writing → answered, or
-// back to reading after a pause of random length if another client was faster. A call that only reads
+// States of a call that changes the object: waiting (for its turn) → reading ⇄ running → writing →
+// answered, or reading again after a random pause if another client was faster. A read-only call
 // does not wait for a turn. A call may be given up at any time.
 class ClientSideHost : public std::enable_shared_from_this<ClientSideHost> {
  public:
-  // The host belongs to a shared_ptr, which operations of `store` share; its owner closes it before
+  // A shared_ptr must own the host, since operations of `store` share it. Close the host before
   // releasing it.
   explicit ClientSideHost(std::shared_ptr<ObjectStore> store) : store_(std::move(store)) {}
 
-  // As in AsyncHost. `replica`: a method that only reads does so at replicas chosen at random.
+  // As in AsyncHost. If `replica` is set, a read-only method reads at replicas chosen at random.
   Ticket submit(std::string_view object, const Method& method, SharedRequest payload, bool replica,
                 Done done);
   void give_up(Ticket ticket);
 
-  // Gives up all calls, and ignores what `store` still has under way. A thread may use `store` a
-  // last time after that.
+  // Gives up all calls, and ignores operations that `store` still has under way. A thread may still
+  // use `store` once afterwards.
   void close();
 
  private:
@@ -49,7 +50,7 @@ class ClientSideHost : public std::enable_shared_from_this<ClientSideHost> {
   using CallPtr = std::shared_ptr<Call>;
   using RunPtr = std::shared_ptr<Run>;
 
-  // Calls that wait for their turn to change an object, on which a run is under way.
+  // Calls that wait for their turn to change an object while a run on it is under way.
   using Line = std::deque<CallPtr>;
 
   RunPtr make_run(const CallPtr& first, bool replica);

@@ -8,14 +8,15 @@
 
 namespace zlog {
 
-// The methods of Ceph's own class `lock` for a ClientSideHost, for clients whose caps allow reading and
-// writing, but no classes. They store the same bytes as the class, so clients with and without it
-// exclude each other. Here a lock expires by the client's clock, there by the OSD's.
+// The methods of Ceph's own class `lock` for a ClientSideHost, for clients whose caps allow reading
+// and writing, but no classes. They store the same bytes as the class, so clients with and without
+// it exclude each other. With the class, a lock expires by the OSD's clock; here it expires by the
+// client's.
 
 // Returns nullptr for a method that sequencers do not need.
 const Method* find_lock_method(std::string_view name);
 
-// Adds the number of this client to a request, which the class learns from its OSD.
+// Adds the number of this client to a request. The class gets this number from its OSD.
 SharedRequest lock_request(uint64_t client, std::string_view request);
 
 }  // namespace zlog

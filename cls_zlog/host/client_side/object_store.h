@@ -15,7 +15,8 @@
 
 namespace zlog {
 
-// A method's reads of an object in addition to its attributes, with their results once they are known.
+// The reads of an object that a method needs in addition to the attributes, with their results once
+// they are known.
 struct KeyRead {
   std::string key;
   bool found = false;
@@ -48,8 +49,8 @@ struct Reads {
 
 using Attrs = std::map<std::string, std::string>;
 
-// The known state of an object, at one version. RADOS gives an object a new, higher one with each
-// change, also when it is removed and created again.
+// The known state of an object at one version. RADOS gives an object a new, higher version with
+// each change, including its removal and its creation after that.
 struct ObjectVersion {
   uint64_t version = 0;  // 0: the object does not exist
   Attrs attrs;
@@ -69,9 +70,10 @@ class ObjectStore {
   // `replica`: from a replica chosen at random.
   virtual Ticket read(const std::string& object, Reads reads, bool replica, ReadDone done) = 0;
 
-  // Makes changes together and in their order if the object has this version (0: it does not exist,
-  // and they create it). Returns the object's new version. ESTALE: it has another version, and nothing
-  // was changed. `flags` are the method's. The changes' data is not used once this returns.
+  // Makes changes together and in their order if the object has this version; 0 means that it does
+  // not exist and the changes create it. The result is the object's new version. ESTALE: the object
+  // has another version, and nothing was changed. `flags` are those of the method. The data of the
+  // changes is not used after this returns.
   virtual Ticket write(const std::string& object, uint64_t version, std::vector<Change> changes,
                        int flags, WriteDone done) = 0;
 

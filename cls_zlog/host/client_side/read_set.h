@@ -11,22 +11,24 @@
 
 namespace zlog {
 
-// An optimistic read set: an object as far as it has been read, all at one version, and the changes
-// that methods make to it, which take effect only if the object still has that version.
+// An optimistic read set: the parts of an object that have been read, all at one version, and the
+// changes that methods make to the object. The changes take effect only if the object still has
+// that version.
 //
-// A read of something unknown returns EAGAIN, or zeros instead of bytes, so that one run collects all
-// reads. The method's answer and changes are then discarded, and it is run again when take_missing()
-// has been read.
+// A read of something unknown returns EAGAIN, or zeros instead of bytes, so that one run collects
+// all missing reads. The method's result and changes are then discarded, and it runs again once the
+// reads of take_missing() are done.
 class ReadSet final : public Backing {
  public:
   // `known` must outlive it.
   explicit ReadSet(const ObjectVersion& known)
       : known_(known), attrs_(known.attrs), exists_(known.version != 0) {}
 
-  // Whether the last method lacked something.
+  // Returns whether the last method lacked something.
   bool incomplete() const { return changed_before_ || !missing_.empty(); }
 
-  // The missing reads; none if a read needs something that an earlier method may have changed.
+  // Returns the missing reads. There are none if a read needs something that an earlier method may
+  // have changed.
   Reads take_missing() { return std::exchange(missing_, {}); }
 
   bool changed() const { return !changes_.empty(); }
@@ -39,7 +41,7 @@ class ReadSet final : public Backing {
     return std::move(changes_);
   }
 
-  // The object once the changes have been made.
+  // These describe the object after the changes.
   bool exists() const { return exists_; }
   Attrs take_attrs() { return std::move(attrs_); }
 
@@ -119,13 +121,13 @@ class ReadSet final : public Backing {
   }
 
  private:
-  // Whether a listing has the keys after `after`.
+  // Returns whether a listing has the keys after `after`.
   static bool covers(const ListRead& list, const std::string& after, const std::string& prefix) {
     if (list.prefix != prefix || list.after > after) return false;
     return !list.more || (!list.page.empty() && after < list.page.rbegin()->first);
   }
 
-  // After a change nothing more may be read, since known values do not have the change.
+  // After a change nothing more may be read, since the known values do not include the change.
   bool may_ask() {
     changed_before_ = changed_before_ || changed();
     return !changed_before_;

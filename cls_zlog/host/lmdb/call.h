@@ -10,10 +10,10 @@
 
 namespace zlog {
 
-// The database in LMDB's file that has all entries: the unnamed one, to which LMDB gives this handle.
+// The handle that LMDB gives the unnamed database in its file, which has all entries.
 constexpr MDB_dbi kEntries = 1;
 
-// The negative errno for the result of an LMDB call.
+// Returns the negative errno for the result of an LMDB call.
 inline int lmdb_errno(int result) {
   static constexpr struct {
     int result;
@@ -30,8 +30,9 @@ inline int lmdb_errno(int result) {
 }
 
 // LMDB ends the process if pages contradict each other. A call that is made through lmdb_call
-// returns instead, in the middle of its work: a read transaction can still be ended, a write
-// transaction can't, since LMDB keeps some of it on the stack of the call. The state is the thread's.
+// returns instead, in the middle of its work. A read transaction can still be ended then; a write
+// transaction can't, since LMDB keeps parts of it on the stack of the call. Each thread has its own
+// state.
 struct LmdbAssertion {
   static inline thread_local std::jmp_buf* call = nullptr;  // the call under way
   static inline thread_local bool failed = false;           // since the last take()
@@ -116,7 +117,7 @@ class Cursor {
   std::string_view key() const { return view_of(key_); }
   std::string_view value() const { return view_of(value_); }
 
-  // 0 if the last move reached the end.
+  // Returns the error of the last move; 0 if it reached the end.
   int error() const { return result_ == MDB_NOTFOUND ? 0 : lmdb_errno(result_); }
 
  private:

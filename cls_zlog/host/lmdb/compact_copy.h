@@ -11,25 +11,26 @@ namespace zlog {
 
 class LmdbLocks;
 
-// A copy of a database without its free pages, which then replaces the database. A process may die at
-// any moment: until the copy is whole and synced the database is as before, then it is the copy.
+// A copy of a database without its free pages, which then replaces the database. If the process
+// dies, the database is the old one or, once the copy is complete and synced, the copy.
 //
-// Life: empty → written → in place; or removed, with this object, or by the next writer to open the
-// store. All calls return 0 or a negative errno, and may then say more in `reason`.
+// States: empty → written → in place, or removed by this object or by the next writer that opens
+// the store. All calls return 0, or a negative errno with an optional explanation in `reason`.
 class CompactCopy {
  public:
-  // For the database file `path`, in the same directory.
+  // Makes the copy in the directory of the database file `path`.
   explicit CompactCopy(const std::string& path) : path_(path), copy_path_(path + ".new") {}
   ~CompactCopy() {
     if (fd_ >= 0 && !in_place_) remove();
   }
 
-  // Copies the database of `env`, which must not change during the call, with the file's owner and
-  // permissions, and syncs the copy.
+  // Copies the database of `env` and syncs the copy, which gets the owner and permissions of the
+  // file. The database must not change during the call.
   int write(MDB_env* env, std::string* reason);
 
-  // Replaces the database, durably, while `env` is closed and no other process of zlog has the
-  // database open. EBUSY: another program that uses LMDB has, as its lock on lock.mdb shows.
+  // Replaces the database durably. `env` must be closed, and no other process of zlog may have the
+  // database open. EBUSY: another program that uses LMDB has it open, as its lock on lock.mdb
+  // shows.
   int put_in_place(LmdbLocks* locks, std::string* reason);
 
   const std::string& path() const { return copy_path_; }
@@ -37,7 +38,7 @@ class CompactCopy {
   int fd() const { return fd_; }
   FileDescriptor release() { return std::move(fd_); }
 
-  // Removes the copy; also one of an earlier process that died.
+  // Removes the copy, even if an earlier process left it behind.
   void remove() const;
 
  private:

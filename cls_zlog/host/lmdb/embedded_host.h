@@ -14,14 +14,14 @@
 
 namespace zlog {
 
-// Stores objects in a local directory, for any number of processes at once. What was answered is on
-// disk: a process or the machine may die at any moment.
+// Stores objects in a local directory, for any number of processes at once. Every acknowledged
+// change is on disk and survives a crash of a process or of the machine.
 //
-// One worker runs the writing methods of all callers: it puts all that waits into one transaction and
-// syncs once (group commit). Reading methods work on a snapshot and never wait.
+// One worker runs the writing methods of all callers: it carries out all waiting operations in one
+// transaction and syncs once (group commit). Reading methods work on a snapshot and never wait.
 class EmbeddedHost final : public AsyncHost {
  public:
-  // As LmdbEnv::open. Read-only, every method that writes gets EROFS.
+  // Like LmdbEnv::open. If the host is read-only, every writing method returns EROFS.
   static int open(const std::string& directory, size_t map_bytes, bool read_only,
                   std::unique_ptr<EmbeddedHost>* host, std::string* reason);
 
@@ -30,17 +30,17 @@ class EmbeddedHost final : public AsyncHost {
   void submit_all(std::vector<Submission> submissions) override;
   Ticket run(Submission submission) override;
   void list(std::string_view prefix, std::string_view after, Done done) override;
-  // Notifications go through memory that processes share. A read-only store has none, since it must
-  // not write to this memory.
+  // Notifications pass through memory that the processes share. A read-only store has no
+  // notifications, since it must not write to this memory.
   void notify(std::string_view object) override;
   Ticket watch(std::string_view object, uint64_t seen, Done done) override;
   void give_up(Ticket ticket) override;
   void close() override;
 
-  // As LmdbEnv::compact.
+  // Like LmdbEnv::compact.
   int compact(std::string* reason);
 
-  // As LmdbEnv::space_inside.
+  // Like LmdbEnv::space_inside.
   int space_inside(uint64_t* bytes);
 
  private:

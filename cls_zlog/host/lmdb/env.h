@@ -19,60 +19,64 @@ namespace zlog {
 
 class CompactCopy;
 
-// An LMDB environment in a directory, opened once per process, since LMDB identifies its users by their
-// process. Once its files have been removed or replaced it does nothing more, and the directory is
-// opened again. All calls that return an int return 0 or a negative errno.
+// An LMDB environment in a directory. It is opened once per process, since LMDB identifies its
+// users by their process. If its files are removed or replaced, it can't be used any more, and the
+// directory must be opened again. All calls that return an int return 0 or a negative errno.
 class LmdbEnv {
  public:
   using Work = std::function<int(MDB_txn* txn)>;
 
-  // Work that adds all that it changes to `changes`.
+  // Work that records everything it changes in `changes`.
   using NotingWork = std::function<int(MDB_txn* txn, Redo* changes)>;
 
-  // Opens the environment in `directory`, which must exist, mapping up to `map_bytes` of it, or less if
-  // the process may not use that much address space. Read-only, it creates no file and writes only to
-  // lock.mdb. EPROTO: the directory holds something that this version does not know. EIO: its files
-  // are damaged. EBUSY, ETXTBSY: other users of the database are in the way (DatabaseLock). `reason`
-  // may then say more.
+  // Opens the environment in `directory`, which must exist. Maps up to `map_bytes`, or less if the
+  // process may not use that much address space. If `read_only` is set, it creates no file and
+  // writes only to lock.mdb. EPROTO: this version does not know the contents of the directory. EIO:
+  // its files are damaged. EBUSY, ETXTBSY: other users of the database prevent it (DatabaseLock).
+  // `reason` may then have an explanation.
   static int open(const std::string& directory, size_t map_bytes, bool read_only,
                   std::shared_ptr<LmdbEnv>* env, std::string* reason);
 
-  // Does the work in a transaction and commits if it returned 0; durable once this returns 0, and
-  // nothing is changed otherwise. Waits for other writers, also in other processes. ESTALE: the files
-  // of the environment were removed or replaced. EUCLEAN: the database is not in the state in which
-  // its users left it, since it was restored from a backup or overwritten. EIO: pages are damaged;
-  // this process can write no more, and others can once the thread that met it ends.
+  // Does the work in a transaction, and commits if the work returns 0. If this returns 0, the
+  // changes are durable; otherwise nothing is changed. Waits for other writers, including those of
+  // other processes. ESTALE: the files of the environment were removed or replaced. EUCLEAN: the
+  // database is not in the state in which its users left it, because it was restored from a backup
+  // or overwritten. EIO: pages are damaged; this process can't write any more, and others can only
+  // after the thread that met the damage ends.
   int write(const Work& work) { return transact(0, true, work); }
 
-  // As write, with one sync instead of two if there are few changes (RedoLog).
+  // Like write(), with one sync instead of two if there are few changes (RedoLog).
   int change(const NotingWork& work);
 
-  // Does the work in a snapshot, which must not be changed. Waits for writers only if a process in
-  // another container has the same pid. ESTALE: as write. ETXTBSY: the environment is read-only, this
-  // process can't write lock.mdb, and another one has begun to write.
+  // Does the work in a snapshot, which the work must not change. Waits for writers only if a
+  // process in another container has the same pid. ESTALE: as for write(). ETXTBSY: the environment
+  // is read-only, this process can't write lock.mdb, and another process has begun to write.
   int read(const Work& work);
 
-  // The format of the database: 1, or 2, which has a redo log.
+  // Returns the format of the database: 2 if it has a redo log, else 1.
   int format() const { return redo_.found() ? 2 : 1; }
 
-  // Lets the next transaction use the pages that the last one freed: LMDB holds them back for one
-  // transaction, which this one is.
+  // Lets the next transaction use the pages that the last one freed. LMDB holds them back for one
+  // transaction, so this makes an extra one.
   int release_freed_pages();
 
-  // Whether a transaction that adds this much data leaves pages for another that frees space.
+  // Returns whether, after a transaction that adds this much data, enough pages remain for another
+  // one that frees space.
   bool has_space_for(size_t bytes);
 
-  // How much data fits into free pages of the file, and so can be added on a full disk.
+  // Sets `bytes` to how much data fits into free pages of the file, and so can be added on a full
+  // disk.
   int space_inside(uint64_t* bytes);
 
-  // Runs work that frees space with the space that was reserved for it.
+  // Runs work that frees space, and lets it use the space that is reserved for such work.
   int run_with_reserve(const std::function<int()>& run);
 
-  // Replaces the database by a copy without free pages. Its users in this process wait. EBUSY: other
-  // processes have it open; nothing is changed then.
+  // Replaces the database by a copy without free pages. Its users in this process wait. EBUSY:
+  // other processes have the database open; nothing was changed.
   int compact(std::string* reason);
 
-  // Forgets the snapshots of processes that were killed: they keep old pages from being reused.
+  // Forgets the snapshots of processes that were killed, since they keep old pages from being
+  // reused.
   void forget_dead_readers();
 
  private:

@@ -9,8 +9,8 @@
 
 namespace zlog {
 
-// LMDB 0.9 lays out a page of its file like this (struct MDB_page). All numbers are in the machine's
-// byte order.
+// The layout of a page in LMDB 0.9's file (struct MDB_page). All numbers are in the machine's byte
+// order.
 constexpr size_t kPageHeaderBytes = 16;
 constexpr size_t kPageFlagsAt = 10;
 
@@ -23,7 +23,7 @@ Number number_at(const char* at) {
 
 // All calls below return 0 or a negative errno.
 
-// A database file that only this process uses, until this object ends.
+// A database file that only this process uses. It is closed with this object.
 class LmdbFile {
  public:
   LmdbFile() = default;
@@ -33,11 +33,11 @@ class LmdbFile {
   LmdbFile(const LmdbFile&) = delete;
   LmdbFile& operator=(const LmdbFile&) = delete;
 
-  // Opens it with LMDB's flags. LMDB calls `on_damage` if it finds a page damaged; if that returns,
-  // or is missing, LMDB ends the process.
+  // Opens the file with LMDB's flags. LMDB calls `on_damage` if it finds a damaged page. If that
+  // returns or is nullptr, LMDB ends the process.
   int open(const std::string& path, unsigned flags, MDB_assert_func* on_damage = nullptr);
 
-  // Does the work in a transaction, and commits if it returned 0.
+  // Does the work in a transaction, and commits if the work returns 0.
   int transact(unsigned flags, const std::function<int(MDB_txn* txn)>& work);
 
   MDB_env* env() const { return env_; }
@@ -46,20 +46,23 @@ class LmdbFile {
   MDB_env* env_ = nullptr;
 };
 
-// LMDB trusts the length of its file: if it was truncated, touching a page that is gone kills the
-// process (SIGBUS), and an emptied file becomes a new database. These two check that before.
+// LMDB does not check the length of its file. If the file was truncated, access to a missing page
+// kills the process (SIGBUS), and LMDB makes a new database of an empty file. The two functions
+// below find this out in advance.
 
-// Before LMDB opens the database. EIO: it is missing or empty although the store was in use.
+// Call this before LMDB opens the database. EIO: the file is missing or empty although the store
+// was in use.
 int check_not_emptied(const std::string& directory, std::string* reason);
 
-// After LMDB opened it, and before anything is read. EIO: a page in use is beyond the file's end.
+// Call this after LMDB opened the database and before anything is read. EIO: a page in use is
+// beyond the end of the file.
 int check_length(MDB_env* env, std::string* reason);
 
-// Lets all users of a directory's database use a file, which another user than the store's may be
-// creating.
+// Gives a file the permissions that all users of the directory's database need: the user who
+// creates the file may not be the owner of the store.
 int share_as_database(int fd, const std::string& directory);
 
-// Syncs a directory's own entries: a synced file is of no use if its name is lost.
+// Syncs the entries of a directory: a synced file is of no use if its name is lost.
 int sync_directory(const std::string& directory);
 
 }  // namespace zlog

@@ -10,9 +10,9 @@
 
 #include "cls_zlog/host/lmdb/call.h"
 
-// A database has the format of its contents, and its incarnation, a random number. A backup that
-// replaces the store gets a new one: entries written since the backup belong to another history, even
-// if transactions and positions have the same numbers.
+// A database stores the format of its contents and its incarnation, a random number. A backup that
+// replaces the store gets a new incarnation: the entries written after the backup belong to another
+// history, even if transactions and positions have the same numbers.
 //
 // All calls return 0 or a negative errno: ENOENT if the database has no such value.
 namespace zlog {
@@ -23,7 +23,7 @@ constexpr std::string_view kFormatWithoutRedoLog = "zlog-embedded 1";
 constexpr std::string_view kIncarnationKey = "I";
 constexpr size_t kIncarnationBytes = 16;
 
-// EPROTO: another format.
+// EPROTO: the format is not known.
 inline int check_format(MDB_txn* txn) {
   std::string format;
   if (const int error = get_value(txn, kFormatKey, &format)) return error;

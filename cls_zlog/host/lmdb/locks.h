@@ -17,9 +17,9 @@
 
 #include "cls_zlog/host/file_descriptor.h"
 
-// The locks by which the users of a database know of each other: on single bytes of its files. They
-// belong to the open file (F_OFD_SETLK) and not to the process, so they also count between handles of
-// one process, and end with their owner. A read-only descriptor is enough for a shared lock, also on
+// Locks on single bytes of a database's files, by which its users find out about each other. A lock
+// belongs to the open file (F_OFD_SETLK) and not to the process: it also works between handles of
+// one process, and ends with its owner. A read-only descriptor is enough for a shared lock, even on
 // a read-only file system. All calls return 0 or a negative errno.
 namespace zlog {
 
@@ -32,15 +32,15 @@ inline struct flock byte_lock(short type, off_t byte) {
   return lock;
 }
 
-// Takes (F_RDLCK: shared, F_WRLCK: alone) or releases (F_UNLCK) a byte, in exchange for the lock that
-// was held on it. EBUSY: others hold it.
+// Locks a byte, shared (F_RDLCK) or exclusively (F_WRLCK), or unlocks it (F_UNLCK). This replaces
+// the lock that was held on it. EBUSY: others have locked the byte.
 inline int try_lock(int fd, short type, off_t byte) {
   struct flock lock = byte_lock(type, byte);
   if (::fcntl(fd, F_OFD_SETLK, &lock) == 0) return 0;
   return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
 }
 
-// Waits up to some seconds for others to release the byte.
+// Like try_lock(), but waits up to some seconds for others to release the byte.
 inline int lock_in_time(int fd, short type, off_t byte) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::seconds(5);
@@ -76,7 +76,7 @@ class LockedFile {
     identify(fd_, "", AT_EMPTY_PATH, &identity_);
   }
 
-  // Whether the file is still the one at its path, as far as that can be found out.
+  // Returns whether the file is still the one at its path, as far as that can be found out.
   bool in_place() const {
     Identity there;
     const int error = identify(AT_FDCWD, path_.c_str(), 0, &there);
@@ -89,7 +89,7 @@ class LockedFile {
   // Inode, major and minor of the device.
   using Identity = std::tuple<uint64_t, uint32_t, uint32_t>;
 
-  // Asks for no times: Linux gives a file whose times were read finer ones at its next write, each of
+  // Does not ask for times: after they were read, Linux records finer times at the next write,
   // which then costs a record in the journal (100 us on ext4).
   static int identify(int fd, const char* path, int flags, Identity* found) {
     struct statx status{};
@@ -105,13 +105,13 @@ class LockedFile {
 
 // The locks on data.mdb.
 //
-// LMDB's own locks are on lock.mdb. Readers register themselves there, so that the pages they read
-// are not overwritten. A reader that can't write that file, or finds none, only looks at the database
-// while no process has it open for writing, one transaction at a time: a glance.
+// LMDB's own locks are on lock.mdb. Readers register there, so that the pages that they read are
+// not overwritten. If a reader can't write this file, or the file does not exist, the reader uses
+// glances: single transactions while no process has the database open for writing.
 class DatabaseLock {
  public:
-  // Registers a user of the file. A writer creates the file if it is missing, and waits for the
-  // glances under way. EBUSY, with more in `reason`: it had to wait for more than some seconds.
+  // Registers a user of the file. A writer creates a missing file, and waits for the glances under
+  // way. EBUSY, with an explanation in `reason`: this took more than some seconds.
   int take(const std::string& path, bool writer, std::string* reason) {
     for (;;) {
       if (const int error = file_.open(path, writer ? O_RDWR | O_CREAT : O_RDONLY)) return error;
@@ -134,11 +134,11 @@ class DatabaseLock {
     return error != 0 ? error : try_lock(copy, F_RDLCK, kWriting);
   }
 
-  // From now on locks the file that has replaced this one.
+  // Replaces the locked file by the one that has taken its place.
   void move_to(FileDescriptor copy) { file_.replace(std::move(copy)); }
 
-  // Returns look(), called in a glance; several may overlap. ETXTBSY: a process has the database open
-  // for writing.
+  // Returns the result of look(), which is called in a glance. Glances may overlap. ETXTBSY: a
+  // process has the database open for writing.
   template <typename Look>
   int glance(const Look& look) {
     if (const int error = begin_glance()) return error;
@@ -147,7 +147,7 @@ class DatabaseLock {
   }
 
  private:
-  // The bytes that are locked, whatever the file has there.
+  // The numbers of the locked bytes. The contents of the file do not matter.
   static constexpr off_t kUse = 0;      // shared: has the database open; alone: replaces the file
   static constexpr off_t kWriting = 1;  // shared: has it open for writing; others only test for it
   static constexpr off_t kGlance = 2;  // shared: a glance; alone: a writer waits for the end of all
@@ -169,7 +169,8 @@ class DatabaseLock {
       const int error = lock_in_time(file_.fd(), F_RDLCK, kGlance);
       if (error != 0) return error == -EBUSY ? -ETXTBSY : error;
     }
-    // After its own lock, as a writer looks for glances after its own: one of the two sees the other.
+    // This check follows the reader's own lock, and a writer looks for glances after its own lock,
+    // so that one of the two sees the other.
     bool writers = false;
     int error = is_locked(file_.fd(), kWriting, &writers);
     if (error == 0 && writers) error = -ETXTBSY;
@@ -191,29 +192,31 @@ class DatabaseLock {
   size_t glances_ = 0;  // guarded by mutex_: the lock is one for all of them
 };
 
-// Keeps LMDB's locks on lock.mdb.
+// Holds LMDB's locks on lock.mdb.
 //
-// LMDB's own belong to the process (F_SETLK): when it closes any descriptor of the file, for example
-// after copying it, they are lost. The next process to open the database then believes to be the only
-// one, and initializes the mutexes and the list of readers while others use them. Locks of an open
-// file on the same bytes mean the same to LMDB, and stay.
+// LMDB's locks belong to the process (F_SETLK): they are lost when the process closes any
+// descriptor of the file, for example after copying it. The next process that opens the database
+// then acts as if it were the only one, and initializes the mutexes and the list of readers while
+// others use them. Locks of an open file on the same bytes have the same effect on LMDB, and are
+// not lost.
 //
-// Life: open → [LMDB opens the database → keep] (while_opening); drop before LMDB opens it again.
+// Order of calls: open → [LMDB opens the database → keep] (while_opening). Call drop before LMDB
+// opens the database again.
 class LmdbLocks {
  public:
   ~LmdbLocks() {
     if (file_.fd() >= 0) drop();  // a forked child may have the open file too
   }
 
-  // Opens the file, and creates it if it is missing and `create` is set.
+  // Opens the file. Creates a missing file if `create` is set.
   int open(const std::string& path, bool create) {
     return file_.open(path, O_RDWR | (create ? O_CREAT : 0));
   }
 
   bool in_place() const { return file_.in_place(); }
 
-  // Returns open(), called while other processes wait with opening the database, since LMDB's locks
-  // are not kept yet.
+  // Returns the result of open(), which is called while other processes wait before they open the
+  // database: LMDB's locks are not held yet.
   template <typename Open>
   int while_opening(std::string* reason, const Open& open) {
     const int error = lock_in_time(file_.fd(), F_WRLCK, kOpening);
@@ -225,10 +228,12 @@ class LmdbLocks {
     return failed != 0 ? failed : open();
   }
 
-  // Whether a process in another container has the same pid, under which LMDB registers readers.
+  // Returns whether a process in another container has the same pid. LMDB registers readers by
+  // their pid.
   bool pid_taken() const { return pid_taken_; }
 
-  // Takes over LMDB's locks: the database is in use, and this pid may be in the list of readers.
+  // Takes over LMDB's locks, which say that the database is in use and that this pid may be in the
+  // list of readers.
   int keep() {
     if (const int error = lock_in_time(file_.fd(), F_RDLCK, kUse)) return error;
     struct stat status{};
@@ -245,13 +250,14 @@ class LmdbLocks {
     if (!pid_taken_) try_lock(file_.fd(), F_UNLCK, ::getpid());
   }
 
-  // For a writer that replaces the database, while it is closed. EBUSY: a program that uses LMDB has
-  // it open.
+  // For a writer that replaces the database, which must be closed. EBUSY: a program that uses LMDB
+  // has it open.
   int take_alone() { return try_lock(file_.fd(), F_WRLCK, kUse); }
 
  private:
-  // The bytes that LMDB 0.9 locks: this one, shared, while it has the database open, alone while it
-  // initializes the file; and the one whose number is the pid, alone, from the first reader on.
+  // The bytes that LMDB 0.9 locks. It locks this byte shared while it has the database open, and
+  // exclusively while it initializes the file. It locks the byte whose number is the pid
+  // exclusively, from the first reader on.
   static constexpr off_t kUse = 0;
   static constexpr off_t kOpening = off_t{1} << 32;  // above all pids
 

@@ -11,10 +11,10 @@
 
 namespace zlog {
 
-// The objects of an embedded store share one tree (docs/formats/embedded.md). A bytestream is stored as
-// extents, which never overlap; bytes outside of all extents read as zeros.
+// The objects of an embedded store share one tree (docs/formats/embedded.md). A bytestream is
+// stored as extents, which never overlap. Bytes outside all extents read as zeros.
 
-// Lists the names of objects that begin with `prefix`, from the first one above `after` on.
+// Lists the names of objects that begin with `prefix` and are above `after`.
 int list_objects(MDB_txn* txn, std::string_view prefix, std::string_view after, Listing* page);
 
 // Runs a method on an object inside a transaction of a database of this format. Adds all changes to

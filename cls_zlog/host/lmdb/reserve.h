@@ -12,8 +12,8 @@
 namespace zlog {
 
 // Disk space that is reserved for removals. LMDB changes no page in place, so on a full disk even a
-// removal needs some new pages. It is given up during one transaction, and made whole again as soon as
-// the disk has space. Several processes share one; a store may have none.
+// removal needs some new pages. The reserve is freed for one transaction, and allocated again as
+// soon as the disk has space. Processes share one reserve. A store may have none.
 class Reserve {
  public:
   // Opens the reserve in a directory, and creates it if it is missing.
@@ -25,13 +25,13 @@ class Reserve {
     make();
   }
 
-  // Whether it has its full size. True if the store has none.
+  // Returns whether the reserve has its full size. Also true if the store has no reserve.
   bool whole() const {
     struct stat status{};
     return fd_ < 0 || ::fstat(fd_, &status) != 0 || status.st_size >= kBytes;
   }
 
-  // Takes as much space as the disk has. Returns whether it is whole.
+  // Allocates as much space as the disk has. Returns whether the reserve has its full size.
   bool make() {
     for (off_t bytes = kBytes; bytes > 0; bytes -= kStepBytes) {
       if (::posix_fallocate(fd_, 0, bytes) == 0) return bytes == kBytes;

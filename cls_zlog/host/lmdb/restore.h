@@ -4,14 +4,14 @@
 
 namespace zlog {
 
-// Restores the store in `directory` from the database file `backup`, as a new incarnation, for which
-// nothing was granted yet. `backup` may be the store's own data.mdb, if it was copied there by hand;
-// otherwise it is not changed. A process may die at any moment: until the copy is whole and synced the
-// store is as before, then it is the backup.
+// Restores the store in `directory` from the database file `backup`, as a new incarnation without
+// any grants. `backup` may be the store's own data.mdb, if it was copied there by hand; another
+// file is not changed. If the process dies, the store is the old one or, once the copy is complete
+// and synced, the backup.
 //
-// Returns 0 or a negative errno, and may then say more in `reason`. EBUSY: the store is open, here or
-// elsewhere. EPROTO: the backup is not a store. EIO: it is damaged. A child process reads the backup,
-// so damaged pages end the child and not the caller.
+// Returns 0, or a negative errno with an optional explanation in `reason`. EBUSY: the store is
+// open, in this process or another. EPROTO: the backup is not a store. EIO: the backup is damaged.
+// A child process reads the backup, so that damaged pages end the child and not the caller.
 int restore_store(const std::string& directory, const std::string& backup, std::string* reason);
 
 }  // namespace zlog

@@ -16,17 +16,17 @@
 
 namespace zlog {
 
-// Notifications between processes, through the memory that they share with their sequencer. Objects
-// that share a slot there are notified together, so a wait may end without a change of its object. A
-// thread attends to each object that this process waits for; it may outlive the owner of this object.
-// The calls are as in NotificationTable.
+// Notifications between processes, through the memory of their shared sequencer. Objects that share
+// a slot in it are notified together, so a wait may end without a change of its object. For each
+// object that this process waits for, a thread waits on its slot; it may outlive the owner of this
+// class. The calls are as in NotificationTable.
 class SharedNotifications : public std::enable_shared_from_this<SharedNotifications> {
  public:
   explicit SharedNotifications(std::shared_ptr<SharedSequencer> shared)
       : shared_(std::move(shared)) {}
 
   Ticket wait(std::string_view object, uint64_t seen, Done done) {
-    // Its thread must not end before the wait begins.
+    // The thread must not end before the wait begins.
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!closed_ && attended_.find(object) == attended_.end()) {
       const uint32_t changes = shared_->changes(crc32c(object));

@@ -30,14 +30,15 @@ struct Operation {
   std::string reply = {};
 };
 
-// A thread that takes operations in the order in which they came, as many at once as are waiting.
+// A thread that carries out operations in the order of their arrival. It takes all waiting
+// operations at once.
 //
-// Life: idle (no thread) → running, from the first operation on → stopped. Operations that come
-// after stop() get ECANCELED.
+// States: idle (no thread) → running, from the first operation on → stopped. Operations that arrive
+// after stop() receive ECANCELED.
 class Worker {
  public:
   // `carry_out` is called on the thread, and must call every operation's `done` once. It must own
-  // whatever it uses: the thread may outlive the worker (see stop()).
+  // everything that it uses, since the thread may outlive the worker (see stop()).
   using CarryOut = std::function<void(std::vector<Operation>& batch)>;
   explicit Worker(CarryOut carry_out) : state_(std::make_shared<State>()) {
     state_->carry_out = std::move(carry_out);
@@ -60,8 +61,8 @@ class Worker {
     state_->changed.notify_one();  // without the mutex, which the thread takes first
   }
 
-  // Cancels operations that have not begun and waits a few seconds for the others. After that the
-  // thread is left alone, since a stopped process may hold the store's lock.
+  // Cancels operations that have not begun, and waits a few seconds for the others. It does not
+  // wait longer for the thread, since a stopped process may hold the store's lock.
   void stop() {
     std::deque<Operation> given_up;
     std::unique_lock<std::mutex> lock(state_->mutex);

@@ -18,11 +18,12 @@ struct MemoryObject {
   std::string stream;
 };
 
-// A host in memory, for tests and simulation: it answers as an OSD does, without a disk. Only this
-// process uses it. It never waits: every operation runs in the caller's thread.
+// A host in memory, for tests and simulation. It behaves like an OSD without a disk. Only this
+// process uses it, and it never waits: every operation runs in the caller's thread.
 class MemoryHost final : public AsyncHost {
  public:
-  // Runs a method on an object. Returns the code that a Done receives. Thread-safe; never throws.
+  // Runs a method on an object, and returns the code that a Done receives. Thread-safe. Never
+  // throws.
   int execute(std::string_view object, std::string_view method, std::string_view payload,
               std::string* reply);
 
@@ -35,7 +36,7 @@ class MemoryHost final : public AsyncHost {
   void give_up(Ticket ticket) override { notifications_.give_up(ticket); }
   void close() override { notifications_.close(); }
 
-  // For tests: copies an object out (false if it does not exist), or puts one in.
+  // For tests. peek() copies an object, or returns false if it does not exist; poke() stores one.
   bool peek(const std::string& object, MemoryObject* out);
   void poke(const std::string& object, MemoryObject content);
 

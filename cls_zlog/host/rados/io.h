@@ -20,7 +20,7 @@
 
 namespace zlog {
 
-// Takes over bytes that librados has allocated.
+// Takes ownership of bytes that librados allocated.
 inline Buffer taken(char* bytes, size_t size) {
   if (bytes == nullptr) return {};
   return {{bytes, size}, std::shared_ptr<char>(bytes, librados().buffer_free)};
@@ -37,8 +37,8 @@ struct ClassReply {
   int code = 0;
 };
 
-// The operations on a cluster, which a ClientSideHost needs too. Those under way share it, since
-// librados may complete them after the host has ended.
+// The operations on a cluster; a ClientSideHost also uses them. Operations under way share this
+// object, since librados may complete them after the host has ended.
 class RadosIo final : public ObjectStore, public std::enable_shared_from_this<RadosIo> {
  public:
   // Passes an operation and its completion to librados.
@@ -47,18 +47,19 @@ class RadosIo final : public ObjectStore, public std::enable_shared_from_this<Ra
 
   explicit RadosIo(RadosHandle handle) : handle_(std::move(handle)), io_(handle_.get()) {}
 
-  // Returns use(handle), which ends before close() does; ECANCELED after stop().
+  // Returns use(handle). close() waits for its end. Returns ECANCELED after stop().
   template <typename Use>
   int use(const Use& use) {
     const std::shared_lock<std::shared_mutex> lock(handle_mutex_);
     return stopping_ ? -ECANCELED : use(handle_);
   }
 
-  // Starts an operation; `finish` gets its result, on a thread of librados or before this returns.
+  // Starts an operation. `finish` receives its result, on a thread of librados or before this
+  // returns.
   Ticket begin(const Start& start, Finish finish);
 
-  // Returns what `start` returns. If that is an error, `finish` is never called. After stop() only
-  // operations under way may call it.
+  // Starts an operation and returns the result of `start`. If that is an error, `finish` is never
+  // called. After stop(), only operations under way may call this.
   int try_begin(const Start& start, Finish finish) { return run(start, &finish, nullptr); }
 
   Ticket read(const std::string& object, Reads reads, bool replica, ReadDone done) override;
@@ -66,13 +67,13 @@ class RadosIo final : public ObjectStore, public std::enable_shared_from_this<Ra
                WriteDone done) override;
   void give_up(Ticket ticket) override;
 
-  // Nothing new is started from then on. False: this was called before.
+  // Prevents new operations. Returns false if this was called before.
   bool stop() { return !stopping_.exchange(true); }
 
-  // After stop(): cancels all operations and releases the handle, in a bounded time.
+  // Cancels all operations and releases the handle, in a bounded time. Call stop() first.
   void close();
 
-  // Valid until close(), and until all operations under way have ended.
+  // The handle is valid until close() was called and all operations under way have ended.
   rados_ioctx_t io() const { return io_; }
 
  private:
@@ -93,10 +94,11 @@ class RadosIo final : public ObjectStore, public std::enable_shared_from_this<Ra
   std::unordered_map<Ticket, std::shared_ptr<Call>> calls_;  // that librados still has
 };
 
-// On a full cluster an operation that adds data waits for space, as RADOS does it, and every other one
-// takes effect: else no client could trim, which frees space. Cursors and fills are among these, though
-// they add a little: a reader must pass holes and commit, since trims wait for it. (FULL_TRY can't have
-// it refused instead: an OSD then accepts changes of keys and attributes, until it accepts nothing.)
+// On a full cluster, operations that add data wait for space, as is usual in RADOS. All others take
+// effect, since no client could trim otherwise, and trimming frees space. Although they add a
+// little data, changes of cursors and fills also take effect: trims wait for readers, so these must
+// be able to fill holes and commit. (With FULL_TRY an operation would not be refused instead: an
+// OSD accepts changes of keys and attributes until it accepts nothing at all.)
 inline int flags_when_full(int method_flags) {
   return (method_flags & kAddsData) != 0 ? 0 : kFullForce;
 }

@@ -11,9 +11,9 @@
 
 namespace zlog {
 
-// The part of librados' C interface that zlog uses. It is declared here and loaded at run time, so that
-// one build serves machines with and without Ceph. Releases add functions to it and change none;
-// tests/cls/librados_test.cc compares these declarations with Ceph's own header.
+// The part of librados' C interface that zlog uses. It is declared here and loaded at run time, so
+// that one build works on machines with and without Ceph. New releases of librados add functions
+// but change none; tests/cls/librados_test.cc compares these declarations with Ceph's own header.
 
 using rados_t = void*;
 using rados_ioctx_t = void*;
@@ -47,7 +47,7 @@ enum RadosFlags : int {
 // LIBRADOS_OP_FLAG_…, of one step of an operation
 constexpr int kFailOk = 2;
 
-// The functions' names without rados_, and their types.
+// The names of the functions, without rados_, and their types.
 #define ZLOG_LIBRADOS(X)                                                                           \
   X(create, int(rados_t*, const char* client))                                                     \
   X(conf_read_file, int(rados_t, const char* path))                                                \
@@ -156,17 +156,17 @@ struct Librados {
 #undef ZLOG_MEMBER
 };
 
-// Loads librados.so.2, once per process. Returns 0 and its path; -ENOENT and the loader's error; or
-// -ENOSYS and the functions that it lacks.
+// Loads librados.so.2, once per process. Sets `what` to its path if this returns 0, to the loader's
+// error if it returns -ENOENT, or to the missing functions if it returns -ENOSYS.
 int load_librados(std::string* what);
 
-// Its functions, once load_librados() has returned 0.
+// Returns the functions. Valid once load_librados() has returned 0.
 const Librados& librados();
 
-// A cluster, an I/O context or a cursor of librados, closed with its last user.
+// A cluster, an I/O context or a cursor of librados. Its last user closes it.
 using RadosHandle = std::shared_ptr<void>;
 
-// An operation before it is started: librados then copies it.
+// An operation that has not been started. librados copies it at the start.
 using RadosOperation = std::unique_ptr<void, void (*)(void*)>;
 inline RadosOperation new_read_op() {
   return {librados().create_read_op(), librados().release_read_op};

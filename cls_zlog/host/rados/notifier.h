@@ -14,12 +14,13 @@
 
 namespace zlog {
 
-// Notifies the watchers of objects, each object at a bounded rate: the first notification is sent at
-// once, and later ones are merged during a pause. The reply to a notification shows whether a watcher
-// received it. If none did, the pause is longer, so an object without watchers costs about one small
-// operation a second, and none while it is not notified.
+// Notifies the watchers of objects, each object at a bounded rate: the first notification is sent
+// at once, and later ones are merged during a pause. The reply to a notification shows whether a
+// watcher received it. If none did, the pause is longer, so that an object without watchers costs
+// about one small operation a second, and nothing while it is not notified.
 //
-// Life of an object's pace: none → sent → paused (→ resting, unheard) → sent again, or none.
+// States of an object's pace: none → sent → paused (→ resting, if no watcher received the
+// notification) → sent again, or none.
 class RadosNotifier : public std::enable_shared_from_this<RadosNotifier> {
  public:
   explicit RadosNotifier(std::shared_ptr<RadosIo> io) : io_(std::move(io)) {}
@@ -46,12 +47,12 @@ class RadosNotifier : public std::enable_shared_from_this<RadosNotifier> {
   static constexpr std::chrono::milliseconds kRest{1000};  // the same if no client watched
   static constexpr int kUnderWayMax = 4;
 
-  // How long an OSD waits for a watcher's answer. Several notifications are under way at a time, so a
-  // frozen watcher delays others by less.
+  // How long an OSD waits for a watcher's reply. Several notifications are under way at a time, so
+  // a frozen watcher delays the others by less.
   static constexpr uint64_t kTimeoutMs = 2000;
 
-  // A reply without watchers: how many answered and how many did not. It has 24 bytes and more for each
-  // watcher that answered.
+  // The size of a reply if nobody watches: two counts, of the watchers that replied and of those
+  // that did not. Each watcher that replied adds at least 24 bytes.
   static constexpr size_t kUnheardBytes = 2 * sizeof(uint32_t);
 
   struct Pace {
@@ -60,7 +61,7 @@ class RadosNotifier : public std::enable_shared_from_this<RadosNotifier> {
     int under_way = 0;
   };
 
-  // With the mutex.
+  // Called with the mutex held.
   void send(const std::string& object, Pace* pace) {
     const auto reply = std::make_shared<ClassReply>();
     const int error = io_->try_begin(

@@ -12,10 +12,10 @@
 
 namespace zlog {
 
-// One reading operation of librados, and the memory that it reads into.
+// A read operation of librados and the memory that it reads into.
 class RadosRead {
  public:
-  // No read covers the whole bytestream, as in the class (osd/cls_zlog.cc).
+  // As in the class (osd/cls_zlog.cc), no read covers the whole bytestream.
   explicit RadosRead(Reads reads)
       : reads_(std::move(reads)), more_(reads_.lists.size()), stream_(reads_.stream.size()) {
     rados_xattrs_iter_t attrs = nullptr;
@@ -57,7 +57,7 @@ class RadosRead {
     return librados().aio_read_op_operate(operation_.get(), io, completion, object.c_str(), flags);
   }
 
-  // Returns the object, which has this version, once the operation has succeeded.
+  // Returns the object, which has this version. Call it after the operation has succeeded.
   ObjectVersion take(uint64_t version) {
     ObjectVersion known;
     known.version = version;
@@ -95,7 +95,7 @@ class RadosRead {
     size_t there[2] = {};
   };
 
-  // Calls visit(key, value) for each pair of a listing; nullptr has none.
+  // Calls visit(key, value) for each pair of a listing. nullptr is an empty listing.
   template <typename Visit>
   static void each_pair(rados_omap_iter_t pairs, const Visit& visit) {
     char *key = nullptr, *value = nullptr;
@@ -142,8 +142,8 @@ inline void add_change(rados_write_op_t operation, const Change& change) {
   }
 }
 
-// Makes one writing operation of librados that changes an object of this version; 0: it creates the
-// object.
+// Makes a write operation of librados that changes an object of this version, or creates it if the
+// version is 0.
 inline RadosOperation operation_of(uint64_t version, const std::vector<Change>& changes) {
   constexpr int kExclusive = 1;  // LIBRADOS_CREATE_EXCLUSIVE
   RadosOperation operation = new_write_op();
@@ -156,8 +156,9 @@ inline RadosOperation operation_of(uint64_t version, const std::vector<Change>& 
   return operation;
 }
 
-// What ObjectStore::write() answers if librados answers `error` to that operation. ERANGE: the object
-// is newer than asserted. EOVERFLOW: it is older, since it was removed, and perhaps created again.
+// Returns the result of ObjectStore::write() if librados returns `error` for that operation.
+// librados returns ERANGE if the object is newer than asserted, and EOVERFLOW if it is older,
+// because it was removed and perhaps created again.
 inline int error_of(uint64_t version, int error) {
   const bool other = version == 0 ? error == -EEXIST : error == -ERANGE || error == -EOVERFLOW;
   return other ? -ESTALE : error;

@@ -17,14 +17,14 @@
 
 namespace zlog {
 
-// Where methods run: in the OSDs, which need the class for that, or in this process.
+// Where methods run: in the OSDs, which then need the class, or in this process.
 enum class ClassUse {
-  kAuto,  // in the OSDs; if an OSD lacks the class, or this client may not use it, in this process
+  kAuto,  // in the OSDs, or in this process if an OSD lacks the class or this client may not use it
   kRequire,  // in the OSDs
   kNever,    // in this process
 };
 
-// Which cluster stores the objects, and where.
+// Which cluster stores the objects, and in which pool and namespace.
 struct RadosTarget {
   std::string conf;    // path of ceph.conf; empty: librados looks in its usual places
   std::string client;  // the client's id without "client."; empty: librados' default
@@ -34,29 +34,31 @@ struct RadosTarget {
   ClassUse class_use = ClassUse::kAuto;
 };
 
-// Uses the OSDs of a cluster as hosts: every operation is one call of the class's method in librados,
-// or is passed to a ClientSideHost. Unless the caller decides, the first answers do. An OSD that lacks
-// the class, or the method, refuses a call before it does anything, and the call then goes to the
-// ClientSideHost.
+// Runs methods in the OSDs of a cluster or in this process: every operation is a call of the
+// class's method through librados, or is passed to a ClientSideHost. Unless the caller decides
+// which, the first replies do. An OSD that lacks the class or the method refuses a call before it
+// does anything, and the call is then passed to the ClientSideHost.
 //
 // Giving up an operation cancels it in librados, which would otherwise keep and resend it while the
-// cluster does not answer or has no space; if an OSD has it already, it takes effect. A call that went
-// to the ClientSideHost after a refusal ends when the cluster answers, or with close().
+// cluster does not reply or has no space. If an OSD already has the operation, it takes effect. A
+// call that was passed to the ClientSideHost after a refusal ends when the cluster replies, or with
+// close().
 class RadosHost final : public AsyncHost {
  public:
-  // Uses the pool and namespace of an I/O context of the caller, whose cluster handle must outlive
-  // this host. Its owner may change its namespace, or close it. Checks the OSDs' release too.
+  // Makes a host for the pool and namespace that the caller's I/O context has now; the caller may
+  // change or close that context afterwards. Its cluster handle must outlive the host. Also checks
+  // the OSDs' release.
   static int share(rados_ioctx_t ioctx, ClassUse class_use, std::unique_ptr<RadosHost>* host);
 
   ~RadosHost() override;
 
   Ticket submit(Submission submission) override;
   Ticket lock(Submission submission) override;
-  // A few at a time, each in a thread; else EBUSY.
+  // Each call uses a thread. EBUSY: too many calls are under way.
   void ask_replica(Submission submission) override;
-  // In a thread of its own: librados lists only in the caller's.
+  // Lists in a thread of its own, since librados can list only in the calling thread.
   void list(std::string_view prefix, std::string_view after, Done done) override;
-  // One question at a time, else EBUSY: monitors may take long to answer.
+  // EBUSY: another command is under way. Monitors may take long to reply.
   void ask_monitor(std::string_view command, Done done) override;
   void notify(std::string_view object) override;
   Ticket watch(std::string_view object, uint64_t seen, Done done) override;
@@ -64,14 +66,14 @@ class RadosHost final : public AsyncHost {
   void give_up(Ticket ticket) override;
   void close() override;
 
-  // Whether methods run in this process, as far as is known yet.
+  // Returns whether methods run in this process, as far as is known yet.
   bool client_side() const { return *way_ == Way::kClientSide; }
 
-  // Returns the id of the cluster, without asking it.
+  // Returns the id of the cluster, which is known without a request.
   int fsid(std::string* out);
 
-  // Shows this process in `ceph -s`, as long as it lives, as one of the daemons of `service`. Both
-  // return 0 also if no manager runs; EEXIST if the process is registered already.
+  // These show this process in `ceph -s`, as one of the daemons of `service`, as long as it lives.
+  // Both return 0 even if no manager runs, and EEXIST if the process is registered already.
   int register_service(const std::string& service, const std::string& daemon,
                        const std::map<std::string, std::string>& metadata);
   int update_service(const std::map<std::string, std::string>& status);
@@ -81,16 +83,16 @@ class RadosHost final : public AsyncHost {
   enum class Way {
     kUnknown,
     kClassAlone,
-    kClass,  // the client-side host for what OSDs refuse
+    kClass,  // the client-side host runs calls that OSDs refuse
     kClientSide
   };
 
   RadosHost(RadosHandle io, ClassUse class_use);
   rados_t cluster() const;
-  // EPROTO unless the protocol works with the releases of all OSDs that may be in the cluster.
+  // Returns EPROTO if the cluster may have OSDs of a release that does not support the protocol.
   int check_release();
 
-  // Calls work(io) in a thread of its own; after close() refuses instead.
+  // Calls work(io) in a thread of its own. After close() it reports an error instead.
   template <typename Work>
   void start_thread(const Done& done, Work work);
   Ticket call_class(const char* class_name, const Method& method, const Submission& submission);
@@ -119,18 +121,19 @@ class RadosHost final : public AsyncHost {
 // Connects to a cluster. The caller may stop waiting at any time.
 class RadosConnecting {
  public:
-  // Begins to connect, in a thread of its own.
+  // Begins to connect in a separate thread.
   static std::shared_ptr<RadosConnecting> start(const RadosTarget& target);
 
-  // True once it has succeeded or failed; false when `timeout_ms` has passed.
+  // Returns true once connecting has succeeded or failed, and false after `timeout_ms`.
   bool wait(int timeout_ms) { return finished_->wait(timeout_ms); }
 
-  // Once wait() has returned true: 0 or a negative errno, the failed step, and the host.
+  // Valid once wait() has returned true: 0 or a negative errno, the failed step, and the host.
   int error() const { return finished_->code(); }
   std::string failed_step() const { return std::string(finished_->reply().bytes); }
   std::unique_ptr<RadosHost> take() { return std::move(host_); }
 
-  // From the configuration, if it could be read: where the key may be, and the monitors.
+  // Values of the configuration, if it could be read: the paths where the key may be, and the
+  // monitors.
   const std::string& keyring() const { return keyring_; }
   const std::string& monitors() const { return monitors_; }
 

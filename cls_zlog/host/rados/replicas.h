@@ -10,18 +10,19 @@
 
 namespace zlog {
 
-// The reply of one of an object's replicas, chosen at random: the number of the OSD's process that
-// stores it (0: unknown), 8 bytes, little-endian, and the method's reply.
+// Returns the reply of one of an object's replicas: the number of the OSD process that stores the
+// replica (8 bytes, little-endian; 0 if unknown), followed by the method's reply.
 Buffer replica_reply(uint64_t instance, const Buffer& reply);
 
-// Makes OSDs with replicas of the object other than the primary answer for it. They answer only if
-// nothing of it may be missing on another OSD, and learn how far the others are with each change in the
-// placement group. So this makes two changes: it creates and removes an object. A client that may not
-// do that goes without.
+// Makes OSDs other than the primary serve reads of the object. They do so only if no other OSD may
+// lack a change of it, and they learn how far the others are from each change in the placement
+// group. This therefore makes two changes: it creates and removes an object. It does nothing for a
+// client that may not do that.
 void stir(rados_ioctx_t io, const std::string& object, bool client_side);
 
-// Runs a method that only reads at a replica, and passes `done` a replica_reply(). Waits for the OSD. The
-// reply and the number of the process are of one operation, so the reply is that process's.
+// Runs a read-only method at a replica chosen at random, and passes `done` a replica_reply(). Waits
+// for the OSD. One operation returns both the reply and the number, so both are of the same
+// process.
 void run_at_replica(rados_ioctx_t io, const std::string& object, const char* method,
                     std::string_view payload, const Done& done);
 

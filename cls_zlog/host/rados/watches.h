@@ -19,8 +19,8 @@ namespace zlog {
 
 class RadosWatches;
 
-// The owners of watches. librados' callbacks carry the number of a watch instead of a pointer, since
-// they may come after the watch has ended.
+// The owners of watches. librados passes its callbacks the number of a watch instead of a pointer,
+// since a callback may come after the watch has ended.
 class WatchOwners {
  public:
   struct Owner {
@@ -55,17 +55,18 @@ class WatchOwners {
   std::unordered_map<uint64_t, Owner> owners_;
 };
 
-// Watches objects for the waits for their notifications. A missing object is created, empty. One watch
-// serves all waits of this process, and ends with a notification after some time without a wait.
+// Watches objects to receive their notifications. A missing object is created empty. One watch
+// serves all waits of this process. It ends with the first notification after some time without a
+// wait.
 //
-// Life of a watch: starting → active → lost (the OSD has dropped it: its waits fail, and the next one
-// starts it again), or ended.
+// States of a watch: starting → active → lost (the OSD dropped it: its waits fail, and the next
+// wait starts it again), or ended.
 class RadosWatches : public std::enable_shared_from_this<RadosWatches> {
  public:
   explicit RadosWatches(std::shared_ptr<RadosIo> io) : io_(std::move(io)) {}
 
-  // As in NotificationTable. Fails as the watch does: EPERM if the client's caps do not allow it,
-  // ENOTCONN if it was lost.
+  // As in NotificationTable. Also fails if the watch does: with EPERM if the client's caps do not
+  // allow it, with ENOTCONN if it was lost.
   Ticket wait(std::string_view object, uint64_t seen, Done done) {
     std::unique_lock<std::mutex> lock(mutex_);
     if (closed_) {
@@ -76,7 +77,7 @@ class RadosWatches : public std::enable_shared_from_this<RadosWatches> {
     const std::string& name = at->first;
     at->second.awaited = std::chrono::steady_clock::now();
     if (at->second.active) return notifications_.wait(name, seen, std::move(done));
-    // Its start is the first notification.
+    // The start of the watch counts as the first notification.
     const Ticket ticket = notifications_.wait(name, notifications_.number(name), std::move(done));
     if (!fresh) return ticket;
     const uint64_t number = WatchOwners::instance().add({weak_from_this(), name});
@@ -99,15 +100,15 @@ class RadosWatches : public std::enable_shared_from_this<RadosWatches> {
   }
 
  private:
-  // An OSD drops a watch whose client is silent for this time. Notifications wait for all watches, so a
-  // frozen client delays them by no more than that.
+  // An OSD drops a watch if its client is silent for this time. A notification waits for all
+  // watches, so this is also the longest time by which a frozen client delays it.
   static constexpr uint32_t kTimeoutSeconds = 15;
 
-  // How long a watch stays without a wait for it. A follower waits again and again.
+  // How long a watch stays active without waits. A follower waits again and again.
   static constexpr std::chrono::seconds kIdle{30};
 
   struct Watch {
-    uint64_t number = 0;  // identifies it among earlier and later ones of the object
+    uint64_t number = 0;  // tells it from earlier and later watches of the object
     uint64_t cookie = 0;
     bool active = false;
     bool lost = false;            // before it was active
@@ -131,7 +132,7 @@ class RadosWatches : public std::enable_shared_from_this<RadosWatches> {
         });
   }
 
-  // Called with the mutex. Creates the object, and starts the watch again.
+  // Called with the mutex held. Creates the object and starts the watch again.
   int create_object(const std::string& object, uint64_t number) {
     const auto operation = new_write_op();
     librados().write_op_create(operation.get(), 0, nullptr);
@@ -212,7 +213,7 @@ class RadosWatches : public std::enable_shared_from_this<RadosWatches> {
     watches_.erase(at);
   }
 
-  // Called with the mutex, or in a call that is outstanding.
+  // Called with the mutex held, or by a call that is outstanding.
   void end(uint64_t cookie) {
     io_->try_begin(
         [&](rados_ioctx_t io, rados_completion_t completion) {
