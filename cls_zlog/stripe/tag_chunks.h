@@ -14,7 +14,7 @@
 // How the chunks of the index of tags are stored (docs/formats/tag-index.md):
 //
 //   c.<last position, 16 hex digits>.<number of positions, hex>   a chunk of consecutive positions
-//   t.<bucket, 2 hex digits>.<the chunk's last position>          locations of its tags in that bucket
+//   t.<bucket, 2 hex digits>.<the chunk's last position>          the locations of its tags there
 namespace zlog::stripe {
 
 constexpr std::string_view kChunks = "c.";

@@ -96,7 +96,7 @@ def test_all_append_methods_store_tags(log: zlog.Log) -> None:
         ((["a"],), TypeError, "text, not"),
         ([""], zlog.InvalidTag, "0 bytes"),
         (["é" * 65], zlog.InvalidTag, "130 bytes in UTF-8"),
-        (["\ud800"], zlog.InvalidTag, "half a character"),
+        (["\ud800"], zlog.InvalidTag, "unpaired surrogate"),
         ([str(i) for i in range(65)], zlog.InvalidTag, "up to 64"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Audits of what stripe objects answer about their positions (cls_zlog/client/audit.h)."""
+"""Audits of the replies of stripe objects about their positions (cls_zlog/client/audit.h)."""
 
 from cython.operator cimport dereference as deref
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
@@ -54,11 +54,11 @@ cdef dict AUDIT_STATES = {  # as in the enumerations
 cdef dict AUDIT_PASSES = {"all": 0, "appends": 1, "search": 2}
 
 AppendId: TypeAlias = tuple[int, int, int]
-"""The identity of an append: its writer's id as two numbers, and its number."""
+"""The identity of an append: its writer's id as two integers, and its number."""
 
 
 class AuditCount(NamedTuple):
-    """Positions by state, and the bytes of the entries' data. ``unknown`` has those without answer."""
+    """Positions in each state, and bytes of data. ``unknown`` is for objects that did not reply."""
 
     entries: int
     unwritten: int
@@ -71,18 +71,18 @@ class AuditCount(NamedTuple):
 
 
 cdef class Audit:
-    """The state of a log's positions and of its appends, collected window by window, ascending.
+    """Collects the states of a log's positions and appends, in ascending windows.
 
-    A window is :meth:`begin`, then :meth:`add` or :meth:`rest` for each object until all positions
-    are covered, then :meth:`finish`.
+    For each window, call :meth:`begin`, then :meth:`add` or :meth:`rest` for each object until all
+    positions are covered, then :meth:`finish`.
 
     Attributes:
-        counts: of all windows in passes for ``all``.
-        lost: lost positions of the last window, each range of one object.
-        unreadable: those of the last window that a newer version stored.
+        counts: the counts of all windows in passes for ``all``.
+        lost: lost positions of the last window. A range is of one object.
+        unreadable: positions of the last window that a newer version stored.
         holes: unwritten positions of the last window.
-        found: appends of the last window, with ascending positions: those that also have a lower
-            position, and in passes for ``search`` those that are searched for.
+        found: appends of the last window that also have a lower position, or, in passes for
+            ``search``, that are searched for; in the order of their positions.
     """
 
     cdef unique_ptr[CppAudit] audit
@@ -95,14 +95,14 @@ cdef class Audit:
         self.start = self.end = 0
 
     def begin(self, str purpose not None, uint64_t start, uint64_t end, uint32_t striping) -> None:
-        """Begin with positions ``[start, end)`` of a stripe of this striping.
+        """Begin a window of the positions ``[start, end)`` of a stripe.
 
         Args:
             purpose: ``all`` at first; ``appends`` after :meth:`next_part`, ``search`` after
                 :meth:`search_for`.
             start: first position.
-            end: one past the last; a window has 2**24 positions at most.
-            striping: of the stripe, packed.
+            end: one past the last position; a window has at most 2**24 positions.
+            striping: the stripe's striping, packed.
         """
         cdef uint8_t wanted = AUDIT_PASSES[purpose]
         cdef Striping places = striping_of(striping)
@@ -118,10 +118,10 @@ cdef class Audit:
         return 0
 
     def add(self, reply not None: ReplyBytes, uint64_t first) -> int:
-        """Add a reply to verify; return the number of positions from ``first`` on that it covers.
+        """Add a reply to ``verify``. Return how many positions from ``first`` on it covers.
 
         Raises:
-            CorruptEntry: it is malformed.
+            CorruptEntry: the reply is malformed.
         """
         cdef string_view view = reply_view(reply)
         cdef uint32_t count = 0
@@ -173,7 +173,7 @@ cdef class Audit:
         ]
 
     def next_part(self) -> bool:
-        """Continue with the appends for which there was no space; False if none are left."""
+        """Continue with appends that did not fit into memory. Return False if none are left."""
         return deref(self.audit).next_part()
 
     def search_for(self, appends: Iterable[AppendId]) -> None:

@@ -1,6 +1,6 @@
 """Positions of one stripe as columns, without an object for each entry.
 
-Data is not copied if it already is in one piece.
+Data that is already contiguous is not copied.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -33,9 +33,9 @@ cdef class ColumnWindow:
     """Positions of one stripe, as columns.
 
     Args:
-        striping: of the stripe, packed.
-        mac: key of the log's MACs; None if its entries have none.
-        tags: whether :meth:`columns` returns them.
+        striping: the stripe's striping, packed.
+        mac: the key of the log's MACs; None if its entries have no MACs.
+        tags: whether :meth:`columns` returns tags.
         data: whether the reads ask for data, as in :func:`~zlog._native.replies.decode_read`.
     """
 
@@ -51,10 +51,9 @@ cdef class ColumnWindow:
         self.with_tags, self.with_data = tags, data
 
     def add(self, reply: ReplyBytes | None, uint64_t first, uint64_t stop) -> None:
-        """Add the reply to a read of an object's positions below ``stop``, or None without a reply.
+        """Add the reply to a read of an object's positions below ``stop``; None for no reply.
 
-        Objects are added in the order of their first positions, which are within one turn of each
-        object.
+        Add objects in the order of their first positions, which must be within one turn.
 
         Raises:
             CorruptEntry: the reply is malformed. (An entry with a wrong checksum is LOST.)
@@ -79,7 +78,7 @@ cdef class ColumnWindow:
     def open(self) -> list[int]:
         """Return the positions that need further requests, object by object.
 
-        These are unwritten, filled, lost or forged, or without an answer.
+        These positions are unwritten, filled, lost or forged, or have no reply.
         """
         cdef ReadReply part
         cdef size_t row, k
@@ -112,13 +111,13 @@ cdef class ColumnWindow:
             settled: the contents of the open positions.
             start: one of the positions.
             end: above ``start``.
-            bytes_max: most bytes of data, below 2 GiB; one larger entry is returned alone.
+            bytes_max: the maximum bytes of data, below 2 GiB. A larger entry is returned alone.
 
         Returns:
-            Positions (int64), timestamps (int64), offsets (int32) and data of the entries; a list of
-            the gaps between two entries for each run of positions without entries: settled gaps as
-            they were given, and ranges of trimmed positions, which cover all read ones in them; the
-            position to continue at, None at the end; the tags of each entry, None unless asked for.
+            The positions (int64), timestamps (int64), offsets (int32) and data of the entries; a
+            list of gaps for each run of positions without entries, with settled gaps as they were
+            given and ranges of trimmed positions; the position to continue at, or None at the end;
+            and the tags of each entry, or None if they were not requested.
         """
         cdef vector[Cell] cells
         cdef Cell cell
@@ -203,7 +202,7 @@ cdef class ColumnWindow:
         return self.striping.after(self.firsts[part], row)
 
     cdef object piece(self, reply, const vector[Cell]& cells):
-        """Return the data of entries that are contiguous in one reply, without a copy."""
+        """Return the data of entries without a copy; they must be contiguous in one reply."""
         cdef string_view content = reply_view(reply)
         cdef const char* begin = cells.front().data
         cdef const char* end = cells.back().data + cells.back().size

@@ -18,16 +18,17 @@ cdef string_view reply_view(reply) except *
 # The object that keeps the data of a decoded reply: the reply, unless its data was decompressed.
 cdef object keeper(reply, const CppBuffer& plain)
 
-# Raises the error of a reply, or another `what`, that was not decoded (wire::Decoded).
+# Raises the error for a reply, or another `what`, that could not be decoded (wire::Decoded).
 cdef int well_formed(int decoded, str what) except -1
 
 
-# A wait that no event ends is cut into slices of this length: a signal may have come just before.
+# A wait that may miss a signal is divided into slices of this length, since the signal may have
+# come just before the wait.
 cdef enum:
     SLICE_MS = 100
 
 
-# One time budget, spent in slices between which signals are looked at.
+# A timeout that is spent in slices. Signals are checked between the slices.
 cdef class Wait:
     cdef object deadline
 

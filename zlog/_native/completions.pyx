@@ -19,7 +19,7 @@ from zlog.errors import CorruptEntry, StoreUnavailable, UnsupportedVersion
 
 
 cdef class Payload:
-    """A large reply, where the store put it: bytes-like, read-only."""
+    """A large reply in the store's memory. It is bytes-like and read-only."""
 
     def __len__(self) -> int:
         return <Py_ssize_t> self.buffer.bytes.size()
@@ -114,18 +114,18 @@ cdef class CompletionQueue:
         return 0
 
     def fileno(self) -> int:
-        """Return a descriptor that is readable while results wait, and only then."""
+        """Return a descriptor that is readable exactly while results wait."""
         return deref(self.queue).fileno()
 
     def put(self, uint64_t token, int code, bytes reply not None) -> None:
-        """Add a result; for stores that are written in Python."""
+        """Add a result. Stores that are written in Python call this."""
         cdef CppCompletion done
         self.check_process()
         done.token, done.code, done.reply = token, code, CppBuffer.of(<string> reply)
         deref(self.queue).push(done)
 
     def drain(self) -> list[tuple[int, int, ReplyBytes]]:
-        """Take all results that wait, as ``(token, code, reply)``, without blocking."""
+        """Return all waiting results as ``(token, code, reply)``, without blocking."""
         cdef vector[CppCompletion] taken
         cdef size_t i
         self.check_process()
@@ -136,7 +136,7 @@ cdef class CompletionQueue:
         return out
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Block until results wait; False after ``timeout`` seconds. Ctrl-C interrupts it."""
+        """Wait for results; False after ``timeout`` seconds. Ctrl-C interrupts the wait."""
         cdef Wait budget = Wait(timeout)
         cdef CppCompletionQueue* queue = self.queue.get()
         cdef int slice_ms

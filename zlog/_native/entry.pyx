@@ -1,4 +1,4 @@
-"""Entries that readers get. They are made by the million, so they are small."""
+"""The entries that readers receive. They are small, since a reader makes millions of them."""
 
 cimport cython
 from cpython.datetime cimport import_datetime, timedelta_new
@@ -17,7 +17,7 @@ cdef uint64_t DAY_US = 86_400_000_000
 
 
 def from_timestamp(uint64_t us) -> datetime:
-    """Return stored time (µs since 1970, UTC) as an aware datetime, at most the last one."""
+    """Return a stored time (µs since 1970, UTC) as an aware datetime, at most the last one."""
     cdef uint64_t days = us // DAY_US, rest = us % DAY_US
     if days > 2_932_896:  # 9999-12-31
         return LAST_TIME
@@ -37,7 +37,7 @@ cdef object time_of(uint64_t us):
     return known_time
 
 
-# Each takes two allocations, for itself and for its data. The position and the time become objects
+# An entry takes two allocations, for itself and for its data. Its position and time become objects
 # on access. It refers to nothing that can refer to it, so the garbage collector does not track it.
 @cython.final
 @cython.freelist(1024)
@@ -50,9 +50,9 @@ cdef class Entry:
         position: its position, 0 ≤ position < 2**63.
         data: its bytes, as appended.
         timestamp: when its writer appended it, by the writer's clock, UTC, in microseconds.
-        end: one past its position, where a reader continues, as after a Gap.
-        tags: its tags, each once, in no order. They are not in the tuple, but equal entries have
-            equal tags.
+        end: one past its position, at which a reader continues, as after a Gap.
+        tags: its tags, each once, in no particular order. They are not in the tuple, but equal
+            entries have equal tags.
     """
 
     __match_args__ = _fields = ("position", "data", "timestamp")

@@ -1,9 +1,9 @@
-"""Appends that gather until they leave together, and the coroutines that wait for them.
+"""Gathers appends into rounds that are sent together, and has the coroutines that wait for them.
 
-The cost of thousands of appends in flight is what the interpreter does for each of them. Here an
-append is a single object: the coroutine that is awaited, and the future that its task waits for.
-Tasks advance it through the slot that generators have (am_send), which returns results without an
-exception, and one callback of the event loop wakes the tasks of a whole round.
+With thousands of appends in flight, most of the cost is the interpreter's work for each of them.
+Here an append is a single object: both the coroutine that is awaited and the future that its task
+waits for. Tasks advance it through the slot that generators have (am_send), which returns results
+without an exception, and one callback of the event loop wakes the tasks of a whole round.
 """
 
 cimport cython
@@ -54,8 +54,8 @@ cdef enum AppendState:
 cdef class Append:  # Coroutine[Any, Any, int]
     """A pending append: a coroutine that returns the position of its entry.
 
-    Awaiting it submits the entry; nothing happens before. It is also the future that the awaiting
-    task waits for. If it is cancelled before its round leaves, it is not sent.
+    The entry is submitted when the append is awaited, not earlier. The append is also the future
+    that the awaiting task waits for. If it is cancelled before its round is sent, it is not sent.
     """
 
     cdef Gathering gathering
@@ -188,14 +188,14 @@ cdef PySendResult advance(PyObject* this, PyObject* _, PyObject** out) except PY
 
 
 cdef class Gathering:
-    """Entries of one event loop's concurrent appends that wait to be sent together.
+    """The entries of concurrent appends in one event loop, which wait to be sent together.
 
     Entries above ``waiting_bytes_max`` are blocked until there is space, in the order of the calls.
     It is not thread-safe: everything happens in the loop's thread.
 
     Attributes:
-        waiting_bytes: bytes that wait, without those of blocked entries.
-        alert: whether the loop calls ``send`` when the next entry is submitted; once.
+        waiting_bytes: bytes of the waiting entries, without blocked ones.
+        alert: whether the loop calls ``send``, once, when the next entry is submitted.
     """
 
     cdef object loop
@@ -220,10 +220,10 @@ cdef class Gathering:
         timeout: float | None,
         clock: Callable[[], float] | None = None,
     ):
-        """Gather for ``loop`` entries that ``appender`` checks.
+        """Gather entries for ``loop``. ``appender`` checks them.
 
         An entry is late if it is not taken within ``timeout`` seconds after it was submitted.
-        ``clock`` replaces the machine's clock, which costs less.
+        ``clock`` replaces the machine's clock, which is faster.
         """
         self.loop, self.send, self.appender = loop, send, appender
         self.entry_bytes_max, self.waiting_bytes_max = appender.entry_bytes_max, waiting_bytes_max
@@ -279,7 +279,7 @@ cdef class Gathering:
     def take(
         self, Py_ssize_t entries_max, Py_ssize_t bytes_max
     ) -> tuple[list[bytes], list[Append], list[Append]]:
-        """Take the appends that have waited longest, up to a maximum but at least one.
+        """Take the appends that have waited longest: as many as the limits allow, but at least one.
 
         Returns:
             The entries, their appends, and the appends that are too late to be sent.

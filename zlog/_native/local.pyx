@@ -97,14 +97,14 @@ cdef class SharedSequencer:
     """A sequencer that the processes using one directory share through memory (`mmap`).
 
     Like every sequencer it is a hint: its grants are valid only in the epoch that the objects have.
-    It serves up to 1024 logs. Methods raise `zlog.SequencerUnavailable`, and `zlog.SequencerTimeout`
-    if a stopped process holds it.
+    It serves up to 1024 logs. Methods raise `zlog.SequencerUnavailable`, or `zlog.SequencerTimeout`
+    if a stopped process has locked it.
     """
 
     cdef shared_ptr[CppSharedSequencer] shared
 
     def __cinit__(self, directory: str | os.PathLike[str] | None = None):
-        """Share the one in ``directory``; None makes one for this process and its children."""
+        """Use the sequencer in ``directory``; None makes one for this process and its children."""
         cdef string folder = b"" if directory is None else os.fsencode(directory)
         cdef int error
         with nogil:
@@ -119,14 +119,14 @@ cdef class SharedSequencer:
             )
 
     def activate(self, uint64_t log_id, uint64_t epoch, uint64_t tail) -> bool:
-        """Grant positions from ``tail`` on; False unless ``epoch`` is above the last one."""
+        """Grant positions from ``tail`` on. Return False unless ``epoch`` is above the last one."""
         cdef int error
         with nogil:
             error = deref(self.shared).activate(log_id, epoch, tail)
         return granted(error)
 
     def next(self, uint64_t log_id, uint64_t epoch, uint64_t count) -> int | None:
-        """Grant ``count`` positions and return the first; None if not active at ``epoch``."""
+        """Grant ``count`` positions. Return the first; None if not active at ``epoch``."""
         cdef uint64_t first = 0
         cdef int error
         with nogil:
@@ -134,7 +134,7 @@ cdef class SharedSequencer:
         return first if granted(error) else None
 
     def tail(self, uint64_t log_id, uint64_t epoch) -> int | None:
-        """Return the next position to be granted; None if not active at ``epoch``."""
+        """Return the next position to be granted, or None if the log is not active at ``epoch``."""
         cdef uint64_t tail = 0
         cdef int error
         with nogil:
@@ -146,7 +146,8 @@ cdef class SharedSequencer:
     ) -> int | None:
         """Block until the tail is above ``position`` and return it.
 
-        None after ``timeout`` seconds, or once another epoch is active. Ctrl-C interrupts it.
+        Return None after ``timeout`` seconds, or once another epoch is active. Ctrl-C interrupts
+        it.
         """
         cdef Wait budget = Wait(timeout)
         cdef uint64_t tail = 0
@@ -200,7 +201,7 @@ cdef class MemoryStore(HostStore):
         omap: dict[bytes, bytes],
         bytes stream not None,
     ) -> None:
-        """Store an object as it is; tests store damaged ones."""
+        """Store an object without checks. Tests use this to store damaged objects."""
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef MemoryObject content
         content.attrs, content.omap, content.stream = attrs, omap, stream
@@ -297,7 +298,7 @@ cdef not_opened(str folder, int error, str reason, bint read_only):
 
 
 def restore(path: str | os.PathLike[str], backup: str | os.PathLike[str]) -> None:
-    """Put the store in a directory back to a backup, a database file; `zlog.store.restore`."""
+    """Restore the store in a directory from a database file; see `zlog.store.restore`."""
     folder, file = os.path.realpath(path), os.fspath(backup)
     cdef string directory = os.fsencode(folder), source = os.fsencode(file), reason
     cdef int error
@@ -344,17 +345,17 @@ cdef class EmbeddedStore(HostStore):
         """Open the store in a directory.
 
         Args:
-            path: the directory; on a local file system.
-            create: make directory and store if they are missing.
-            map_bytes: the size up to which the store may grow; writes beyond it get ENOSPC. It takes
-                address space, not memory or disk, and less if the process may not have as much.
-            read_only: change nothing; permission to read is enough. Methods that write get EROFS.
-                While other processes write, this one must be able to write lock.mdb, in which LMDB
-                lists readers. Otherwise the store does not open, or methods get ETXTBSY once such a
-                process has opened it.
+            path: the directory, which must be on a local file system.
+            create: whether to create the directory and the store if they are missing.
+            map_bytes: the maximum size of the store; writes beyond it fail with ENOSPC. It takes
+                address space, not memory or disk. It is less if the process may not have that much.
+            read_only: change nothing. Permission to read is enough, and writing methods fail with
+                EROFS. While other processes write, this one must be able to write lock.mdb, in
+                which LMDB lists readers. Otherwise the store does not open, or methods fail with
+                ETXTBSY once such a process has opened it.
 
         Raises:
-            StoreUnavailable: it is missing, does not open, is damaged, or is not a store.
+            StoreUnavailable: the store is missing or damaged, can't be opened, or is not a store.
         """
         cdef unique_ptr[EmbeddedHost] host
         cdef string directory, reason
@@ -409,7 +410,7 @@ cdef class EmbeddedStore(HostStore):
         return before - size_of(file)
 
     def space_inside(self) -> int:
-        """Return how many bytes of data fit into the file's free pages, which a full disk leaves.
+        """Return how many bytes of data fit into the file's free pages, even if the disk is full.
 
         Raises:
             StoreUnavailable: the store is closed, or can't be read.

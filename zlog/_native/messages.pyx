@@ -1,10 +1,10 @@
 """Requests and replies of the class methods (docs/formats/wire.md).
 
-A function that is named like a method encodes its request, and raises ValueError (OverflowError)
-for values that no valid request holds. The function with ``_reply`` decodes the reply, and raises
-`zlog.CorruptEntry` for bytes that are not such a reply, `zlog.UnsupportedVersion` for a reply of a
-later version. Positions are those of one object, ascending; its striping is a packed
-:class:`zlog._base.striping.Striping`. A field of a later version may be left out.
+The function with the name of a method encodes its request, and raises ValueError or OverflowError
+for values that are not valid in a request. The function with ``_reply`` decodes the reply, and
+raises `zlog.CorruptEntry` for bytes that are not such a reply, `zlog.UnsupportedVersion` for a
+reply of a later version. Positions are of one object and ascend. A striping is a packed
+:class:`zlog._base.striping.Striping`. Fields that were added in later versions may be left out.
 
 The build makes these functions from the C++ declarations (tools/messages_cython.py). Messages with
 entries are encoded and decoded elsewhere, many entries at once.

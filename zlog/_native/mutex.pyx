@@ -1,7 +1,8 @@
-"""Locks of calls.
+"""Locks that are held during calls.
 
-A thread that would wait for itself, such as one whose signal handler interrupts a call, gets an
-error. So does a forked child, in which the thread that holds the lock does not exist.
+They raise an error if a thread would wait for itself, for example because its signal handler
+interrupted a call. They also do in a forked child, in which the thread that holds the lock does not
+exist.
 """
 
 from cpython.pythread cimport PyThread_get_thread_ident
@@ -57,9 +58,9 @@ cdef class Mutex:
     """A lock that raises an error if its holder waits for it, and in a forked child.
 
     Args:
-        brief: it is held for some instructions, and never during a wait. A thread that holds a
-            brief lock must not begin a call, and no thread waits for one longer than a minute.
-        reentrant: its holder may take it again.
+        brief: the lock is held for a few instructions, never during a wait. A thread that holds a
+            brief lock must not begin a call. No thread waits for a brief lock longer than a minute.
+        reentrant: the holder may acquire the lock again.
     """
 
     def __init__(self, *, bint brief=True, bint reentrant=False):
@@ -68,10 +69,10 @@ cdef class Mutex:
         self.brief, self.reentrant = brief, reentrant
 
     def acquire(self, bint blocking=True, double timeout=-1) -> bool:
-        """Acquire it, with the parameters of ``threading.Lock.acquire``.
+        """Acquire the lock, with the parameters of ``threading.Lock.acquire``.
 
         Raises:
-            ReentrantCall: this thread holds it.
+            ReentrantCall: this thread holds the lock.
             StoreUnavailable: this is a forked child, and its parent made the lock.
         """
         cdef unsigned long me = PyThread_get_thread_ident()
@@ -103,7 +104,7 @@ cdef class Mutex:
         )
 
     def release(self) -> None:
-        """Release it."""
+        """Release the lock."""
         if self.depth <= 0 or self.owner != PyThread_get_thread_ident():
             raise RuntimeError("this thread does not hold the lock")
         self.depth -= 1
@@ -114,11 +115,11 @@ cdef class Mutex:
             self.lock.release()
 
     def held(self) -> bool:
-        """Whether this thread holds it."""
+        """Whether this thread holds the lock."""
         return self.depth > 0 and self.owner == PyThread_get_thread_ident()
 
     def locked(self) -> bool:
-        """Whether a thread holds it."""
+        """Whether any thread holds the lock."""
         return self.depth > 0
 
     def __enter__(self) -> None:

@@ -24,10 +24,10 @@ cdef enum:
     TAG_NAMES_BYTES_MAX = 1 << 20  # of one write
     TAG_IDS_MAX = 1 << 18
 
-# A view of a bytes-like entry. TypeError if it is text, or something else.
+# A view of a bytes-like entry. TypeError if it is not bytes-like.
 cdef object buffer_of(item)
 
-# An entry with these tags; `data` itself if there are none.
+# An entry with these tags, or `data` itself if there are none.
 cdef object new_tagged(data, tuple tags)
 
 

@@ -1,4 +1,4 @@
-"""Entries that are appended: with tags, in lists and in columns."""
+"""Entries to append: entries with tags, lists and columns of entries."""
 
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 cdef class Tagged:
     """An entry to append that has tags; lists of entries hold these and bytes.
 
-    Two are equal if data and tags are, in any order of the tags. The length is that of the data.
+    Two entries are equal if their data and tags are equal, in any order of the tags. The length is
+    that of the data.
 
     Args:
         data: the entry.
-        tags: see :func:`tags_checked`.
+        tags: its tags, which :func:`tags_checked` checks.
     """
 
     def __init__(self, data: Buffer, tags: Iterable[str]):
@@ -70,8 +71,8 @@ def tags_checked(tags: Iterable[str]) -> tuple[str, ...]:
     """Return the tags of an entry, each once.
 
     Raises:
-        InvalidTag: there are more than 64, or one does not have 1 to 128 bytes in UTF-8.
-        TypeError: this is one text, or not a collection of texts.
+        InvalidTag: there are more than 64 tags, or a tag does not have 1 to 128 bytes in UTF-8.
+        TypeError: ``tags`` is a single text, or not a collection of texts.
     """
     return checked_tags(tags)
 
@@ -81,7 +82,7 @@ cdef tuple checked_tags(tags):
         return check_tags(tags)
     try:
         found = tags_known.get(tags)
-    except TypeError:  # one of them can't be hashed, so it is not text
+    except TypeError:  # an element can't be hashed, so it is not text
         return check_tags(tags)
     if found is None:
         found = check_tags(tags)
@@ -108,7 +109,9 @@ cdef tuple check_tags(tags):
         try:
             size = len(tag.encode())
         except UnicodeEncodeError:
-            raise InvalidTag(f"the tag {tag!r} is not valid text: it has half a character") from None
+            raise InvalidTag(
+                f"the tag {tag!r} is not valid text: it has an unpaired surrogate"
+            ) from None
         if not 0 < size <= TAG_BYTES_MAX:
             raise InvalidTag(
                 f"the tag {tag[:40]!r} has {size} bytes in UTF-8; tags have 1 to {TAG_BYTES_MAX}"
@@ -127,18 +130,18 @@ cdef object new_tagged(data, tuple tags):
 
 
 def with_tags(data: bytes, tags: Iterable[str]) -> NewEntry:
-    """Return an entry that has these tags; ``data`` itself if there are none."""
+    """Return an entry with these tags, or ``data`` itself if there are none."""
     return new_tagged(data, checked_tags(tags))
 
 
 def tagged(entries: Sequence[Buffer], tags: Iterable[str]) -> Sequence[NewEntry]:
-    """Return entries that all have these tags; ``entries`` itself if there are none."""
+    """Return entries that all have these tags, or ``entries`` itself if there are none."""
     cdef tuple checked = checked_tags(tags)
     return [new_tagged(data, checked) for data in entries] if checked else entries
 
 
 def tagged_each(entries: Sequence[Buffer], tags: Sequence[Iterable[str]]) -> list[NewEntry]:
-    """Return entries with the tags of each. Raises ValueError if the numbers differ."""
+    """Return entries, each with its own tags. Raises ValueError if the lengths differ."""
     if len(entries) != len(tags):
         raise ValueError(f"tags_each has tags for {len(tags)} entries, and there are {len(entries)}")
     return [new_tagged(data, checked_tags(own)) for data, own in zip(entries, tags)]
@@ -210,7 +213,7 @@ cdef inline Py_ssize_t size_of(item) except -1:
 def entries_check(
     entries: Sequence[Buffer | Tagged], Py_ssize_t bytes_max
 ) -> tuple[int, int] | None:
-    """Return index and size of the first entry that is too large; None if all fit.
+    """Return the index and size of the first entry that is too large, or None if all fit.
 
     Raises:
         TypeError: an entry is not bytes-like.
@@ -225,7 +228,7 @@ def entries_check(
 
 
 def entries_owned(entries: Sequence[Buffer | Tagged]) -> Sequence[NewEntry]:
-    """Return the same entries as immutable bytes or Tagged: ``entries`` itself if it can be.
+    """Return the entries as immutable bytes or Tagged; ``entries`` itself if it is immutable.
 
     Raises:
         TypeError: an entry is not bytes-like.
@@ -272,7 +275,7 @@ def entries_cut(
 
 
 def tags_bytes(entries: Sequence[Buffer | Tagged]) -> int:
-    """Return the most bytes that tags of entries take in a write: each tag, and one byte more."""
+    """Return the maximum bytes that the tags take in a write: each tag, and one byte more."""
     cdef Py_ssize_t i, size = 0
     if isinstance(entries, EntryColumn):
         return 0

@@ -1,6 +1,6 @@
 """Stores on a Ceph cluster (cls_zlog/host/rados/rados_host.cc).
 
-librados is loaded when the first one is opened.
+librados is loaded when the first store is opened.
 """
 
 from cpython.ref cimport PyObject
@@ -76,17 +76,17 @@ cdef extern from "cls_zlog/host/rados/rados_host.h" namespace "zlog" nogil:
 
 
 # python-rados has no function that returns the pointer to its I/O context, but keeps it at a fixed
-# offset in the object. Two layouts are known, by the object's size (rados.pxd in Ceph's source): the
-# pointer follows the object's head and method table, and in newer releases a reference to the Rados
-# object comes before it.
+# offset in the object. The object's size tells which of two known layouts it has (rados.pxd in
+# Ceph's source): the pointer follows the object's head and method table, or, in newer releases, a
+# reference to the Rados object after these.
 _IOCTX_OFFSETS = {88: 24, 96: 32}
 
 
 def find_librados() -> str:
-    """Load librados, unless it is loaded; return the path of its file.
+    """Load librados unless it is loaded. Return the path of its file.
 
     Raises:
-        StoreUnavailable: it is not installed, or too old.
+        StoreUnavailable: librados is not installed, or too old.
     """
     cdef string what
     cdef int error
@@ -166,9 +166,10 @@ cdef rados_ioctx_t _pointer_in(ioctx) except NULL:
 cdef class CephStore(HostStore):
     """Objects in a pool of a Ceph cluster, whose OSDs run the object class.
 
-    An operation that is given up (`execute` after its time-out, `UnderWay.give_up`) is cancelled in
-    librados, and takes effect if an OSD already has it. Starting an operation never waits for
-    others, except over a `rados.Ioctx`, by librados' limit (``objecter_inflight_ops``, 1024).
+    An operation that is given up (`execute` after its timeout, `UnderWay.give_up`) is cancelled in
+    librados, but takes effect if an OSD already has it. Starting an operation never waits for
+    others, except with a `rados.Ioctx`, to which librados' limit applies
+    (``objecter_inflight_ops``, 1024).
     """
 
     cdef object ioctx  # kept alive while its copy is in use
@@ -189,18 +190,19 @@ cdef class CephStore(HostStore):
         Args:
             pool: name of the pool, which must exist.
             namespace: namespace in the pool.
-            conf: path of ceph.conf; None means where Ceph's tools look. ``CEPH_ARGS`` applies.
+            conf: path of ceph.conf; None means the paths that Ceph's tools use. ``CEPH_ARGS``
+                applies.
             client_id: as in ``client.ID``; None means ``admin``.
-            timeout: seconds, for connecting and for each later answer of a monitor.
-            object_class: where methods run: with ``require`` in the OSDs, which need the class; with
-                ``never`` in this process; with ``auto`` in the OSDs, unless the first answers show
-                that they lack the class, or that the client may not use it.
-            url: the value of `url`; None makes it from the other arguments.
+            timeout: limit for connecting and for each later reply of a monitor, in seconds.
+            object_class: where methods run. ``require`` means in the OSDs, which then need the
+                class; ``never`` in this process; ``auto`` in the OSDs unless the first replies show
+                that they lack the class or that the client may not use it.
+            url: the value of the attribute `url`; None makes it from the other arguments.
 
         Raises:
-            StoreTimeout: no monitor answered in time.
-            StoreUnavailable: no librados, no such pool, no configuration, refused, or OSDs older
-                than Octopus.
+            StoreTimeout: no monitor replied in time.
+            StoreUnavailable: librados, the pool or the configuration is missing, the cluster
+                refused the client, or its OSDs are older than Octopus.
         """
         cdef RadosTarget target
         cdef shared_ptr[RadosConnecting] connecting
@@ -244,7 +246,7 @@ cdef class CephStore(HostStore):
         Its `rados.Rados` must stay connected until the store is closed.
 
         Raises:
-            StoreUnavailable: zlog does not know this release of python-rados; pass a URL then.
+            StoreUnavailable: zlog does not support this release of python-rados. Use a URL instead.
         """
         cdef CephStore store = CephStore.__new__(CephStore)
         cdef rados_ioctx_t io
@@ -283,12 +285,13 @@ cdef class CephStore(HostStore):
     ) -> None:
         """Register this process as a daemon of ``service``, which ``ceph -s`` shows.
 
-        It is shown while the store is open and Ceph has a manager; without one, nothing fails.
+        It is shown while the store is open and Ceph has a manager. Without a manager, this has no
+        effect.
 
         Args:
             service: the name in ``ceph -s``.
             daemon: the name of this process among the daemons of the service.
-            metadata: what ``ceph service dump`` shows of it; it can't change later.
+            metadata: shown by ``ceph service dump``. It can't change later.
 
         Raises:
             StoreUnavailable: this store is registered already.
@@ -303,10 +306,10 @@ cdef class CephStore(HostStore):
             raise _service_error(error)
 
     def update_service(self, status: Mapping[str, str]) -> None:
-        """Set what ``ceph service status`` shows of the registered daemon.
+        """Set the status that ``ceph service status`` shows for the registered daemon.
 
         Raises:
-            StoreUnavailable: librados refused.
+            StoreUnavailable: librados refused it.
         """
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef cpp_map[string, string] words = _strings(status)

@@ -19,8 +19,8 @@ inline void raise_errno(int number, const std::string& what) {
   Py_DECREF(error);
 }
 
-// Raises in Python the C++ exception that is being handled: what Cython calls for `except +raised`.
-// Without it Cython raises a RuntimeError for a system error.
+// Raises the C++ exception that is being handled as a Python exception. Cython calls it for `except
+// +raised`; otherwise it would raise a RuntimeError for a system error.
 inline void raise_caught() {
   try {
     throw;

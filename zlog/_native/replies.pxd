@@ -10,7 +10,7 @@ from zlog._native.striping cimport Striping
 
 
 cdef extern from "cls_zlog/wire/read_reply.h" namespace "zlog" nogil:
-    # Its enumerations are read as the bytes that they are on the wire.
+    # Its enumerations are read as bytes, as on the wire.
     cdef cppclass Column[T]:
         T operator[](uint32_t i)
 
@@ -78,7 +78,8 @@ cdef inline const CppMacKey* mac_of(MacKey mac) noexcept:
     return mac.key.get()
 
 
-# The tags of a reply's entries, as tuples of text. Entries with one tag, the same, share theirs.
+# The tags of a reply's entries, as tuples of text. Entries with the same single tag share one
+# tuple.
 cdef class TagTable:
     cdef unique_ptr[CppTagsReader] reader
     cdef list names

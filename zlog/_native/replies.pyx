@@ -73,16 +73,16 @@ cdef extern from "cls_zlog/client/newest_of_tags.h" namespace "zlog" nogil:
 
 
 FORGED: int = <int> forged_state
-"""The state of an entry whose checksum is right and whose MAC is wrong; only clients report it."""
+"""The state of an entry with a correct checksum and a wrong MAC. Only clients report it."""
 
 
 @cython.final
 cdef class MacKey:
-    """The key of one log's MACs. It can't be read, printed or pickled.
+    """The key of a log's MACs. It can't be read, printed or pickled.
 
     Args:
-        key: of any length. None means that the client does not have it; entries are then counted,
-            and their data is withheld.
+        key: bytes of any length. None means that the client does not have the key; it can then
+            count entries, but not read their data.
 
     Raises:
         RuntimeError: OpenSSL is missing.
@@ -143,7 +143,7 @@ def crc32c(data: Buffer, uint32_t seed=0) -> int:
 
 
 def fullest(replies not None: Iterable[tuple[int, ReplyBytes]]) -> tuple[int, int]:
-    """Return the most ``(records, bytes)`` that an object holds, from OK replies of writes.
+    """Return the ``(records, bytes)`` of the fullest object, from OK replies to writes.
 
     The code OK acknowledges a write, so replies that can't be decoded are skipped.
     """
@@ -157,14 +157,14 @@ def fullest(replies not None: Iterable[tuple[int, ReplyBytes]]) -> tuple[int, in
 
 
 cdef class ReadReply:
-    """The reply to a read, about the first ``len()`` of the requested positions."""
+    """The reply to a read. It covers the first ``len()`` of the requested positions."""
 
     def __len__(self) -> int:
         return self.decoded.count
 
     @property
     def count(self) -> int:
-        """How many positions the reply is about; the same as ``len()``."""
+        """How many positions the reply covers; the same as ``len()``."""
         return self.decoded.count
 
     cdef uint32_t at(self, Py_ssize_t i) except? 0:
@@ -202,7 +202,7 @@ cdef class ReadReply:
         return bytes_of(self.decoded.data_of(at)) if self.states[at] == 0 else b""
 
     def tags(self, Py_ssize_t i) -> tuple[str, ...]:
-        """Return the entry's tags; none unless the read asked for them."""
+        """Return the entry's tags, which are empty unless the read requested them."""
         return self.tags_at(self.at(i))
 
     cdef tuple tags_at(self, uint32_t i):
@@ -232,7 +232,7 @@ cdef class ReadReply:
         return self.decoded.numbers[self.at_id(i)]
 
     def reason(self, Py_ssize_t i) -> int:
-        """Return why it was filled (only after a read ``with_ids``)."""
+        """Return why the position was filled (only after a read ``with_ids``)."""
         return <uint8_t> self.decoded.reason_of(self.at_id(i))
 
 
@@ -243,9 +243,9 @@ def decode_read(
 
     Args:
         reply: the reply.
-        positions: that were asked for.
-        mac: of the log; None if its entries have no MACs.
-        with_data: whether the read asked for data. Otherwise nothing is checked, and data that an
+        positions: the requested positions.
+        mac: the key of the log's MACs; None if its entries have no MACs.
+        with_data: whether the read requested data. If not, nothing is checked, and data that an
             older class sends anyway is ignored.
     """
     cdef vector[uint64_t] asked = positions_of(positions)
@@ -289,7 +289,8 @@ def decode_fills(
 ) -> list[tuple[int, bytes, int, int]]:
     """Return the filled positions in the reply to a read with ids of ``positions``.
 
-    Each with the id of its filler, the time in µs since 1970-01-01 UTC, and the reason.
+    Each position comes with the id of its filler, the time in µs since 1970-01-01 UTC, and the
+    reason.
     """
     cdef CppReadReply decoded
     cdef vector[uint64_t] asked = positions_of(positions)
@@ -316,7 +317,7 @@ class Selected(NamedTuple):
         highest: the highest position of the object that is not unwritten, if any.
         end: all positions below it were examined; in reverse, all from it on.
         gaps: first position, last position and state of positions that could not be examined.
-        entries: those with the tags, in the order that was asked for.
+        entries: the entries with the tags, in the requested order.
         damaged: positions of entries that are lost, unreadable or forged.
     """
 
@@ -367,13 +368,13 @@ def decode_select(reply not None: ReplyBytes, MacKey mac, bint with_data=True) -
 
 @cython.final
 cdef class NewestOfTags:
-    """Where the newest entry with each tag is, from replies to ``tags_list``.
+    """The position of the newest entry with each tag, from replies to ``tags_list``.
 
     Its length is the number of known tags.
 
     Attributes:
-        doubtful: whether an entry that was asked about had a newer one for some of its tags, and
-            had other tags that are not known.
+        doubtful: whether :meth:`superseded` met an entry that had a newer entry for some of its
+            tags, and whose other tags are not known.
     """
 
     cdef CppNewestOfTags known
@@ -386,7 +387,7 @@ cdef class NewestOfTags:
         return self.known.doubtful()
 
     def note(self, reply not None: ReplyBytes, Py_ssize_t space=-1) -> int:
-        """Note entries of a reply, for at most ``space`` new tags, and return their end."""
+        """Note the entries of a reply, with at most ``space`` new tags, and return its end."""
         cdef CppTagsListReply decoded
         cdef string_view content = reply_view(reply)
         cdef int result
@@ -398,7 +399,7 @@ cdef class NewestOfTags:
         return decoded.end
 
     def superseded(self, reply not None: ReplyBytes) -> tuple[int, list[int]]:
-        """Return how far a reply goes, and its entries that have a newer one of each tag."""
+        """Return the end of a reply, and its entries whose tags all have a newer entry."""
         cdef CppTagsListReply decoded
         cdef vector[uint64_t] found
         cdef string_view content = reply_view(reply)
@@ -414,8 +415,9 @@ cdef class NewestOfTags:
 def newest(bytes name not None, values: Sequence[bytes]) -> int | None:
     """Return the index of the newest of several sound replicas of a stored value.
 
-    None if two contradict each other: neither is newer in every number that only grows. Values
-    other than a stripe object's header and a log's head contradict each other if they differ.
+    Return None if two contradict each other, since neither is newer in all numbers that never fall.
+    Values other than a stripe object's header and a log's head contradict each other if they
+    differ.
     """
     cdef optional[size_t] found = cpp_newest(name, values)
     return found.value() if found.has_value() else None

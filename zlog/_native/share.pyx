@@ -1,8 +1,8 @@
-"""Rounds that several threads share: the part that each thread runs under Python's lock.
+"""Rounds of threads: the part that each thread runs under Python's lock.
 
-One reply wakes many threads in turn, and each waits for the one before it, so this part is native.
-Python's lock guards all state here. It may pass to another thread when Python code is called, when
-an object is made, and in ``with nogil``.
+It is native because one reply wakes many threads, and each waits for the one before it. Python's
+lock guards all state here. It may pass to another thread when Python code is called, when an object
+is made, and in ``with nogil``.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -35,10 +35,10 @@ cdef enum:  # with more bytes of tags a round is closed, since the next entry's 
 
 
 cdef class SharedRound:
-    """Entries of several threads that leave together. The thread of the first one sends them.
+    """Entries of several threads that are sent together, by the thread of the first entry.
 
     Attributes:
-        outcomes: a position or an error for each entry that was sent; None if none was.
+        outcomes: a position or an error for each entry; None if no entry was sent.
     """
 
     cdef CppLatch over
@@ -56,11 +56,11 @@ cdef class SharedRound:
         self.entries = []
 
     def __len__(self) -> int:
-        """Return how many entries have come."""
+        """Return the number of entries."""
         return len(self.entries)
 
     def wait_for(self, Py_ssize_t count) -> threading.Lock:
-        """Return a lock that is released when there are ``count`` entries, or it is closed."""
+        """Return a lock; it is released at ``count`` entries or when the round is closed."""
         enough = threading.Lock()
         enough.acquire()
         if len(self.entries) < count and not self.closed:
@@ -75,7 +75,7 @@ cdef class SharedRound:
         return [entry for entry in self.entries if entry is not None]
 
     def finish(self) -> None:
-        """Wake the threads, each for its outcome; without outcomes they form another round."""
+        """Wake the threads to take their outcomes. Without outcomes they form another round."""
         self.closed = True
         self.over.open()
 
@@ -105,8 +105,8 @@ cdef class SharedRounds:
     """Puts the entries of several threads together into rounds.
 
     Attributes:
-        timeout: seconds after the call from which an entry is not sent any more; may be infinite.
-        joined: how many entries have come.
+        timeout: seconds after the call during which an entry may still be sent; may be infinite.
+        joined: the number of entries in all rounds so far.
     """
 
     cdef Mutex turn
@@ -135,9 +135,9 @@ cdef class SharedRounds:
         """Gather rounds of up to ``entries_max`` entries, until they have ``bytes_max`` bytes.
 
         ``lead`` sends a round and always finishes it, before a time of ``time.monotonic()``. It
-        holds ``turn`` during that. ``appender`` checks entries. ``not_sent`` makes the error of an
-        entry that was not sent in time, and ``not_known`` the error of an entry whose round did not
-        end within the same time again.
+        holds ``turn`` while it sends. ``appender`` checks entries. ``not_sent`` makes the error of
+        an entry that was not sent in time, and ``not_known`` the error of an entry whose round did
+        not end within the same time again.
         """
         self.turn, self.lead, self.appender = turn, lead, appender
         self.not_sent, self.not_known = not_sent, not_known

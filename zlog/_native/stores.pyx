@@ -1,7 +1,7 @@
-"""What all stores share.
+"""The code that all stores share.
 
-C++ does the work. This module converts values, releases the interpreter's lock around calls that may
-block, and checks for signals while it waits.
+C++ does the work. This module converts values, releases the interpreter's lock around calls that
+may block, and checks for signals while it waits.
 """
 
 from cython.operator cimport dereference as deref
@@ -67,9 +67,9 @@ cdef class UnderWay:
     """Operations that were submitted together."""
 
     def give_up(self) -> None:
-        """Give them up: drop their replies, and keep nothing for them.
+        """Give the operations up, drop their replies and release their memory.
 
-        Those that have not completed soon end with -ECANCELED, if the store can cancel them.
+        Operations that have not completed soon end with -ECANCELED if the store can cancel them.
         Whether they take effect is unknown.
         """
         cdef Ticket ticket
@@ -83,7 +83,7 @@ cdef class UnderWay:
 
 
 cdef class HostStore:
-    """What all stores share; `zlog.store.Store` documents it."""
+    """The base of all stores. `zlog.store.Store` documents its methods."""
 
     # Called once for each store.
     cdef int attach(

@@ -38,7 +38,7 @@ cdef inline vector[uint64_t] positions_of(positions) except *:
     out.reserve(count)
     if isinstance(positions, range) and count > 0 and positions.step > 0:
         first, step = positions.start, positions.step
-        positions[-1].to_bytes(8, "little")  # OverflowError when the last one is not a uint64
+        positions[-1].to_bytes(8, "little")  # OverflowError if the last position is not a uint64
         for i in range(<uint64_t> count):
             out.push_back(first + i * <uint64_t> step)
     else:

@@ -1,4 +1,4 @@
-"""A window of positions, put together from the replies of the stripe objects that hold them."""
+"""A window of positions, assembled from the replies of the stripe objects that have them."""
 
 cimport cython
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
@@ -27,19 +27,19 @@ cdef struct Slot:
 
 
 cdef class Window:
-    """Positions ``[start, end)``, put together from the replies of several stripe objects.
+    """Positions ``[start, end)``, assembled from the replies of several stripe objects.
 
-    A sequence of the contents of each position: an Entry, its State (a number), or None without an
-    answer. Entries are made on each access, from the replies, which the window keeps.
+    It is a sequence with an item for each position: an Entry, a State (a number), or None if no
+    reply covers it. Entries are made on each access, from the replies, which the window keeps.
 
     Args:
-        start: the first.
-        end: one past the last.
-        mac: key of the log's MACs; None if its entries have none.
+        start: the first position.
+        end: one past the last position.
+        mac: the key of the log's MACs; None if its entries have no MACs.
 
     Attributes:
         entries: how many positions hold entries.
-        unanswered: how many are None.
+        unanswered: how many positions are None.
         data_bytes: bytes of data in all entries.
     """
 
@@ -65,7 +65,7 @@ cdef class Window:
     def add(self, reply not None: ReplyBytes, uint64_t first, uint32_t striping) -> int:
         """Add the reply to a read of an object's positions from ``first`` on.
 
-        Returns how many positions it is about: an object may answer a prefix of the request.
+        Returns how many positions the reply covers. An object may reply to a prefix of the request.
 
         Raises:
             CorruptEntry: the reply is malformed. (An entry with a wrong checksum is LOST.)
@@ -124,7 +124,7 @@ cdef class Window:
 
 @cython.final
 cdef class Items:  # Generic[_Item]
-    """An iterator over the items of batches; its length hint is the rest of the current batch.
+    """An iterator over the items of batches. Its length hint counts the rest of the current batch.
 
     Args:
         more: returns the next batch, which may be empty. None ends the iteration, and so does an

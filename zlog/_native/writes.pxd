@@ -57,6 +57,6 @@ cdef class Request:
     cdef shared_ptr[RequestBytes] payload  # null until it is encoded
 
 
-# Encodes a request unless it is encoded. It returns a code: without one, the caller would take the
+# Encodes a request unless it is encoded. Returns a code, so that the caller need not take the
 # interpreter's lock to check for an error.
 cdef int encode(Request request) except -1 nogil

@@ -26,13 +26,13 @@ cdef class NewEntries:
     pass
 
 
-# The request of one object. It is encoded when a store takes it, so that the store sends it while it
-# is in the processor's cache, which all requests of a round may exceed.
+# The request to one object. It is encoded only when a store takes it, so that it is still in the
+# processor's cache when it is sent. All requests of a round together may not fit there.
 cdef class Request:
     """A request that is encoded when a store takes it, and sent without a copy.
 
-    Stores take it like ``bytes``, in one thread at a time. Its memory lasts as long as a store needs
-    it, even after the caller has given up the operation.
+    Stores take it like ``bytes``, in one thread at a time. Its memory exists as long as a store
+    needs it, even after the caller has given up the operation.
     """
 
     def __len__(self) -> int:
@@ -92,14 +92,15 @@ def encode_write(
         timestamp: µs since 1970-01-01 UTC.
         writer: the writer's id, 16 bytes.
         striping: of the stripe, packed: see :class:`zlog.Striping`.
-        positions: ascending, of one object, at most 65536.
-        numbers: each append's number, within 2**32 of each other; with ``writer`` its identity.
-        data: each entry.
-        compression: zstd or lz4, to compress data that becomes smaller by it.
-        mac: the log's key, if its entries have MACs.
+        positions: ascending positions of one object, at most 65536.
+        numbers: the number of each append, within 2**32 of each other; with ``writer`` it
+            identifies the append.
+        data: the entries.
+        compression: zstd or lz4; used for data that it makes smaller.
+        mac: the key of the log's MACs; None if its entries have no MACs.
 
     Raises:
-        ValueError: that is not a valid write, or the key is not known.
+        ValueError: the write is not valid, or the key is not known.
     """
     cdef vector[CppNewEntry] entries
     cdef CppNewEntry entry
@@ -144,7 +145,7 @@ def encode_writes(
     str compression not None="none",
     MacKey mac=None,
 ) -> list[tuple[int, Request]]:
-    """Encode ``entries[start:end]`` as one write per stripe object, at positions in a row.
+    """Encode ``entries[start:end]``, at consecutive positions, as one write per stripe object.
 
     The first entry has ``position`` and the append number ``number``; both ascend by one. Data is
     copied, authenticated, compressed and checksummed when a store takes the request, without the
