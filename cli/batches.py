@@ -21,7 +21,7 @@ Parser = Callable[[bytes], "bytes | None"]
 
 
 class TaggedLine(bytes):
-    """An entry with tags of its own."""
+    """An entry and its own tags."""
 
     tags: tuple[str, ...]
 
@@ -72,7 +72,9 @@ def _data_of(fields: dict[str, object]) -> bytes | None:
         try:
             return text.encode()
         except UnicodeEncodeError as error:
-            raise ValueError(f"{text[error.start]!r} in data is half a character") from error
+            raise ValueError(
+                f"data has an unpaired surrogate, {text[error.start]!r}, which UTF-8 cannot encode"
+            ) from error
     if isinstance(coded := fields.get("data_b64"), str):
         try:
             return b64decode(coded, validate=True)
@@ -87,10 +89,10 @@ class Splitter:
     """Splits a stream of bytes at a separator.
 
     Args:
-        keep: whether it stays at the end of each line.
+        keep: whether the separator stays at the end of each line.
 
     Attributes:
-        unfinished: bytes of the line that has not ended yet.
+        unfinished: the bytes of the line that has not ended yet.
     """
 
     def __init__(self, separator: bytes, *, keep: bool = False) -> None:
@@ -134,11 +136,11 @@ class Limits:
 class Batches:
     """Splits a stream into batches of entries.
 
-    A batch ends when it is full or the input is silent, so that lines of a slow pipe do not wait
-    for others.
+    A batch ends when it is full or when no input comes for a moment, so that lines from a slow pipe
+    do not wait for others.
 
     Attributes:
-        consumed: bytes that were read.
+        consumed: the number of bytes that were read.
     """
 
     def __init__(self, stream: Input, splitter: Splitter, parse: Parser, limits: Limits) -> None:

@@ -15,7 +15,7 @@ class Target(NamedTuple):
     """The parts of a ``ceph://`` URL.
 
     Attributes:
-        namespace: in the pool; empty for the default one.
+        namespace: the namespace in the pool; empty for the default one.
         conf: path of ceph.conf; None for Ceph's own defaults.
     """
 
@@ -26,7 +26,7 @@ class Target(NamedTuple):
 
     @classmethod
     def parse(cls, url: str) -> Target:
-        """Parse the URL of a store that was opened, and so is valid."""
+        """Parse the URL of a store. It must be valid: the store was opened."""
         parts = urlsplit(url)
         query = parse_qs(parts.query)
         return cls(
@@ -45,7 +45,7 @@ def with_class(url: str, use: ObjectClassUse) -> str:
 
 
 def new_client(target: Target, *, plain: bool = False) -> str:
-    """Return how to make a client for a pool's logs; ``plain`` means without the object class.
+    """Return a command that makes a client for a pool; ``plain`` means without the object class.
 
     It is a new client because ``ceph auth caps`` would replace all caps of an existing one.
     """

@@ -1,4 +1,4 @@
-"""Committing a cursor: it follows the output, and is never ahead of it."""
+"""Committing a cursor, which follows the output and is never ahead of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def open_cursor(log: Log, name: str, begin: PositionSpec | None) -> Cursor:
     """Open a cursor, or create it at ``begin``; None means the first position not trimmed.
 
     Raises:
-        Invalidated, BeyondTail: that position is trimmed, or beyond the tail.
+        Invalidated, BeyondTail: ``begin`` is trimmed, or beyond the tail.
     """
     return log.cursor(name, create="earliest" if begin is None else beginning(log, begin))
 
@@ -42,7 +42,7 @@ def print_items(
     cursor: Cursor | None,
     end: int = 0,
 ) -> bool:
-    """Print items, and commit them to the cursor, in the end at least up to ``end``.
+    """Print items and commit them to the cursor. The last commit is at least at ``end``.
 
     Returns False if data is lost.
     """

@@ -26,10 +26,10 @@ class ExclusiveAppends:
     signal ends this wait.
 
     Args:
-        name: of the writer; None for the library's default.
-        keep: do not release the log, so that no other client appends.
-        tally: of the entries that are in the log.
-        show: prints positions, if they are printed.
+        name: the name of the writer; None for the library's default.
+        keep: whether not to release the log at the end, so that no other client appends.
+        tally: counts the entries that are in the log.
+        show: a function that prints positions, or None.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class ExclusiveAppends:
         """Submit a batch, while earlier batches may be in flight.
 
         Raises:
-            ZlogError: some of them have failed, or these are refused.
+            ZlogError: an earlier batch has failed, or this one is refused.
         """
         size = sum(map(len, batch))
         while self._under_way and self._is_full(len(batch), size):
@@ -80,7 +80,7 @@ class ExclusiveAppends:
         """Wait until all submitted entries are confirmed.
 
         Raises:
-            ZlogError: some of it has failed.
+            ZlogError: an entry has failed.
         """
         while self._under_way:
             self._finish_one()
@@ -120,7 +120,7 @@ class ExclusiveAppends:
             raise
 
     def _leave(self, *, failed: bool) -> None:
-        """Release the log, unless it is kept or another client has taken it."""
+        """Release the log, unless ``keep`` is set or another client has taken it."""
         writer = self._writer
         try:
             if not self._keep and writer.fenced is None:

@@ -1,4 +1,4 @@
-"""Following a log: the part of the command tail that does not end by itself."""
+"""Following a log, for ``zlog tail --follow``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def follow(
     renderer: Renderer,
     out: Output,
 ) -> bool:
-    """Print entries from ``start`` on, until there were ``count`` or the user or reader ends it.
+    """Print entries from ``start`` on, up to ``count`` or until the user or the reader ends it.
 
     With a cursor, printed and flushed entries are committed every second and at the end.
 
@@ -88,7 +88,7 @@ async def _commit_regularly(cursor: aio.Cursor, live: _LiveOutput) -> None:
 
 
 async def _commit(cursor: aio.Cursor, live: _LiveOutput) -> None:
-    """Commit the flushed entries, and no more, so that no entry is skipped after a crash."""
+    """Commit exactly the flushed entries, so that no entry is skipped after a crash."""
     if live.flushed > cursor.position:
         await cursor.commit(live.flushed)
 
@@ -97,7 +97,7 @@ class _LiveOutput:
     """Flushes the output when no more items are ready, and notices when its reader ends.
 
     Attributes:
-        ended: fails when the output cannot be written; cancelled by ``close``.
+        ended: a future that fails when the output cannot be written; ``close`` cancels it.
         printed: the end of the printed items.
         flushed: the end of the flushed items.
     """
@@ -149,7 +149,7 @@ class _LiveOutput:
         self._watched = descriptor
 
     def terminate(self, number: int) -> None:
-        """End because of a signal."""
+        """End the command because of a signal."""
         self._end(Terminated(number))
 
     def _end(self, error: BaseException) -> None:

@@ -85,13 +85,13 @@ class Input:
         return found.st_size if stat.S_ISREG(found.st_mode) else None
 
     def ready(self, seconds: float) -> bool:
-        """Wait for input. Returns whether there is some."""
+        """Wait for input. Returns whether there is any."""
         if self._descriptor is None:
             return True
         return bool(self._poll.poll(max(0.0, seconds) * 1000))
 
     def read(self) -> bytes:
-        """Return some bytes as soon as there are any, or none at the end."""
+        """Return bytes as soon as there are any, or none at the end of the input."""
         if self._descriptor is None:
             return self._file.read(_CHUNK_BYTES)
         while not self.ready(_HEED_SECONDS):

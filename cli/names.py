@@ -1,4 +1,4 @@
-"""Names of logs, cursors and sources on the command line, which shells can complete."""
+"""Names of logs, cursors and producers on the command line, which shells can complete."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COMPLETION_SECONDS = 2.0
 
 
 class Name(click.ParamType):  # type: ignore[type-arg]  # generic in type stubs only
-    """A name, which is checked, and completed from the names in the store.
+    """A name that is checked, and that shells complete from the names in the store.
 
     Args:
         kind: log, cursor or source.
@@ -48,7 +48,7 @@ class Name(click.ParamType):  # type: ignore[type-arg]  # generic in type stubs 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Return the names that begin with a word; none if the store does not answer soon."""
+        """Return the names that begin with a word, or none if the store does not answer soon."""
         session = replace(ctx.ensure_object(Session), timeout=_COMPLETION_SECONDS)
         try:
             names = [*self._known(session, ctx)]
@@ -73,7 +73,7 @@ def _producers(session: Session, ctx: click.Context) -> list[str]:
 
 
 def log_named(ctx: click.Context) -> str:
-    """Return the log that was named before the word to complete, or raise click.UsageError."""
+    """Return the log that precedes the completed word, or raise click.UsageError."""
     # After an option that still lacks its value, click does not parse the arguments.
     name = ctx.params.get("log") or next(iter(ctx.args), None)
     if name is None:

@@ -18,11 +18,11 @@ _MESSAGE_MAX = 1000
 
 
 class OutputClosed(Exception):
-    """The reader of stdout is gone. The command ends without a message."""
+    """The reader of stdout has ended. The command then ends without a message."""
 
 
 class OutputFailed(OSError):
-    """Stdout cannot be written: its disk is full, or it was closed from the start."""
+    """Stdout cannot be written, because its disk is full or it was closed from the start."""
 
 
 class Output:
@@ -30,7 +30,7 @@ class Output:
 
     Use it as a context manager: the end flushes the buffer, even if the command has failed.
 
-    Each method that writes raises OutputClosed if the reader is gone, and OutputFailed if the file
+    Each writing method raises OutputClosed if the reader has ended, and OutputFailed if the file
     cannot be written.
     """
 
@@ -112,7 +112,7 @@ def escaped(text: str, *, keep: str = "") -> str:
     r"""Return text with unprintable characters as ``\x1b``.
 
     Args:
-        keep: characters that do not change.
+        keep: characters that are not escaped.
     """
     return "".join(
         character

@@ -37,7 +37,7 @@ def seconds(word: str | float) -> float:
 
 
 def call_seconds(word: str | float) -> float:
-    """Parse the timeout of a call, which is not zero."""
+    """Parse the timeout of a call, which must not be zero."""
     number = seconds(word)
     if not number:
         raise click.BadParameter(

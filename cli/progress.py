@@ -17,8 +17,8 @@ class Progress:
     """A context manager that shows the progress of its block after a second.
 
     Args:
-        total: amount of work; nothing is shown while it is None.
-        hidden: show nothing, because data goes to the same terminal.
+        total: the amount of work; nothing is shown while it is None.
+        hidden: whether to show nothing, because data goes to the same terminal.
     """
 
     def __init__(self, total: int | None, label: str, *, hidden: bool = False) -> None:

@@ -36,10 +36,10 @@ class Range:
     """A range of positions.
 
     Attributes:
-        start: the first one.
-        end: one past the last; None for the tail.
+        start: the first position.
+        end: one past the last position; None for the tail.
         single: whether a single position was named, which must have an entry.
-        word: as the user wrote it.
+        word: the range as the user wrote it.
     """
 
     start: PositionSpec
@@ -64,7 +64,7 @@ EVERYTHING = Range(0, None)
 
 
 def resolve(log: Log, spec: PositionSpec, tail: int) -> int:
-    """Return the position of a spec. As in a slice, it is 0 if it would be negative."""
+    """Return the position of a spec. As in a slice, negative results become 0."""
     if isinstance(spec, datetime):
         return log.find_time(spec)
     if spec == "earliest":
@@ -75,7 +75,7 @@ def resolve(log: Log, spec: PositionSpec, tail: int) -> int:
 
 
 def beginning(log: Log, spec: PositionSpec) -> zlog.PositionSpec:
-    """Return the position for a new cursor, which resolves the ends of a log itself."""
+    """Return the position for a new cursor. The cursor resolves the ends of a log itself."""
     return spec if isinstance(spec, str) else resolve(log, spec, log.tail())
 
 
@@ -135,7 +135,7 @@ def _date(word: str | None) -> date:
 
 
 def _time(word: str) -> time:
-    """Parse a clock, in all forms; Python 3.10 lacks ``Z``, ``+0100`` and single decimals."""
+    """Parse a time of day in all forms. Python 3.10 lacks ``Z``, ``+0100`` and single decimals."""
     word = re.sub(r"Z$", "+00:00", word)
     word = re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", word)
     word = re.sub(r"\.(\d+)", lambda found: "." + found[1].ljust(6, "0"), word)

@@ -72,10 +72,10 @@ class Style:
     """How the user wants entries to be printed.
 
     Attributes:
-        as_json: as JSON lines.
-        template: in this format.
-        null: as bytes, with NUL after each entry.
-        raw: as bytes alone.
+        as_json: whether to print JSON lines.
+        template: the format of an entry; None for none.
+        null: whether to print a NUL after the bytes of each entry.
+        raw: whether to print only the bytes.
     """
 
     as_json: bool = False

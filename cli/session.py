@@ -31,12 +31,12 @@ class Session:
 
     Attributes:
         store: the store's URL; None for the default one.
-        pool, namespace, conf, name: instead of a URL, the options of Ceph's own tools, as in
+        pool, namespace, conf, name: the options of Ceph's own tools, instead of a URL, as in
             ``rados -p POOL -N NAMESPACE -c CONF -n client.ID``.
         timeout: seconds for each call to the store or the sequencer; None for no limit.
         debug: whether to show the traceback of errors.
-        mac_key_file: has the key of the log's MACs; by default, the environment names it.
-        log: of the command, if it has exactly one.
+        mac_key_file: the file with the key of the log's MACs; by default, the environment names it.
+        log: the log of the command, if it has exactly one.
     """
 
     store: str | None = None
@@ -67,9 +67,9 @@ class Session:
 
     @cached_property
     def mac_key(self) -> bytes | None:
-        """The key of the log's MACs, if a file is named. It is read once, as from a pipe.
+        """The key of the log's MACs, if a file is named.
 
-        Raises as :func:`read_key`.
+        It is read once, since the file may be a pipe. Raises the errors of :func:`read_key`.
         """
         return None if self.mac_key_path is None else read_key(self.mac_key_path)
 
@@ -87,8 +87,8 @@ class Session:
         """Open the store for a ``with`` block.
 
         Args:
-            create: create an embedded store if it does not exist. Only commands that create logs
-                do, so that a typing error creates none.
+            create: whether to create an embedded store that does not exist. Only commands that
+                create logs do, so that a typing error creates no store.
 
         Raises:
             click.UsageError: the URL is invalid.
@@ -125,7 +125,7 @@ class Session:
 
 
 def _bounded(url: str, timeout: float | None) -> str:
-    """Add the timeout to the URL of a cluster, unless it has one. Raises ValueError for no URL."""
+    """Add the timeout to a cluster's URL, unless it has one. Raises ValueError if it is invalid."""
     parts = urlsplit(url)
     query = parse_qsl(parts.query, keep_blank_values=True)
     chosen = timeout not in (None, TIMEOUT_SECONDS)
@@ -139,7 +139,7 @@ def read_key(path: str) -> bytes:
     """Read a key from a file.
 
     Raises:
-        click.UsageError: it is too short, or too long.
+        click.UsageError: the key is too short or too long.
         OSError: the file cannot be read.
     """
     with Path(path).open("rb") as file:
@@ -153,7 +153,7 @@ def read_key(path: str) -> bytes:
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """Turn an argument that the library refuses, before it sends anything, into a usage error."""
+    """Turn the library's errors about invalid arguments into usage errors."""
     try:
         yield
     except UnicodeEncodeError as error:

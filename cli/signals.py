@@ -1,4 +1,4 @@
-"""SIGTERM and SIGHUP as an exception, so that the command can clean up."""
+"""Turns SIGTERM and SIGHUP into an exception, so that the command can clean up."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import NoReturn
 
 
 class Terminated(BaseException):
-    """A signal ends the command. Like KeyboardInterrupt it is not an Exception.
+    """Raised when a signal ends the command. Like KeyboardInterrupt, it is not an Exception.
 
     Attributes:
-        number: the signal's.
+        number: the number of the signal.
     """
 
     def __init__(self, number: int) -> None:
@@ -24,7 +24,8 @@ class Terminated(BaseException):
 def ending() -> list[signal.Signals]:
     """Return the signals that end a command, unless its parent process ignores them.
 
-    SIGHUP comes when a terminal is lost, such as a session of ssh. ``nohup`` ignores it.
+    A process receives SIGHUP when its terminal is lost, for instance an ssh session. ``nohup``
+    ignores it.
     """
     signals = (signal.SIGTERM, signal.SIGHUP)
     return [each for each in signals if signal.getsignal(each) is not signal.SIG_IGN]

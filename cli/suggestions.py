@@ -1,4 +1,4 @@
-"""Suggestions for unknown commands and options, from the words of other tools."""
+"""Suggestions for unknown commands and options, such as those of other tools."""
 
 from __future__ import annotations
 

@@ -47,9 +47,9 @@ def print_rows(
     """Print a JSON object for each row, or a table of some fields.
 
     Args:
-        rows: of one kind, by the names of their fields.
-        head: the title of each column, by the name of the field that it shows.
-        as_json: print JSON.
+        rows: rows of one kind, each a mapping from the names of its fields.
+        head: maps the name of each shown field to the title of its column.
+        as_json: whether to print JSON.
     """
     with Output() as out:
         if as_json:

@@ -12,11 +12,11 @@ from zlog.cli.render import entries_of
 class Tally:
     """Counts appended entries, and reports how many are in the log if its block fails.
 
-    It is a context manager around the append. Any failure counts: errors of the log, the input or
-    the output, the end of the reader of stdout, and signals.
+    It is a context manager around the append. It reports after any failure: errors of the log, the
+    input or the output, the end of the reader of stdout, and signals.
 
     Attributes:
-        count: entries from the beginning of the input that are in the log.
+        count: the number of entries, from the beginning of the input, that are in the log.
         first: the lowest position of the first batch, if there was one.
         last: the highest position of the latest batch, if there was one.
     """

@@ -44,7 +44,7 @@ class Template:
 
     @property
     def constant(self) -> bool:
-        """Whether it prints every entry as the same text."""
+        """Whether the format prints the same text for every entry."""
         return all(isinstance(piece, bytes) for piece in self._pieces)
 
     def render(self, entry: Entry) -> bytes:

@@ -28,7 +28,7 @@ def time_span(word: str | float) -> float:
     seconds = sum(float(number) * _SECONDS[unit] for number, unit in _TERM.findall(text))
     if seconds > _SPAN_WEEKS_MAX * _SECONDS["w"]:
         raise click.BadParameter(
-            f"{word!r} is out of range: a duration is {_SPAN_WEEKS_MAX}w at most"
+            f"{word!r} is out of range: a duration is at most {_SPAN_WEEKS_MAX}w"
         )
     return seconds
 

@@ -18,14 +18,14 @@ class Look:
     """The result of one poll.
 
     Attributes:
-        logs: by name.
-        contents: of some logs, and when each was read, in seconds since 1970; some are from an
-            earlier poll.
+        logs: the logs by name.
+        contents: the contents of some logs, with the time of reading in seconds since 1970. Some
+            are from an earlier poll.
         left_out: number of logs above the limit.
         sequencer: STATUS of the leader, if it answered.
-        sequencer_error: why it did not answer.
-        at: when it ended, in seconds since 1970; 0 before the first one.
-        seconds: its duration.
+        sequencer_error: why the leader did not answer.
+        at: when the poll ended, in seconds since 1970; 0 before the first poll.
+        seconds: the duration of the poll.
     """
 
     logs: Mapping[str, LogOverview] = field(default_factory=dict)
@@ -44,9 +44,10 @@ class Watch:
         last: the last result. It is replaced as a whole, so other threads may use it.
 
     Args:
-        match: pattern of the logs' names.
+        match: a pattern that the names of the logs match.
         logs_max: limit of the logs, in name order.
-        contents: number of logs whose contents each poll reads, in turn.
+        contents: the number of logs whose contents each poll reads. Polls take turns through all
+            logs.
     """
 
     def __init__(

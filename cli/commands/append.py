@@ -126,7 +126,7 @@ def append(
     are in the log, and how many more may be.
     """
     if not exclusive and (name is not None or keep):
-        raise click.UsageError("--name and --keep are for --exclusive")
+        raise click.UsageError("--name and --keep need --exclusive")
     if whole and (null or keep_newline or as_json):
         raise click.UsageError("--whole excludes --null, --keep-newline and --json")
     if as_json and (null or keep_newline):
@@ -223,11 +223,11 @@ def _print(out: Output, positions: Sequence[int]) -> None:
 
 @dataclass(frozen=True)
 class _Appends(AbstractContextManager["_Appends", None]):
-    """Appends batches, while other clients append too.
+    """Appends batches. Other clients may append at the same time.
 
     Attributes:
-        tally: of the entries that are in the log.
-        show: prints positions, if they are printed.
+        tally: counts the entries that are in the log.
+        show: a function that prints positions, or None.
     """
 
     log: Log

@@ -158,7 +158,7 @@ def read(
     seconds: float,
     as_json: bool,
 ) -> None:
-    """Read entries that it wrote before, and measure each call.
+    """Read entries that the benchmark has appended, and measure each call.
 
     In a range, a call is 1,024 entries.
     """

@@ -1,4 +1,4 @@
-"""The command export: a log as a file, with its positions and times."""
+"""The command export: writes a log to a file, with its positions and times."""
 
 from __future__ import annotations
 

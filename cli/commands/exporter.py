@@ -1,4 +1,4 @@
-"""The command exporter: what only the store knows of its logs, for Prometheus."""
+"""The command exporter: serves metrics of all logs to Prometheus."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def exporter(
 
 
 class Exporter:
-    """Prometheus' collector of the newest state of a watch."""
+    """A collector for Prometheus that returns the newest result of a watch."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._failures = 0
 
     async def run(self, interval: float) -> None:
-        """Look at all logs, again and again, until SIGTERM or SIGINT."""
+        """Poll all logs until SIGTERM or SIGINT."""
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -89,11 +89,11 @@ class Exporter:
                 await asyncio.wait_for(stop.wait(), began + interval - time.monotonic())
 
     def describe(self) -> Sequence[Metric]:
-        """Say nothing before the first look."""
+        """Return no metrics, since none are known before the first poll."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """Make the metrics of one scrape."""
+        """Return the metrics for a scrape."""
         from prometheus_client.core import CounterMetricFamily as Counter
         from prometheus_client.core import GaugeMetricFamily as Gauge
 

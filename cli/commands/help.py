@@ -1,4 +1,4 @@
-"""The command help: what ``--help`` shows, for those who ask so."""
+"""The command help: shows what ``--help`` shows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zlog.cli.output import Output
 
 
 def _find(ctx: click.Context, words: tuple[str, ...]) -> click.Context:
-    """Return the context of a command, as if the words had called it.
+    """Return the context of the command that the words call.
 
     Raises:
         click.UsageError: the command does not exist.

@@ -1,4 +1,4 @@
-"""The command import: a log from a file that export wrote."""
+"""The command import: creates a log from a file that export wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command reconfigure: another width, other options, while the log is used."""
+"""The command reconfigure: changes a log's layout and settings while it is in use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command store: the file of an embedded store."""
+"""The command store: compacts and restores the file of an embedded store."""
 
 from __future__ import annotations
 

@@ -70,7 +70,9 @@ def trim(
     if (end is None) == (not positions):
         raise click.UsageError("give either positions, or --to P for all positions below P")
     if past_cursors and end is None:
-        raise click.UsageError("--past-cursors needs --to: cursors do not hold single positions")
+        raise click.UsageError(
+            "--past-cursors is only for --to: cursors do not protect single positions"
+        )
     with session.open_log(log) as opened, _full_store():
         if end is not None:
             below = ranges.resolve(opened, end, opened.tail())

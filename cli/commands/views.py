@@ -1,4 +1,4 @@
-"""The command views: a log's layouts, epoch by epoch."""
+"""The command views: shows a log's layouts, epoch by epoch."""
 
 from __future__ import annotations
 

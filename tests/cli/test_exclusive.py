@@ -271,8 +271,8 @@ def test_second_signal_does_not_wait(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--keep"], "--name and --keep are for --exclusive"),
-        (["--name", "ann"], "--name and --keep are for --exclusive"),
+        (["--keep"], "--name and --keep need --exclusive"),
+        (["--name", "ann"], "--name and --keep need --exclusive"),
         (["--exclusive", "--name", "x" * 129], "1 to 128 bytes"),
         (["--exclusive", "--name", ""], "1 to 128 bytes"),
     ],

@@ -180,4 +180,4 @@ def test_control_c_ends_view_and_filter(cli: Cli) -> None:
 def test_json_needs_once(cli: Cli) -> None:
     result = cli("top", "--json")
     assert result.code == 2
-    assert "--json goes with --once" in result.err
+    assert "--json needs --once" in result.err

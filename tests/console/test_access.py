@@ -167,7 +167,7 @@ def test_console_serves_tls(
     [
         (["--token-file", "{short}"], "has no token of 16 printable ASCII characters"),
         (["--token-file", "{binary}"], "has no token"),
-        (["--tls-key", "{short}"], "--tls-key is of --tls-cert"),
+        (["--tls-key", "{short}"], "--tls-key needs --tls-cert"),
         (["--tls-cert", "{short}"], "can't speak TLS with"),
         (["--listen", "7462"], "HOST:PORT"),
         (["--listen", "127.0.0.1:99999"], "99999"),

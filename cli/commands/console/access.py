@@ -1,4 +1,4 @@
-"""Who may use the console, and for what."""
+"""Who may use the console, and whether they may change logs."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class Access:
     """The address of the console, and the rights of its users.
 
     Attributes:
-        host: to listen on.
-        port: to listen on; 0 takes a free one.
-        token: that browsers have to know; empty: none.
+        host: the address to listen on.
+        port: the port to listen on; 0 takes a free one.
+        token: the token that browsers must know; empty for none.
         printed: whether the token was generated, and must be printed.
-        certificate: of TLS (PEM); None: no TLS.
-        key: of the certificate; None: in its file.
+        certificate: the TLS certificate (PEM); None for no TLS.
+        key: the private key; None if it is in the certificate's file.
         changes: whether logs may be changed.
     """
 
@@ -71,14 +71,14 @@ class Access:
         *,
         changes: bool,
     ) -> Access:
-        """Read the files that are named. Beyond loopback there is a token always.
+        """Read the named files. An address other than loopback always gets a token.
 
         Raises:
-            ValueError: something is invalid.
+            ValueError: an option or a file is invalid.
         """
         host, port = parse_host_port(listen)
         if key is not None and certificate is None:
-            raise ValueError("--tls-key is of --tls-cert: name both")
+            raise ValueError("--tls-key needs --tls-cert")
         if certificate is not None:
             try:
                 ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
@@ -96,15 +96,15 @@ class Access:
 
     @property
     def cookie(self) -> str:
-        """The cookie of a browser that knew the token, from which the token can't be derived."""
+        """The cookie for a browser that knew the token. The token can't be derived from it."""
         return hashlib.sha256(f"{COOKIE} {self.token}".encode()).hexdigest()
 
     def knows_token(self, given: str) -> bool:
-        """Whether this is the token."""
+        """Whether a text is the token."""
         return _same(given, self.token)
 
     def admits(self, request: Request) -> bool:
-        """Whether a request comes from one who knew the token, if there is one."""
+        """Whether there is no token, or the request proves that its sender knows it."""
         if not self.token:
             return True
         kind, _, given = request.headers.get("authorization", "").partition(" ")
@@ -117,8 +117,8 @@ async def given_fields(request: Request) -> dict[str, Any]:
     """Return the JSON object of a request.
 
     Raises:
-        HTTPException: it is too long.
-        ValueError: it is something else.
+        HTTPException: the body is too long.
+        ValueError: the body is not a JSON object.
     """
     body = bytearray()
     async for part in request.stream():
@@ -136,7 +136,7 @@ def _same(given: str, wanted: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches what listens there."""
+    """Whether only this machine can reach a server at this address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -146,9 +146,10 @@ def is_loopback(host: str) -> bool:
 class Guard:
     """Checks requests, and sets headers that isolate the page in browsers.
 
-    Without a token only loopback addresses and `localhost` are answered: else a page of another
-    site, whose name is made to point here, could read everything. Requests that pages of other
-    sites or ports make are refused, since some of them start work, such as an audit.
+    Without a token, only requests to loopback addresses and `localhost` are answered. Otherwise a
+    page of another site, whose name is made to point to this machine, could read everything.
+    Requests from pages of other sites or ports are refused, since some requests start work such as
+    an audit.
     """
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
@@ -156,7 +157,7 @@ class Guard:
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Answer a request."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":

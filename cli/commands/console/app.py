@@ -56,10 +56,10 @@ def make_app(
 
     Args:
         session: the global options of the command.
-        store: whose logs are shown. All looks go through a read-only store around it.
-        access: who may do what.
-        interval: seconds between looks at all logs.
-        match: a pattern of names.
+        store: the store whose logs are shown. All reads go through a read-only store around it.
+        access: the rights of users.
+        interval: seconds between polls of all logs.
+        match: a pattern that the names of the logs match.
     """
     looked_at = zlog.ReadOnlyStore(store)
     watch = Watch(looked_at, match, LOGS_MAX, _CONTENTS, session.timeout)
@@ -131,7 +131,7 @@ def make_app(
 
 
 async def _error(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    """Tell the page what happened and what to do about it."""
+    """Return an error with a hint to the page."""
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
     return JSONResponse({"error": str(error), "hint": getattr(error, "hint", "")}, status)
 

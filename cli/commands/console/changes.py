@@ -1,4 +1,4 @@
-"""What the console changes, where it may: `zlog console --allow-changes`."""
+"""The changes that the console can make with `zlog console --allow-changes`."""
 
 from __future__ import annotations
 

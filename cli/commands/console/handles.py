@@ -1,4 +1,4 @@
-"""Handles on the logs that browsers look at."""
+"""Handles of the logs that browsers view."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _OPEN_MAX = 64
 
 
 class Handles:
-    """Keeps recently used logs open: up to 64, and all that are in use.
+    """Keeps recently used logs open: up to 64, plus all that are in use.
 
     Args:
-        store: that holds the logs.
-        timeout: seconds for each call.
-        mac_key: of logs with MACs; None: it was not given.
+        store: the store of the logs.
+        timeout: the timeout for each call, in seconds.
+        mac_key: the key of logs with MACs; None if it was not given.
     """
 
     def __init__(self, store: zlog.Store, timeout: float | None, mac_key: bytes | None) -> None:
@@ -35,7 +35,8 @@ class Handles:
     async def use(self, name: str) -> AsyncIterator[zlog.aio.Log]:
         """Open a log, or return its open handle.
 
-        One whose log was removed is forgotten, so that a new log of its name is found.
+        If its log was removed, the handle is forgotten, so that a new log of the same name is
+        found.
 
         Raises:
             LogNotFound: the log does not exist.
@@ -64,7 +65,7 @@ class Handles:
             await self._close_some(_OPEN_MAX)
 
     async def close(self) -> None:
-        """Close all of them."""
+        """Close all handles."""
         await self._close_some(0)
 
     async def _close_some(self, left: int) -> None:

@@ -26,7 +26,7 @@ _COUNTS = ("looked", "written", "filled", "trimmed", "unwritten", "lost", "unrea
 
 
 async def _log(request: Request) -> Response:
-    """Everything that is known of a log at a glance."""
+    """Return an overview of a log."""
     name = request.path_params["name"]
     state = request.app.state
     async with state.handles.use(name) as log:
@@ -58,7 +58,7 @@ async def _log(request: Request) -> Response:
 
 
 async def _map(request: Request) -> Response:
-    """A map of positions, with a column for each count of its cells."""
+    """Return a map of positions, with a column for each count of its cells."""
     start, end = _number(request, "start", 0), _number(request, "end", None)
     cells = _number(request, "cells", _CELLS_DEFAULT)
     assert start is not None
@@ -79,7 +79,7 @@ async def _map(request: Request) -> Response:
 
 
 async def _entries(request: Request) -> Response:
-    """The present entries and gaps from a position on; continue at `next`."""
+    """Return the present entries and gaps from a position on. The next page begins at `next`."""
     start, count = _number(request, "start", 0), _number(request, "count", 100)
     assert start is not None
     assert count is not None
@@ -100,7 +100,7 @@ async def _entries(request: Request) -> Response:
 
 
 async def _data(request: Request) -> Response:
-    """The data of one entry, as a file."""
+    """Return the data of an entry as a file."""
     name, position = request.path_params["name"], request.path_params["position"]
     async with request.app.state.handles.use(name) as log:
         data = (await log.read(position)).data
@@ -110,20 +110,20 @@ async def _data(request: Request) -> Response:
 
 
 async def _find(request: Request) -> Response:
-    """The first position that is not older than a time, in seconds since 1970."""
+    """Return the first position that is not older than a time, in seconds since 1970."""
     when = float(request.query_params.get("time", "nan"))
     async with request.app.state.handles.use(request.path_params["name"]) as log:
         return JSONResponse({"position": await log.find_time(when)})
 
 
 async def _views(request: Request) -> Response:
-    """The layouts of the last 128 epochs, oldest first."""
+    """Return the layouts of the last 128 epochs, oldest first."""
     async with request.app.state.handles.use(request.path_params["name"]) as log:
         return JSONResponse([view_fields(view) for view in await log.views()])
 
 
 def item_fields(item: zlog.Entry | zlog.Gap) -> dict[str, object]:
-    """Return an entry, with its data as far as it is shown, or a gap for JSON."""
+    """Return an entry, with the shown part of its data, or a gap for JSON."""
     if isinstance(item, zlog.Gap):
         gap = {"gap": item.kind.value, "position": item.position, "end": item.end}
         return {**gap, **gap_details(item)}
@@ -137,10 +137,10 @@ def item_fields(item: zlog.Entry | zlog.Gap) -> dict[str, object]:
 
 
 def _number(request: Request, name: str, default: int | None) -> int | None:
-    """Return a parameter of the address that is a number.
+    """Return a parameter of the URL that must be a number.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: the parameter is not a number.
     """
     given = request.query_params.get(name)
     if given is None:

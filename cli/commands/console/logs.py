@@ -1,4 +1,4 @@
-"""All logs of the store, looked at while a browser shows them."""
+"""The logs of the store, polled while a browser shows them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Row = dict[str, Any]
 
 
 class Logs:
-    """What was seen last of all logs, and what changed between looks.
+    """The last known state of all logs, and their changes between polls.
 
     Args:
-        watch: looks.
-        interval: seconds between polls, or longer if they take long.
+        watch: polls the logs.
+        interval: seconds between polls; longer if polls take long.
     """
 
     def __init__(self, watch: Watch, interval: float) -> None:
@@ -40,7 +40,7 @@ class Logs:
         self._error = ""
 
     async def run(self) -> None:
-        """Look at all logs: once, so that the first watcher need not wait, then for watchers."""
+        """Poll all logs once, so that the first watcher need not wait, and then for watchers."""
         while True:
             before = self._watch.last
             began = time.monotonic()

@@ -10,16 +10,16 @@ from typing import NamedTuple
 
 
 class Look(NamedTuple):
-    """Colours of one background.
+    """The colours for one background.
 
     Attributes:
-        background: of the page.
-        surface: of boxes on the page.
-        line: of frames and grids.
-        text: of words.
-        faint: of words that matter less.
-        accent: of clickable elements.
-        states: of positions, by state.
+        background: the colour of the page.
+        surface: the colour of boxes on the page.
+        line: the colour of frames and grids.
+        text: the colour of text.
+        faint: the colour of less important text.
+        accent: the colour of clickable elements.
+        states: the colours of positions, by state.
     """
 
     background: str
@@ -69,7 +69,7 @@ DARK = Look(
 
 
 def style_sheet() -> str:
-    """Return the colours as custom properties of CSS, by the system's choice or the user's."""
+    """Return the colours as CSS custom properties, as the system or the user chooses."""
     dark = _properties(DARK)
     return (
         f":root {{ color-scheme: light; {_properties(LIGHT)} }}\n"

@@ -18,7 +18,7 @@ from zlog.cli.session import Session
 
 
 class _Server(uvicorn.Server):
-    """Says where it listens once it does, and ends at once, with its streams."""
+    """A server that prints its address once it listens, and that ends at once, with its streams."""
 
     def __init__(self, config: uvicorn.Config, greeting: list[str], ending: asyncio.Event) -> None:
         super().__init__(config)
@@ -31,7 +31,7 @@ class _Server(uvicorn.Server):
             say(line)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End as is wanted: it is not raised again, as a failure would be."""
+        """End the server without raising the signal again, since this is not a failure."""
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -43,7 +43,7 @@ def serve(session: Session, store: zlog.Store, access: Access, interval: float, 
     """Serve the console until SIGINT or SIGTERM.
 
     Raises:
-        ZlogError: it can't listen there.
+        ZlogError: the address is not available.
     """
     try:
         family = socket.AF_INET6 if ":" in access.host else socket.AF_INET

@@ -33,7 +33,7 @@ _QUIET_SECONDS = 15.0
 
 
 def _stream(events: Callable[[Request], AsyncIterator[Event]]) -> Callable[[Request], Any]:
-    """Make a route of events: each is a line of JSON, the last one has `end`, or `error`."""
+    """Make a route that streams events as lines of JSON. The last has `end` or `error`."""
 
     async def answer(request: Request) -> Response:
         lines = _lines(events(request), request.app.state.ending)
@@ -76,10 +76,10 @@ def _line(event: Event) -> str:
 async def _told(
     work: Coroutine[Any, Any, None], take: Callable[[], Event | None]
 ) -> AsyncGenerator[Event, None]:
-    """Tell what some work finds, until it ends.
+    """Yield the findings of some work until it ends.
 
     Args:
-        work: finds something. What it raises is raised.
+        work: the work. Its errors are raised.
         take: returns all findings since the last call, and forgets them before they are sent.
             Findings made while a browser takes an event are in the next one.
     """
@@ -99,14 +99,14 @@ async def _told(
 
 
 async def _watch(request: Request) -> AsyncIterator[Event]:
-    """All logs of the store, and what changes in them."""
+    """Stream all logs of the store, and then their changes."""
     async with aclosing(request.app.state.logs.watch()) as changes:
         async for change in changes:
             yield change
 
 
 async def _tail(request: Request) -> AsyncIterator[Event]:
-    """Entries and gaps as they come; those whose data or tags have a text, if one is given."""
+    """Stream new entries and gaps, or those with a given text in their data or tags."""
     text = request.query_params.get("text", "").encode()
     tags = request.query_params.getlist("tag") or None
     back = min(int(request.query_params.get("back", "50")), _TAIL_MAX)
@@ -140,7 +140,7 @@ async def _tail(request: Request) -> AsyncIterator[Event]:
 
 
 async def _check(request: Request) -> AsyncIterator[Event]:
-    """A running audit of a log."""
+    """Stream the progress of an audit of a log."""
     found: list[Event] = []
     reached = [0, 0]
 
@@ -166,7 +166,7 @@ async def _check(request: Request) -> AsyncIterator[Event]:
 
 
 async def _doctor(request: Request) -> AsyncIterator[Event]:
-    """What the doctor finds, part by part."""
+    """Stream the doctor's findings, part by part."""
     session = request.app.state.session
     diagnoses = examine(session.of(session.url))
     while (diagnosis := await asyncio.to_thread(next, diagnoses, None)) is not None:

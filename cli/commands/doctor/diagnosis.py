@@ -26,11 +26,11 @@ class Diagnosis(NamedTuple):
     """The diagnosis of a part.
 
     Attributes:
-        part: in a word or two.
+        part: the name of the part, in a word or two.
         level: how serious it is.
-        text: one sentence.
+        text: the diagnosis in one sentence.
         fix: how to fix it, preferably a command; empty if there is nothing to fix.
-        code: exit code of a failure.
+        code: the exit code of a failure.
     """
 
     part: str
@@ -61,7 +61,7 @@ def failure(part: str, text: str, fix: str, code: ExitCode = ExitCode.FAILURE) -
 
 
 def failed(part: str, error: ZlogError, fix: str = "") -> Diagnosis:
-    """Return a failure for an error, with its hint unless that names the doctor."""
+    """Return a failure for an error, with its hint unless the hint names the doctor."""
     hint = "" if "zlog doctor" in error.hint else error.hint
     return Diagnosis(part, Level.FAILURE, str(error), fix or hint, exit_code_of(error))
 

@@ -55,7 +55,7 @@ def examine(path: Path, *, read_only: bool = False) -> Iterator[Diagnosis]:
 
 
 def _readable(path: Path) -> Diagnosis:
-    """Examine whether this user can read the store, also while others write."""
+    """Examine whether this user can read the store while others write."""
     data, listing = path / _DATA_FILE, path / _LOCK_FILE
     if not os.access(data, os.F_OK):
         return _failure(f"there is no store in {path} that this user may see", _ANOTHER)

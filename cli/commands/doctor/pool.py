@@ -1,4 +1,4 @@
-"""The pool, as the monitors report it: its type, copies, space and health."""
+"""The pool as the monitors report it: its type, replicas, space and health."""
 
 from __future__ import annotations
 

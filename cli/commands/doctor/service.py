@@ -115,7 +115,7 @@ def _not_used(url: str, seconds: float) -> Diagnosis:
 
 
 def _how_to_allow(store: Store) -> str:
-    """Return how to have the OSDs load the class, unless they are configured to already."""
+    """Return how to make the OSDs load the class, unless they are already configured to."""
     with suppress(StoreUnavailable):
         for option in ask_monitors(store, "config dump", timeout=_ASK_SECONDS):
             if option["name"] == _LOAD_LIST and {"zlog", "*"} & {*option["value"].split()}:

@@ -1,4 +1,4 @@
-"""The command objects lock: a command that runs while a lock is held, and no longer."""
+"""The command objects lock: runs another command while a lock is held, and no longer."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def _lease(word: str | float) -> float:
     span = seconds(word)
     if not 0 < span < float("inf"):
-        raise click.BadParameter(f"{word} is out of range: a lease has an end, and is above 0")
+        raise click.BadParameter(f"{word} is out of range: a lease is finite and above 0")
     return span
 
 
@@ -120,7 +120,7 @@ def lock(
 
 
 def _run(words: list[str], held: Held, name: str) -> int:
-    """Run the command, and end it in time when the lease is not renewed; returns its exit code."""
+    """Run the command, and end it in time if the lease is not renewed. Returns its exit code."""
     # At a terminal it stays in the foreground, and gets the terminal's signals itself.
     own_group = not (sys.stdin is not None and sys.stdin.isatty())
     grace = held.lease * _GRACE

@@ -33,12 +33,13 @@ def open_space(session: Session, log: str, name: str, *, create: bool = False) -
     """Open a space for a ``with`` block, with all acknowledged entries applied.
 
     Args:
-        session: of the command.
-        log: that carries it.
-        name: of the space.
-        create: make it if there is none.
+        session: the global options of the command.
+        log: the log with the space.
+        name: the name of the space.
+        create: whether to create the space if it does not exist.
 
-    Raises, also for the block: Failure for errors of spaces; UsageError for invalid names.
+    Raises Failure for errors of spaces and UsageError for invalid names, including those in the
+        block.
     """
     try:
         from zlog import objects  # not every installation has its requirements
@@ -69,7 +70,7 @@ def open_space(session: Session, log: str, name: str, *, create: bool = False) -
         hint = "Look at the object before you repeat it."
         raise Failure(str(error), ExitCode.UNREACHABLE, hint) from error
     except objects.LockTimeout as error:
-        hint = "Wait longer with --wait, or without limit."
+        hint = "Give a longer --wait, or omit it to wait without a limit."
         raise Failure(str(error), ExitCode.NOT_HELD, hint) from error
     except objects.LockLost as error:
         hint = "Run it again; its place in the queue is lost."

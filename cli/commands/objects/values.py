@@ -1,4 +1,4 @@
-"""Values of objects as JSON, and the keys that are asked for."""
+"""Values of objects as JSON, and the keys that are requested."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ prefix_option = click.option(
 
 
 def json_of(value: Any) -> Any:
-    """Return a value for JSON: of a lock's holder, its fields."""
+    """Return a value for JSON. The holder of a lock becomes its fields."""
     return value._asdict() if isinstance(value, tuple) and hasattr(value, "_asdict") else value

@@ -1,4 +1,4 @@
-"""The command spark: a log as a table. Nothing here imports PySpark before a command runs."""
+"""The command spark: copies a log into tables. PySpark is only imported when a command runs."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ its own, whose path may be too long for a socket's name."""
 
 
 def master_options(command: F) -> F:
-    """Give a command the options that are Spark's."""
+    """Add Spark's own options to a command."""
     master = click.option(
         "--master",
         metavar="URL",
@@ -62,10 +62,10 @@ def master_options(command: F) -> F:
 
 
 def check_spark() -> None:
-    """Raise an error about missing parts of Spark.
+    """Check that everything Spark needs is installed.
 
     Raises:
-        click.ClickException: one is not.
+        click.ClickException: PySpark, PyArrow or Java is missing.
     """
     try:
         importlib.import_module("zlog.spark")
@@ -79,10 +79,10 @@ def check_spark() -> None:
 
 
 def check_delta() -> None:
-    """Refuse Delta tables if they are not writable here.
+    """Check that Delta tables can be written.
 
     Raises:
-        click.ClickException: its package is missing, or is for an older PySpark.
+        click.ClickException: Delta's package is missing, or is for an older PySpark.
     """
     if importlib.util.find_spec("delta") is None:
         raise click.ClickException(
@@ -100,7 +100,7 @@ def check_delta() -> None:
 
 
 def _newest_spark(requirements: Iterable[str]) -> str | None:
-    """Return the newest PySpark that a package's requirements allow; None: any."""
+    """Return the newest PySpark that a package's requirements allow, or None for any."""
     for each in requirements:
         if found := re.match(r"pyspark\b.*<=\s*([\d.]+)", each):
             return found[1]
@@ -108,7 +108,7 @@ def _newest_spark(requirements: Iterable[str]) -> str | None:
 
 
 def _release(version: str) -> tuple[int, ...]:
-    """Return major and minor, by which Delta's Java archives are named."""
+    """Return the major and minor version, which are part of the names of Delta's Java archives."""
     return tuple(int(number) for number in version.split(".")[:2])
 
 
@@ -124,14 +124,15 @@ def spark_session(
     """Start Spark for the length of a ``with`` block.
 
     Args:
-        name: of the application.
-        master: where it runs; None: where spark-submit says, else in this machine's cores.
-        settings: Spark's own, which overrule this command's.
-        delta: whether Delta tables are written.
+        name: the name of the application.
+        master: where Spark runs; None means the choice of spark-submit, or else all cores of this
+            machine.
+        settings: settings of Spark, which override those of this command.
+        delta: whether the query writes Delta tables.
         quiet: whether to hide the JVM's output during its start, unless the start fails.
 
     Raises:
-        click.ClickException: it did not start.
+        click.ClickException: Spark did not start.
     """
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession

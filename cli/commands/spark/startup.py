@@ -1,4 +1,4 @@
-"""What the JVM says while it starts, kept back unless it does not start."""
+"""Hides the JVM's output during its start, unless the start fails."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Keeper:
         self.failed = False
 
     def run(self) -> None:
-        """Read until no process has the pipe open any more."""
+        """Read until no process has the pipe open."""
         held = b""
         while chunk := os.read(self._pipe, _CHUNK_BYTES):
             if self._started.is_set():
@@ -39,7 +39,7 @@ class _Keeper:
                 self._started.set()
 
     def end(self, pipe: int) -> None:
-        """Show or drop the output up to now, and wait until that is done."""
+        """Show or drop the output so far, and wait until that is done."""
         os.write(pipe, _STARTED)
         self._started.wait()
 
@@ -51,9 +51,9 @@ class _Keeper:
 
 @contextlib.contextmanager
 def quiet_startup() -> Iterator[None]:
-    """Start a JVM in this block: its stderr is shown only if the start fails.
+    """Start a JVM in a ``with`` block. Its stderr is shown only if the start fails.
 
-    What this process writes there in the block is taken for the JVM's.
+    Everything that this process writes to stderr in the block counts as output of the JVM.
     """
     if sys.stderr is None:  # closed when the process began: another file may have its number
         yield

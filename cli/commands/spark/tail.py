@@ -1,4 +1,4 @@
-"""The command ``spark tail``: a log into a table."""
+"""The command ``spark tail``: copies a log into a table."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def tail(
 
 
 def _start(log: zlog.Log, begin: PositionSpec | None) -> dict[str, str]:
-    """Return the options of a read that say where a new query begins."""
+    """Return the options that determine where a new query begins to read."""
     if begin is None or begin == "earliest":
         return {}
     if begin == "latest":
@@ -252,14 +252,14 @@ def _job(
 
 
 def _absolute(path: str) -> str:
-    """Return a path that stands for the same place wherever the query is started; URLs do."""
+    """Return a path that does not depend on the working directory. URLs do not change."""
     if urlsplit(path).scheme:
         return path.rstrip("/")
     return str(Path(path).absolute())
 
 
 def _show(run: Run, job: Tail, out: Output | None) -> None:
-    """Tell of the query's progress until it ends: to a person, and as JSON if wanted."""
+    """Report the query's progress until it ends, for people and, if requested, as JSON."""
     rows, last = 0, None
     watched = stderr_is_terminal()
     for last in run.progress():
@@ -283,7 +283,7 @@ def _line(rows: int, last: Progress) -> str:
 
 
 class _Stopping:
-    """SIGINT and SIGTERM, noted from the beginning and obeyed where that leaves things in order."""
+    """Records SIGINT and SIGTERM, and stops the command at the next safe moment."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -305,7 +305,7 @@ class _Stopping:
             signal.signal(number, self._note)
 
     def have_stopped(self, run: Run) -> None:
-        """Stop this at a signal, or now if one came before."""
+        """Stop the query at a signal, or now if a signal has already come."""
         self._run = run
         if self.asked:
             run.stop()

@@ -1,4 +1,4 @@
-"""The command top: the logs of a store, as they are used, on a terminal."""
+"""The command top: shows the logs of a store and their use on a terminal."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def top(
     changes nothing in the store.
     """
     if as_json and not once:
-        raise click.UsageError("--json goes with --once")
+        raise click.UsageError("--json needs --once")
     with session.connect() as store:
         if once:
             _print(asyncio.run(_twice(store, match, session.timeout)), sort, as_json=as_json)

@@ -1,4 +1,4 @@
-"""What `zlog top` shows of each log, and in which order."""
+"""The rows that `zlog top` shows, and their order."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Row(NamedTuple):
     """A log with its rates, as the view shows it.
 
     Attributes:
-        log: see there.
-        rate: positions per second; None: it was looked at once only.
+        log: the state of the log.
+        rate: positions per second; None if the log was read only once.
         bytes_rate: bytes of data per second.
     """
 
@@ -72,7 +72,7 @@ def sorted_rows(rows: list[Row], by: str, *, reverse: bool = False) -> list[Row]
 
 
 def rows_of(before: StoreOverview | None, now: StoreOverview) -> list[Row]:
-    """Return the logs with their rates since an earlier look."""
+    """Return the logs with their rates since an earlier poll."""
     known = {} if before is None else {log.name: log for log in before.logs}
     return [
         Row(log, *(rates(known[log.name], log) if log.name in known else ())) for log in now.logs
@@ -80,7 +80,7 @@ def rows_of(before: StoreOverview | None, now: StoreOverview) -> list[Row]:
 
 
 def summary(seen: StoreOverview, rows: list[Row]) -> str:
-    """Return a line about all of them."""
+    """Return a line about all logs."""
     known = [row.rate for row in rows if row.rate is not None]
     total = f"{sum(known):,.0f} entries/s   " if known else ""
     logs = "1 log" if len(rows) == 1 else f"{len(rows):,} logs"
@@ -88,7 +88,7 @@ def summary(seen: StoreOverview, rows: list[Row]) -> str:
 
 
 def sequencer_line(seen: StoreOverview) -> str:
-    """Say who hands out positions."""
+    """Return a line about the sequencer."""
     if seen.sequencer_error:
         return f"sequencer: {seen.sequencer_error}"
     status = seen.sequencer
@@ -103,7 +103,7 @@ def sequencer_line(seen: StoreOverview) -> str:
 async def look(
     store: zlog.Store, pattern: str, timeout: float | None, *, content: bool | None = None
 ) -> StoreOverview:
-    """Read all logs whose names match, and the content of their objects unless they are many."""
+    """Read all logs that match, and the contents of their objects unless there are many."""
     names = [
         name
         for name in await log_names(store, timeout=timeout)

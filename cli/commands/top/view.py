@@ -39,18 +39,18 @@ def run_view(
     view = TopView(store, match, interval, sort, timeout)
     view.run()
     if view.return_code:
-        raise ZlogError("the view has failed")
+        raise ZlogError("zlog top ended with an error")
 
 
 class TopView(App[None]):
     """A table of logs, or one log.
 
     Args:
-        store: see there.
-        match: a pattern of names.
-        interval: between two looks, in seconds.
-        sort: one of ``SORTS``.
-        timeout: for each log, in seconds.
+        store: the store whose logs are shown.
+        match: a pattern that the names of the logs match.
+        interval: the time between two polls, in seconds.
+        sort: the order of the logs, one of ``SORTS``.
+        timeout: the timeout for each log, in seconds.
     """
 
     TITLE = "zlog top"
@@ -98,7 +98,7 @@ class TopView(App[None]):
         yield Footer()
 
     async def on_mount(self) -> None:
-        """Begin to look."""
+        """Begin to poll the logs."""
         logs = self.query_one("#logs", DataTable)
         for word in HEAD:
             logs.add_column(word, key=word)
@@ -191,12 +191,12 @@ class TopView(App[None]):
         self._show()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Show only logs with this in their names."""
+        """Show only logs whose names contain the text."""
         self._filter = event.value
         self._go_back()
 
     async def action_back(self) -> None:
-        """Go back to all logs; from there, end the filter."""
+        """Go back to all logs, or end the filter."""
         field = self.query_one("#filter", Input)
         if not self._one and not field.display:
             self._filter = field.value = ""
@@ -212,23 +212,23 @@ class TopView(App[None]):
         self._show()
 
     def action_sort(self) -> None:
-        """Take the next order."""
+        """Sort by the next order."""
         self._by = SORTS[(SORTS.index(self._by) + 1) % len(SORTS)]
         self._show()
 
     def action_reverse(self) -> None:
-        """Turn the order round."""
+        """Reverse the order."""
         self._reversed = not self._reversed
         self._show()
 
     def action_filter(self) -> None:
-        """Ask for a part of the names."""
+        """Ask for a text that the names must contain."""
         field = self.query_one("#filter", Input)
         field.display = True
         field.focus()
 
     def action_pause(self) -> None:
-        """Pause or continue."""
+        """Pause or resume polling."""
         self._paused = not self._paused
         self._show()
 

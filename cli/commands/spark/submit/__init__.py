@@ -1,4 +1,4 @@
 """Programs for spark-submit; ``zlog spark path`` prints their paths.
 
-Python puts a program's folder first on its module path, so there is nothing else in this one.
+Python puts a program's folder first on its module path, so this folder must have nothing else.
 """
