@@ -10,7 +10,7 @@
 namespace zlog {
 namespace {
 
-// A refusal has a reply, its number; a negative errno has none.
+// The reply of a refusal is its number. A negative errno has no reply.
 int refuse(const Failure& failure, std::string* out) {
   if (failure.code > 0) wire::encode(RefusalReply{failure.number}, out);
   return failure.code;

@@ -52,7 +52,7 @@ uint32_t update_by_table(uint32_t state, const char* at, size_t length) {
   return state;
 }
 
-// One instruction of the processor: updates the register by `word`, or by one byte.
+// These execute one instruction of the processor, which updates the register with a word or a byte.
 #if defined(__x86_64__)
 
 #define ZLOG_CRC_TARGET [[gnu::target("sse4.2")]]
@@ -71,8 +71,8 @@ bool has_instruction() { return __builtin_cpu_supports("sse4.2") != 0; }
 
 #define ZLOG_CRC_TARGET
 
-// In assembly, since compilers differ in how they offer these instructions without requiring them of
-// the whole program.
+// Written in assembly, since compilers differ in how they offer these instructions without
+// requiring them for the whole program.
 inline uint32_t step(uint32_t state, uint64_t word) {
   __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(state) : "r"(word));
   return state;
@@ -89,7 +89,8 @@ bool has_instruction() { return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0; }
 
 #ifdef ZLOG_CRC_TARGET
 
-// The effect of a number of zero bytes on a register, which is linear: one table per byte of it.
+// The effect of a number of zero bytes on a register. It is linear, so there is one table for each
+// byte of the register.
 using Zeros = std::array<std::array<uint32_t, 256>, 4>;
 
 // A linear map of registers: the image of each bit.
@@ -123,13 +124,14 @@ uint32_t through(const Zeros& zeros, uint32_t state) {
 }
 
 // How far ahead bytes are prefetched. The hardware does not predict three short stretches: without
-// this, bytes outside the cache take more than twice as long. A prefetch beyond the end does nothing.
+// this, bytes outside the cache take more than twice as long. A prefetch beyond the end does
+// nothing.
 constexpr size_t kAheadBytes = 6u << 10;
 constexpr size_t kCacheLineBytes = 64;
 
-// The processor can begin a step before the previous one has ended, if it does not need its result. So
-// three stretches of `kLength` bytes (a power of two) are summed in parallel and then combined: the
-// first one's register is followed by as many zeros as the second is long.
+// The processor can begin a step before the previous one has ended if it does not need the result.
+// Three stretches of `kLength` bytes (a power of two) are therefore processed in parallel and then
+// combined: zeros of the length of the second stretch are added to the register of the first one.
 template <size_t kLength>
 ZLOG_CRC_TARGET void update_three(uint32_t* state, const char** at, size_t* length) {
   static constexpr Zeros kZeros = make_zeros(kLength);

@@ -61,7 +61,7 @@ AppendIds::Intervals::iterator AppendIds::join_next(Intervals::iterator at) {
   return at;
 }
 
-// Drops half of the appends, and leaves them to another pass.
+// Drops half of the appends; another pass finds them.
 void AppendIds::split() {
   left_.push_back({part_.bits | uint64_t{1} << part_.count, part_.count + 1});
   part_.count++;

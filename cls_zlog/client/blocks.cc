@@ -27,7 +27,8 @@ ZSTD_DCtx* decompressor() {
   return context.get();
 }
 
-// Appends the bytes that fill(out, space) writes and counts. False: it returned 0.
+// Appends the bytes that fill(out, space) writes. It returns their number; this returns false if
+// that is 0.
 template <typename Fill>
 bool append_filled(std::string* out, size_t space, const Fill& fill) {
   const size_t before = out->size();
@@ -75,7 +76,7 @@ class Opening {
     std::memset(out_ + from, 0, bytes);
   }
 
-  // Decompresses the block, unless that is done. False: it is damaged.
+  // Decompresses the block unless that is done. Returns false if it is damaged.
   bool in_hand(const ReadBlock& block) {
     if (is_plain_) return good_;
     if (space_ < block.plain_bytes) {

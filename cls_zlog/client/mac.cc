@@ -13,15 +13,15 @@ namespace {
 
 constexpr size_t kDigestBytes = 32;
 
-// The authenticated bytes: version, position, and fields with their lengths.
+// The authenticated bytes are the version, the position, and fields with their lengths.
 constexpr uint8_t kVersion = 1;
 constexpr uint8_t kData = 1;
 constexpr uint8_t kTags = 2;  // only of an entry with tags
 constexpr size_t kHeadBytes = sizeof(uint8_t) + sizeof(uint64_t);
 constexpr size_t kFieldBytes = sizeof(uint8_t) + sizeof(uint32_t);
 
-// The functions of OpenSSL that make an HMAC, and their types. The library is loaded when it is first
-// needed (docs/decisions/0019-macs.md). CRYPTO_memcmp takes constant time.
+// The functions of OpenSSL that make an HMAC, and their types. The library is loaded when it is
+// first needed (docs/decisions/0019-macs.md). CRYPTO_memcmp takes constant time.
 #define ZLOG_LIBCRYPTO(X)                                                             \
   X(HMAC_CTX_new, void*())                                                            \
   X(HMAC_CTX_free, void(void* context))                                               \

@@ -18,12 +18,12 @@ namespace {
 constexpr std::string_view kWriteMethod = "write";
 constexpr std::string_view kTagged = "?";  // any name: decides the frame's version
 
-// Bytes that are copied before their checksum is taken: they fit the first-level cache.
+// How many bytes are copied before their checksum is computed. They fit into the first-level cache.
 constexpr size_t kPieceBytes = 16u << 10;
 
-// The padding that makes data at this offset of a request begin a page in the OSD, where a
-// message's data is aligned and has the names of class and method before the request. BlueStore
-// writes whole pages of a large batch without copying them.
+// Returns the padding with which data at this offset of a request begins at a page in the OSD, so
+// that BlueStore writes whole pages of a large batch without copying them. A message's data is
+// aligned there, and has the names of class and method before the request.
 size_t padding_at(size_t offset) {
   constexpr size_t kPageBytes = limits::padding_bytes_max + 1;
   constexpr size_t kNamesBytes = std::string_view(kClassName).size() + kWriteMethod.size();
@@ -38,7 +38,8 @@ class WriteEncoder::Copier {
     if (mac != nullptr) macs_.emplace(*mac);
   }
 
-  // Copies an entry's data, adds its MAC, and returns the entry_crc of both. `index`: of its tags.
+  // Copies an entry's data, adds its MAC, and returns the entry_crc of both. `index` is that of its
+  // tags.
   uint32_t copy(const NewEntry& entry, size_t index, char* out) {
     uint32_t crc = entry_crc(entry.position, {});
     const std::string_view data = entry.data;
@@ -106,7 +107,7 @@ int WriteEncoder::begin(const WriteHead& head, const NewEntry* entries, size_t c
   return size_ <= limits::request_bytes_max ? 0 : -EINVAL;
 }
 
-// Numbers the names in the order of their first use. False: there are too many.
+// Numbers the names in the order of their first use. Returns false if there are too many.
 bool WriteEncoder::encode_tags(const EntryTags& tags) {
   constexpr uint32_t kUnused = UINT32_MAX;
   std::vector<uint32_t> renamed(tags.names.size(), kUnused);
@@ -165,7 +166,7 @@ void WriteEncoder::compress() {
   crcs_.clear();
 }
 
-// False: it does not pay, as the first block usually shows.
+// Returns false if compression does not save enough, as the first block usually shows.
 bool WriteEncoder::make_blocks(std::vector<WriteBlock>* blocks) {
   Copier copier(head_.mac, head_.tags);
   std::string plain;

@@ -18,7 +18,7 @@ struct Entry {
 
 constexpr OmapTable<Entry> kNames("n.");
 
-// The announced address, empty when there is none.
+// Loads the announced address, which is empty if there is none.
 Failure load_announced(Object& object, AddressMessage* out) {
   const Failure loaded = load_attribute(object, kSequencer, out);
   return loaded.code == -ENOENT ? Failure{} : loaded;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kViewsPerListing = 16;  // each up to view_bytes_max
 
-// A view, by its epoch: its bytes as they were proposed, with fields of later versions.
+// A stored view. Its bytes are those that were proposed, including fields of later versions.
 struct StoredView {
   std::string bytes;
 
@@ -25,7 +25,7 @@ struct StoredView {
 
 constexpr OmapTable<StoredView> kViews("v.");
 
-// The newest view as bytes and decoded; both empty if there is none.
+// The newest view, as bytes and decoded. Both are empty if there is none.
 struct Newest {
   std::string bytes;
   View view;
@@ -48,16 +48,16 @@ Failure load_newest(Object& object, const Head& head, Newest* out) {
                           {kStoredTooNew, wire::compat_of(out->bytes)});
 }
 
-// What changes with a view.
+// What a new view changes.
 struct Succession {
   std::vector<Stripe> left;      // stripes that are no longer in the view, each with its end
   const Stripe* made = nullptr;  // the view's last stripe, if it is new
 };
 
-// Whether `next` may follow `base` (nullptr: it is the log's first view). It has the stripes of
-// base without some of the first ones, and may end the last one and add a new stripe with the new
-// epoch as its id. A stripe that ends where it starts is left out. The first view is one stripe
-// from position 0 on. A removed log stays removed.
+// Returns whether `next` may follow `base`; nullptr means that it is the log's first view. `next`
+// must have the stripes of `base`, except some of the first ones. It may end the last stripe and
+// add a new one whose id is the new epoch. A stripe that would end at its start must be left out.
+// The first view has one stripe from position 0 on. A removed log stays removed.
 bool may_follow(const View& next, const View* base, Succession* out) {
   const Stripe& last = next.stripes.back();
   const bool makes = last.id == next.epoch;
@@ -106,8 +106,8 @@ Failure list_views(Object& object, const ViewReadRequest& request, ViewReadReply
   return {};
 }
 
-// kBeyondTail: the trim point may not pass the recorded tail, since readers never see entries below
-// it. A mirror's first copy may begin anywhere.
+// Returns kBeyondTail if the trim point would pass the recorded tail: readers would never see
+// entries that are appended below it. The first copy into a mirror may begin anywhere.
 Failure check_trim_point(Object& object, const Head& head, uint64_t position) {
   if (position <= head.tail_floor) return {};
   Newest newest;
@@ -199,8 +199,8 @@ Result<Empty> view_propose(Object& object, const ViewProposeRequest& request) {
   }
   ZLOG_TRY(put_view(object, next.epoch, request.view));
   head.newest = next.epoch;
-  // A new stripe starts at the tail: at or above every tail that a client recorded before its
-  // epoch. Only a client without a view can have raised the floor since.
+  // A new stripe starts at the tail, which is not below any tail that a client recorded before the
+  // stripe's epoch. Only a client without a view can have raised the floor since then.
   if (succession.made != nullptr) {
     head.tail_floor = std::min(head.tail_floor, succession.made->start);
   }

@@ -9,8 +9,8 @@
 namespace zlog::producers {
 namespace {
 
-// A producer. Its incarnation is its number among all producers that the log has ever had, so a producer
-// that was forgotten and made again is another one.
+// A producer. Its incarnation is its number among all producers that the log has ever had, so a
+// producer that is forgotten and created again gets another one.
 struct Producer : ProducerProgress {
   uint64_t incarnation = 0;
   wire::Further further;
@@ -34,13 +34,13 @@ std::string key_of(const DeliveryRequest& request) {
          hex(request.part, 8);
 }
 
-// kLimitReached: the log has no space for another producer.
+// Returns kLimitReached if the log has no space for another producer.
 Failure check_space(Object& object, const Head& head) {
   ZLOG_TRY(kProducers.check_space(object, limits::producers_max));
   return head.producers == UINT64_MAX ? Failure{kLimitReached, UINT64_MAX} : Failure{};
 }
 
-// A new producer, of the head's next incarnation.
+// Returns a new producer with the head's next incarnation.
 Producer make(uint64_t timestamp, Head* head) {
   Producer producer;
   producer.created = timestamp;
@@ -48,9 +48,10 @@ Producer make(uint64_t timestamp, Head* head) {
   return producer;
 }
 
-// The producer that a delivery_done names; `made`: it is new, and the head counts it. A late request
-// about a producer that was forgotten and made again has another incarnation. A damaged producer has
-// none, and a new one the next incarnation, so that it is made once.
+// Loads the producer that a delivery_done names, or makes a new one, which the head counts; `made`
+// is then set. A late request about a producer that was forgotten and created again has another
+// incarnation. The request for a damaged producer has incarnation 0. The request for a new producer
+// has the next incarnation, so that it is created only once.
 Failure load_named(Object& object, const DeliveryDoneRequest& request, Head* head,
                    Producer* producer, bool* made) {
   *made = false;
@@ -109,7 +110,8 @@ Result<DeliveryBeginReply> begin(Object& object, Head& head, const DeliveryBegin
 }
 
 Result<DeliveryGrantReply> grant(Object& object, Head& head, const DeliveryGrantRequest& request) {
-  // Checked first: an attempt that is refused for another reason fills the positions as its own.
+  // This is checked first: an attempt that is refused for another reason fills the positions as its
+  // own.
   if (request.epoch != head.counter) return Failure{kStaleEpoch, head.counter};
   const std::string key = key_of(request);
   Part part;
@@ -152,7 +154,7 @@ Result<MoreReply> done(Object& object, Head& head, const DeliveryDoneRequest& re
   producer.sequence = std::max(producer.sequence, request.sequence);
 
   const std::string prefix = parts_of(request.producer);
-  // Above the keys of lower sequences, below all others.
+  // This key is above those of lower sequence numbers, and below all others.
   const std::string end = prefix + head::hex_digits(producer.sequence);
   Page page;
   MoreReply reply;

@@ -1,5 +1,5 @@
-// The host inside ceph-osd, the only file that depends on Ceph's object class API. No exception escapes,
-// since it would abort the OSD, and the client would then resend the call to the next OSD.
+// The host inside ceph-osd. Only this file depends on Ceph's object class API. No exception may
+// escape: it would abort the OSD, and the client would resend the call to the next OSD.
 
 #include <rados/objclass.h>
 
@@ -40,7 +40,7 @@ ceph::bufferlist list_of(std::string_view bytes) {
   return list;
 }
 
-// Never 0, and a new one each time that the OSD starts.
+// Returns a number other than 0, which is new each time that the OSD starts.
 uint64_t instance_of_process() {
   static const uint64_t number = [] {
     std::random_device device;
@@ -109,7 +109,7 @@ class OsdObject final : public zlog::Object {
   }
 
   int omap_remove_range(const std::string& begin, const std::string& end) override {
-    // Not every release takes this for a change of keys, as finish() needs one.
+    // finish() needs a change of keys, and not every release counts this as one.
     return changing(cls_cxx_map_remove_range(context_, begin, end));
   }
 
@@ -160,9 +160,10 @@ class OsdObject final : public zlog::Object {
 
   bool changed() const { return changed_; }
 
-  // Ends a change. Ceph's recovery sends an OSD that missed changes of an object all its attributes, but
-  // its keys only if such a change was about keys. The OSD could then serve attributes that refer to
-  // missing keys. So no method changes attributes alone; removing a key that does not exist is enough.
+  // Ends a change. If an OSD missed changes of an object, Ceph's recovery sends it all attributes,
+  // but the keys only if one of these changes concerned keys. The OSD could then serve attributes
+  // that refer to missing keys. Therefore no method changes only attributes; removing a key that
+  // does not exist is enough.
   int finish() {
     return attrs_changed_ && !keys_changed_ ? cls_cxx_map_remove_key(context_, kNoKey) : 0;
   }
@@ -173,11 +174,12 @@ class OsdObject final : public zlog::Object {
  private:
   static constexpr const char* kNoKey = "zlog.none";
 
-  // Copying fewer bytes costs less than referring to them.
+  // Fewer bytes are copied, since referring to them would cost more.
   static constexpr unsigned kSharedBytesMin = 2048;
 
-  // Reads the bytestream, never all of it at once: an OSD would compare the checksum of the whole
-  // object, if it has one, and end itself if that differs in a replica other than the primary one.
+  // Reads the bytestream, but never all of it at once. In such a read an OSD compares the checksum
+  // of the whole object, if there is one, and aborts if it differs in a replica other than the
+  // primary.
   int stream(uint64_t offset, uint64_t length, ceph::bufferlist* list) {
     if (!fits(offset, length)) return -EINVAL;
     const uint64_t begin = offset == 0 ? std::min<uint64_t>(length, 1) : 0;
@@ -199,14 +201,16 @@ class OsdObject final : public zlog::Object {
     return r;
   }
 
-  // Takes the value that a call has read. The calls return the number of bytes, or a negative errno.
+  // Takes the value that a call has read. The calls return the number of bytes, or a negative
+  // errno.
   static int taken(int r, const ceph::bufferlist& list, std::string* value) {
     if (r < 0) return r;
     *value = list.to_str();
     return 0;
   }
 
-  // As list_of, but does not copy a part of the request, which lives as long as anything refers to it.
+  // Like list_of, but does not copy bytes of the request, which exists as long as anything refers
+  // to it.
   ceph::bufferlist shared(std::string_view bytes) const {
     const std::less_equal<> not_after;  // unlike <=, defined for all pointers
     const char* const begin = request_bytes_.data();

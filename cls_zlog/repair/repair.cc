@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kAttributes[] = {Header::kAttribute, head::Head::kAttribute,
                                        directory::kSequencer};
 
-// With another page of them they still fit into a reply.
+// With one more page, this many names still fit into a reply.
 constexpr size_t kNamesEnough = limits::list_page_max - limits::page_records_max - 1;
 
 bool is_attribute(std::string_view name) {
@@ -40,7 +40,8 @@ bool intact(std::string_view name, std::string_view value) {
   return unwrap(name, value, &stored) && stored.payload.empty();
 }
 
-// The key that a head must have: its newest view's. Empty for other objects, and for a damaged head.
+// Returns the key that a head must have, which is that of its newest view. Empty for other objects,
+// and for a damaged head.
 std::string required_key(Object& object) {
   head::Head head;
   return head::Head::load(object, &head).code == 0 ? head::newest_key(head) : std::string();
@@ -113,15 +114,16 @@ int write_streamed(Object& object, const Record& record, std::string_view data) 
   });
 }
 
-// The part of a record's value that its checksum covers, with the checksum; empty if it is damaged.
+// Returns the part of a record's value that its checksum covers, with the checksum. Empty if it is
+// damaged.
 std::string_view index_of(std::string_view key, std::string_view value) {
   Envelope envelope;
   if (!unwrap(key, value, &envelope)) return {};
   return value.substr(0, kEnvelopeBytes + envelope.fields.size());
 }
 
-// -ENOENT unless the record of these positions has vanished: its key does not exist, although according
-// to the header something was stored at all positions that are not trimmed.
+// Returns -ENOENT unless the record of these positions is missing: its key does not exist, although
+// according to the header something was stored at every position that is not trimmed.
 int check_vanished(Object& object, const Header& header, const Span& span) {
   RecordIterator records(object, header, 1, true);
   const Stored* next = nullptr;

@@ -19,7 +19,7 @@ enum class Verdict {
   kLeave,
 };
 
-// A verdict on a record, the entries that stay, and the memory they point into.
+// The verdict on a record, the entries that stay, and the memory that these point into.
 struct Kept {
   Verdict verdict = Verdict::kLeave;
   Verdict otherwise = Verdict::kLeave;  // if it can't be replaced
@@ -82,7 +82,7 @@ class Compaction {
     return layout_.trim(stored, named);
   }
 
-  // Whether a position is trimmed, or to be trimmed.
+  // Returns whether a position is trimmed or shall be.
   bool goes(uint64_t position, const std::vector<uint64_t>& named) const {
     return position < header_.trim_point ||
            std::binary_search(named.begin(), named.end(), position);
@@ -121,8 +121,8 @@ class Compaction {
     return fetch(stored, stay, tags, kept);
   }
 
-  // Whether the rest of a record takes much less space in a sparse record. Space in the bytestream
-  // is cheaper.
+  // Returns whether the remaining entries of a record take much less space in a sparse record.
+  // Space in the bytestream is cheaper.
   static bool worthwhile(const Stored& stored, uint64_t bytes) {
     const uint64_t now = stored.value.bytes.size() + kKeyBytes;
     if (stored.record.streamed()) return bytes * 2 <= now + stored.record.stored_bytes();
@@ -156,8 +156,8 @@ class Compaction {
     return 0;
   }
 
-  // Reads the data of some entries of a record, from the bytestream at once if it is little.
-  // `buffers`: what `out` may point into.
+  // Reads the data of some entries of a record. A small amount is read from the bytestream at once.
+  // `out` may point into `buffers`.
   int read(const Stored& stored, const std::vector<uint32_t>& wanted,
            std::vector<std::string>* buffers, std::vector<std::string_view>* out) {
     const Record& record = stored.record;
@@ -231,7 +231,8 @@ class Compaction {
     return 0;
   }
 
-  // Stores it for the positions up to `last`, in place of the records that it was made of.
+  // Stores the sparse record for the positions up to `last`, in place of the records that it was
+  // made of.
   int put(uint64_t last) {
     changed_ = true;
     if (records_ > 0) ZLOG_TRY(layout_.remove(first_key_, last_key_, records_));

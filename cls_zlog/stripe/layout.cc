@@ -122,8 +122,8 @@ int Layout::append(const Batch& batch) {
                  streamed ? std::string_view() : batch.data);
 }
 
-// Cuts a batch into several records if it is too large for one value, as when the bytestream is
-// full.
+// Divides a batch into several records if it is too large for one value, which happens when the
+// bytestream is full.
 int Layout::append_inline(const Batch& batch) {
   const Striping striping = header_.striping();
   Record record;
@@ -256,7 +256,7 @@ int Layout::punch(uint64_t offset, uint64_t length) {
   return length == 0 ? 0 : object_.zero(offset, length);
 }
 
-// What is left of the record is stored again for fewer positions; a damaged record, as lost.
+// Stores the rest of the record again for fewer positions; a damaged record as lost.
 int Layout::split(const Stored& stored, const std::vector<uint64_t>& positions) {
   const Striping striping = header_.striping();
   ZLOG_TRY(remove(std::string(stored.key), std::string(stored.key), 1));

@@ -26,8 +26,8 @@ struct Found {
   uint64_t end = 0;
 };
 
-// A range that is searched in one way: by the locations of a chunk, or by reading its records
-// (nullptr).
+// A range that is searched in one way: with the locations of a chunk, or, if that is nullptr, by
+// reading its records.
 struct Segment {
   uint64_t begin = 0;
   uint64_t end = 0;
@@ -89,8 +89,9 @@ class Selection {
   }
 
  private:
-  // Cuts [start, end) into segments. Records are read between chunks, and where a chunk may lack
-  // entries: at positions that were unreadable when it was made, or that may be unwritten.
+  // Divides [start, end) into segments. Records are read between chunks, and at positions whose
+  // entries a chunk may lack: those that were unreadable when it was made, or that may be
+  // unwritten.
   std::vector<Segment> segments_of(uint64_t start, uint64_t end,
                                    const std::vector<StoredChunk>& chunks) const {
     std::vector<Segment> segments;
@@ -140,8 +141,8 @@ class Selection {
     return read_locations(object_, chunk, &request_.tags, &locations_, &sound_, &bytes);
   }
 
-  // Reads the records of the segment's last positions. A part that is cut off at its end is of no
-  // use in reverse: then it tries fewer positions, depending on how far it got.
+  // Reads the records of the segment's last positions. In reverse, a result that does not reach the
+  // end is useless, so it then tries fewer positions, depending on how far it got.
   int look_through_last(const Segment& segment, Found* out) {
     const uint64_t end = segment.end;
     while (true) {
@@ -160,7 +161,7 @@ class Selection {
     }
   }
 
-  // Reads the records of [begin, end), or of a bounded part.
+  // Reads the records of [begin, end) or of a bounded part of it.
   int look_through(uint64_t begin, uint64_t end, Found* out, uint64_t* first_record = nullptr) {
     out->begin = begin;
     out->end = end;
@@ -201,7 +202,7 @@ class Selection {
     }
   }
 
-  // Which of the entries [begin, end) match the request.
+  // Returns which of the entries [begin, end) match the request.
   std::vector<uint32_t> matching(const TagsReader& reader, uint32_t begin, uint32_t end) const {
     std::vector<uint32_t> found;
     std::vector<uint64_t> bits(reader.names().size(), 0);  // of each name: its bit, if it is wanted
@@ -226,7 +227,7 @@ class Selection {
     return found;
   }
 
-  // Adds the positions [begin, end), which have no record: unwritten or lost.
+  // Adds the positions [begin, end), which have no record and so are unwritten or lost.
   void add_holes(uint64_t begin, uint64_t end, std::vector<SelectGap>* gaps) {
     uint64_t next = begin;
     while (next < end) {
@@ -279,7 +280,7 @@ class Selection {
     }
   }
 
-  // `tag`: equal to one of the request's.
+  // `tag` must be equal to one of the request's tags.
   Hit hit_of(uint64_t position, const TagLocation& location, std::string_view tag) const {
     Hit hit;
     hit.position = position;
@@ -290,7 +291,7 @@ class Selection {
     return hit;
   }
 
-  // Answers with as many hits as fit; then `found` covers that part.
+  // Adds as many hits to the reply as fit; `found` then covers only that part.
   int answer(Found* found) {
     std::vector<Hit>& hits = found->hits;
     if (request_.reverse) std::reverse(hits.begin(), hits.end());
@@ -324,8 +325,9 @@ class Selection {
     return 0;
   }
 
-  // Checks the data of direct hits, as far as the reply has space (`fit`). If the checksum differs,
-  // or all bytes are zero, the entry was trimmed or is damaged, and its record has to be read.
+  // Checks the data of direct hits, and sets `fit` to how many the reply has space for. If the
+  // checksum differs or all bytes are zero, the entry was trimmed or is damaged, and its record
+  // must be read.
   int read_direct(std::vector<Hit>* hits, size_t* fit) {
     uint64_t bytes = reply_.data_bytes();
     for (*fit = 0; *fit < hits->size(); ++*fit) {
@@ -360,7 +362,8 @@ class Selection {
     return there == hit.location.bytes ? 0 : -EIO;  // read_direct() has read them
   }
 
-  // Answers with the records of hits, from the i-th one up to the next direct one.
+  // Adds the entries of hits from their records to the reply, from the i-th hit up to the next
+  // direct one.
   int answer_stored(const std::vector<Hit>& hits, size_t i, size_t* taken) {
     std::vector<uint64_t> positions;
     const auto joins = [&](size_t next) { return next < hits.size() && !hits[next].direct; };

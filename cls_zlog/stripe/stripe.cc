@@ -3,8 +3,8 @@
 namespace zlog::stripe {
 namespace {
 
-// 0, or kInvalidEpoch. A stored epoch above epoch_max was set before that limit existed; no client
-// was ever given it.
+// Returns 0 or kInvalidEpoch. A stored epoch above epoch_max was set before that limit existed and
+// was never granted to a client.
 Failure check_next(uint64_t epoch, const Header& header) {
   if (header.epoch > limits::epoch_max) return {};
   const bool admitted = header.epoch < epoch && epoch - header.epoch <= limits::epochs_ahead_max;
@@ -26,7 +26,7 @@ Result<SealReply> seal(Object& object, const SealRequest& request) {
   const Failure loaded = Header::load(object, &header);
   const bool made = loaded.code == -ENOENT && request.create;
   if (made) {
-    // Exclusively: an existing object without a header was not made by seal.
+    // Exclusive, since an existing object without a header was not created by seal.
     ZLOG_TRY(object.create(true));
     header.stride = request.stride;
     header.residue = request.residue;

@@ -91,8 +91,8 @@ std::string encode_bucket(const std::string& key, const TagLocations& locations)
   return to_stored(key, bucket);
 }
 
-// Adds a stored bucket's locations of the tags for which wants(tag) holds. False: it is damaged, or of
-// a later version.
+// Adds a stored bucket's locations of the tags for which wants(tag) is true. Returns false if the
+// bucket is damaged or of a later version.
 template <typename Wants>
 bool decode_bucket(const std::string& key, std::string_view value, const Wants& wants,
                    TagLocations* out) {
@@ -129,7 +129,7 @@ bool decode_bucket(const std::string& key, std::string_view value, const Wants& 
 
 uint32_t bucket_of(std::string_view tag) { return crc32c(tag) % kBucketCount; }
 
-// As read_locations(), for one bucket.
+// Like read_locations(), for one bucket.
 template <typename Wants>
 int read_bucket(Object& object, const StoredChunk& chunk, uint32_t bucket, const Wants& wants,
                 TagLocations* out, bool* sound, uint64_t* bytes) {
@@ -143,8 +143,8 @@ int read_bucket(Object& object, const StoredChunk& chunk, uint32_t bucket, const
   return 0;
 }
 
-// Calls use(key, value, span, &more) for chunks from the one at position `begin` on, until `more`
-// is cleared; `span` is nullptr if the key is malformed.
+// Calls use(key, value, span, &more) for chunks, beginning with the one at position `begin`, until
+// `more` is cleared. `span` is nullptr if the key is malformed.
 template <typename Use>
 int each_chunk(Object& object, const Header& header, uint64_t begin, const Use& use) {
   std::string after = span_key_bound(kChunks, begin);

@@ -11,8 +11,8 @@ namespace {
 
 constexpr uint64_t kChunkLocationsMax = 1u << 31;  // of a chunk's locations, their `index`
 
-// Reads a span's locations from the records, from position `begin` on. `reached`: one past the last
-// position that was read.
+// Reads a span's locations from the records, from position `begin` on. Sets `reached` to one past
+// the last position that was read.
 int locations_of(Object& object, const Header& header, const Span& span, uint64_t begin,
                  TagLocations* out, uint64_t* reached, uint64_t* bytes) {
   Sweep sweep(object, header, begin, span.last + 1);
@@ -49,7 +49,7 @@ int make_first_chunks(Object& object, Header* header, uint64_t first) {
   return store_chunk(object, *header, {near, last}, {}, {});
 }
 
-// Makes the chunks of [begin, end). `reached`: how far it got.
+// Makes the chunks of [begin, end). Sets `reached` to how far it got.
 int rebuild_chunks(Object& object, const Header& header, uint64_t begin, uint64_t end,
                    uint64_t* reached) {
   const Striping striping = header.striping();
@@ -206,7 +206,8 @@ int add_tags(Object& object, Header* header, const std::vector<uint64_t>& positi
   std::vector<StoredChunk> chunks, out_of_use;
   ZLOG_TRY(list_chunks(object, *header, positions[late.front()], positions[late.back()] + 1,
                        SIZE_MAX, &chunks, &out_of_use));
-  // They lack the new entries, and another replica or a later class may be able to read them.
+  // These chunks lack the new entries, and another replica or a later class may be able to read
+  // them.
   for (const StoredChunk& chunk : out_of_use) ZLOG_TRY(remove_chunk(object, *header, chunk));
   const Striping striping = header->striping();
   auto next = late.begin();

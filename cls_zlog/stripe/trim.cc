@@ -6,7 +6,7 @@
 namespace zlog::stripe {
 namespace {
 
-// The positions of a record below `point`.
+// Returns the positions of a record below `point`.
 std::vector<uint64_t> positions_below(const Stored& stored, uint64_t point,
                                       const Striping& striping) {
   std::vector<uint64_t> positions;
@@ -17,7 +17,7 @@ std::vector<uint64_t> positions_below(const Stored& stored, uint64_t point,
 }
 
 // Counts the records from `start` on, as far as one call reads, and lowers the header's counters to
-// that: they do not know about lost records. Retention by size uses these counters.
+// the result, since they still include lost records. Retention by size uses these counters.
 int recount(Object& object, uint64_t start, Header* header) {
   CountReply found;
   BlockTally blocks;
@@ -29,9 +29,9 @@ int recount(Object& object, uint64_t start, Header* header) {
   return 0;
 }
 
-// Raises the header's trim point, and frees at most `records_max` records below it. The record
-// across the point loses its data below; one without entries stays as it is. The point stops at an
-// unreadable record, and kUnreadable is answered if that comes first.
+// Raises the header's trim point, and frees up to `records_max` records below it. A record across
+// the trim point loses its data below it, or stays as it is if it has no entries. The trim point
+// stops at an unreadable record; if that is the first record, this returns kUnreadable.
 Failure trim_below(Object& object, uint64_t point, uint32_t records_max, Header* header,
                    bool* more) {
   const uint64_t installed = header->trim_point;
@@ -75,8 +75,8 @@ Failure trim_below(Object& object, uint64_t point, uint32_t records_max, Header*
   return {removed == 0 ? 0 : layout.remove(first, last, removed)};
 }
 
-// kUnreadable (with the first such position): a later version stored it. `lost`: a position is
-// lost.
+// Returns kUnreadable (with the first such position) if a later version stored a position. Sets
+// `lost` if a position is lost.
 Failure check_readable(Object& object, const Header& header, const std::vector<uint64_t>& positions,
                        bool* lost) {
   Walk walk(object, header, positions);

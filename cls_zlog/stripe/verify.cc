@@ -4,10 +4,10 @@
 namespace zlog::stripe {
 namespace {
 
-// Makes a verify's reply of a Scan: checks each entry's data.
+// Builds the reply to a verify from the results of a Scan, and checks the data of each entry.
 class Checking {
  public:
-  // `positions`: of the request; must outlive this object.
+  // `positions` are those of the request, and must outlive this object.
   Checking(Object& object, Header& header, const std::vector<uint64_t>& positions, bool keys_only)
       : layout_(object, header), positions_(positions), keys_only_(keys_only) {
     reply_.highest = header.taken();

@@ -59,7 +59,8 @@ bool RecordIterator::at_hand(uint64_t position) const {
   return bound >= page_begin_ && (!more_ || (!page_.empty() && bound < page_.rbegin()->first));
 }
 
-// Makes the piece of the sparse record that begins at its first position from `position` on.
+// Makes the piece of the sparse record that begins at the record's first position at or above
+// `position`.
 void RecordIterator::cut(uint64_t position) {
   const Span& span = current_.span;
   const Record& record = current_.record;
@@ -124,8 +125,8 @@ Walk::Walk(Object& object, const Header& header, const std::vector<uint64_t>& po
       descending_(positions.size() > 1 && positions[0] > positions[1]),
       records_(object, header, likely_records(header, positions.size()), whole) {}
 
-// Fetches the records of the next descending position and of some below it, if these are a few
-// records.
+// Fetches the records of the next descending position and of some positions below it, if these are
+// only a few records.
 int Walk::fetch_below() {
   const Striping striping = header_.striping();
   const auto likely = [&](uint32_t lowest) {

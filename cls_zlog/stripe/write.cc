@@ -26,8 +26,8 @@ struct Claims {
   }
 };
 
-// Sorts all positions into claims: decide(stretch, claims) does so up to the highest taken position,
-// and all above are open.
+// Sorts all positions into claims: decide(stretch, claims) does this up to the highest position in
+// use, and all positions above it are open.
 template <typename Decide>
 int sort_claims(Object& object, const Header& header, const std::vector<uint64_t>& positions,
                 const Decide& decide, Claims* claims) {
@@ -47,7 +47,7 @@ int sort_claims(Object& object, const Header& header, const std::vector<uint64_t
   return 0;
 }
 
-// Why a stored record blocks a position. A damaged one may be the same entry.
+// Returns why a stored record blocks a position. A damaged record may have the same entry.
 Code blocking_code(const Stored& stored) {
   if (stored.record.kind == RecordKind::kLost) return kLost;
   return stored.record.unreadable() ? kUnreadable : kReadOnly;
@@ -66,8 +66,8 @@ struct SentBlock {
     part.skip = request.begin_of(i) - request.begin_of(begin);
     return part;
   }
-  // Whether a stored block is this one. A damaged one counts, since its header has the same
-  // checksum.
+  // Returns whether a stored block is this one. A damaged block may be, since its header has the
+  // same checksum.
   bool same_bytes(std::string_view found) const {
     return found == data || crc32c(found) != block.crc;
   }
@@ -118,7 +118,8 @@ class Comparison {
   Comparison(Layout* layout, const Stored& stored, const Write& write)
       : layout_(layout), stored_(stored), stored_tags_(stored.record.tags), write_(write) {}
 
-  // Whether they are the same in all fields but data. A trimmed entry has lost its data and tags.
+  // Returns whether two entries are equal in all fields but their data. A trimmed entry has lost
+  // its data and tags.
   bool same_id(uint32_t i, uint32_t index) const {
     const Record& record = stored_.record;
     const WriteRequest& request = write_.request;
@@ -161,10 +162,10 @@ class Comparison {
   bool same_ = false;
 };
 
-// Sorts positions of one record into claims. Entries that are stored already make no claim: the
-// same append with the same data, also if it was damaged or trimmed since. Readers learn the ids of
-// appends, so another writer may have stored other data under this id; that blocks the position. If
-// either side is compressed, only the same block counts as the same data.
+// Sorts positions of one record into claims. An entry that is stored already makes no claim: this
+// is the same append with the same data, even if it was damaged or trimmed later. Readers learn the
+// ids of appends, so another writer may have stored other data under this id; that blocks the
+// position. If either side is compressed, only the same block counts as the same data.
 int sort_covered(Layout* layout, const Header& header, const Write& write,
                  const Walk::Stretch& stretch, Claims* claims) {
   const WriteRequest& request = write.request;
@@ -208,8 +209,9 @@ int sort_covered(Layout* layout, const Header& header, const Write& write,
   return 0;
 }
 
-// Entries [begin, end) of the request, at consecutive positions; if compressed, those in the first
-// one's block. `kept` owns the tags if they are not all tags of the request.
+// Returns the entries [begin, end) of the request, at consecutive positions, or, if they are
+// compressed, those in the first entry's block. `kept` owns the tags unless these are all tags of
+// the request.
 Batch batch_of(const Write& write, uint32_t begin, uint32_t end, TagsBuilder* kept) {
   const WriteRequest& request = write.request;
   const SentBlock* const block = write.blocks.empty() ? nullptr : &write.block_with(begin);
@@ -259,7 +261,7 @@ int store(Object& object, Header* header, const Write& write, const std::vector<
     for (uint32_t at = begin; at < end;) {
       TagsBuilder kept;
       const Batch batch = batch_of(write, at, end, &kept);
-      // A block is stored once for each run of its positions, which must not multiply a request.
+      // A block is stored once for each run of its positions. This must not multiply a request.
       data_bytes += batch.data.size();
       if (data_bytes > limits::request_bytes_max) return -E2BIG;
       ZLOG_TRY(layout.append(batch));

@@ -7,7 +7,7 @@ namespace {
 
 constexpr size_t kCrcAt = 1 + 1 + 4;
 
-// `head` has the bytes before the checksum.
+// Returns the checksum of an envelope. `head` has the bytes before the checksum.
 uint32_t envelope_crc(std::string_view key, std::string_view head, std::string_view fields) {
   return crc32c(fields, crc32c(head, crc32c(key)));
 }

@@ -32,7 +32,7 @@ bool Tags::valid(uint32_t count) const {
     named++;
     return valid_tag(name);
   };
-  // Names that no entry has would be stored with each of its records.
+  // Names without an entry would be stored with each record of the write.
   if (!each_name(names, counted) || named > ids.size()) return false;
   uint32_t most_tags = 0;
   for (const char each : counts.bytes()) {

@@ -114,7 +114,8 @@ cdef class TagTable:
         return <tuple> found
 
 
-# None if no entry has tags. Bytes that are not UTF-8, which only a hostile writer sends, are escaped.
+# None if no entry has tags. Bytes that are not UTF-8, which only a hostile writer sends, are
+# escaped.
 cdef TagTable tag_table(const CppReadReply& reply):
     cdef TagTable table
     cdef string_view name
