@@ -93,9 +93,9 @@ class Describer {
   Structs* structs_;
 };
 
-// Returns the first field that follows one of a later version; nullptr if there is none. Older readers
-// would take the later field's bytes for this one's. This happens when a base that others begin with
-// gets a field.
+// Returns the first field that follows one of a later version; nullptr if there is none. Older
+// readers would take the later field's bytes for this one's. This happens when a base that others
+// begin with gets a field.
 inline const Field* misplaced(const std::vector<Field>& fields) {
   const auto older = [](const Field& a, const Field& b) {
     return a.bounds.version < b.bounds.version;

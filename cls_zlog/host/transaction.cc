@@ -20,8 +20,8 @@ void append(const Pieces& pieces, std::string* out) {
   for (const std::string_view piece : pieces) out->append(piece);
 }
 
-// Reads from a Backing and keeps changes until commit(), as an OSD does during one method. Its errors
-// were measured on a real OSD (Ceph 16.2).
+// Reads from a Backing and keeps changes until commit(), as an OSD does during one method. Its
+// errors were measured on a real OSD (Ceph 16.2).
 class BufferedObject final : public Object {
  public:
   BufferedObject(Backing& backing, int flags, bool exists)
@@ -108,12 +108,13 @@ class BufferedObject final : public Object {
     return change_existing({Change::Kind::kZero, {}, {}, offset, length});
   }
 
-  // What was answered, in order. It is valid until the object changes.
+  // Returns the pieces that answer() and answer_stream() added, in order. Valid until the object
+  // changes.
   const Pieces& answered() const { return answered_; }
 
   bool changed() const { return !changes_.empty(); }
 
-  // Applies the changes in the order in which they were made; stops at the first that fails.
+  // Applies the changes in the order in which they were made. Stops at the first one that fails.
   int commit() {
     for (Change& change : changes_) {
       if (const int r = backing_.apply(std::move(change)); r < 0) return r;
@@ -130,7 +131,7 @@ class BufferedObject final : public Object {
     exists_after_ = true;
   }
 
-  // A change that creates a missing object.
+  // Adds a change, and creates a missing object first.
   int change(Change change) {
     if (!may_change()) return -EIO;
     ensure_created();

@@ -16,14 +16,14 @@ namespace {
 constexpr size_t kGroupCalls = 64;
 constexpr size_t kGroupBytes = 8u << 20;  // of payloads
 
-// Each page after the first one of a listing is one more round trip, so it is made larger.
+// Each further page of a listing costs a round trip, so these pages are larger than the first one.
 constexpr uint64_t kFurtherPages = 4;
 
 constexpr size_t kCachedMax = 8192;  // objects
 
-// The pause before a conflicting change is repeated: none before the first repetition, then a random
-// one up to a growing limit. Longer pauses would not raise the throughput, since one client always
-// succeeds.
+// Returns the pause before a conflicting change is repeated: none before the first repetition, then
+// a random one up to a growing limit. Longer pauses would not raise the throughput, since one
+// client always succeeds.
 std::chrono::microseconds backoff(unsigned conflicts) {
   constexpr int64_t kMicroseconds = 500;
   constexpr unsigned kDoublings = 3;
@@ -50,7 +50,7 @@ struct ClientSideHost::Call {
   }
 };
 
-// A call on its way through reading, running and writing, and the calls that joined it.
+// A call that is being read for, run or written, and the calls that joined it.
 struct ClientSideHost::Run {
   std::string object;
   std::vector<CallPtr> calls;
@@ -110,7 +110,7 @@ void ClientSideHost::begin(const RunPtr& run) {
   }
 }
 
-// With the mutex. Caches an object's version and attributes; version 0 removes them.
+// Called with the mutex held. Caches an object's version and attributes; version 0 removes them.
 void ClientSideHost::cache(const std::string& object, uint64_t version, const Attrs& attrs) {
   if (version == 0) {
     cache_.erase(object);
@@ -145,8 +145,8 @@ void ClientSideHost::read(const RunPtr& run, Reads missing) {
     const bool further = !run->asked.lists.empty();
     list.count = std::min(list.count * (further ? kFurtherPages : 1), kListingMax);
   }
-  // If the object changes all the time, everything is read again, or it would never be seen as a whole.
-  // With bytes, the keys that locate them are read again.
+  // If the object changes all the time, everything is read again, since no consistent state would
+  // be seen otherwise. If bytes are read, the keys that locate them are read again.
   Reads reads;
   if (run->moved) {
     reads = run->asked;
@@ -198,7 +198,7 @@ void ClientSideHost::join(const RunPtr& run, ReadSet* read_set) {
   }
 }
 
-// Returns the next call that waits; nullptr if none can be written together with the run's.
+// Returns the next waiting call, or nullptr if none can be written together with the run's calls.
 ClientSideHost::CallPtr ClientSideHost::take_along(const RunPtr& run, size_t bytes_max) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Line& waiting = lines_[run->object];
@@ -242,7 +242,7 @@ void ClientSideHost::write(const RunPtr& run, ReadSet* read_set) {
   });
 }
 
-// Answers the calls with this error, or with their methods' replies, and gives the turn to the next call.
+// Ends the calls with this error or their methods' replies, and gives the turn to the next call.
 void ClientSideHost::finish(const RunPtr& run, int error) {
   for (const CallPtr& call : run->calls) {
     {
@@ -278,7 +278,8 @@ void ClientSideHost::repeat(const RunPtr& run) {
   timer_.after(pause, [self = shared_from_this(), run] { self->read(run, {}); });
 }
 
-// Starts an operation of the store, and gives it up if its calls were given up while it was started.
+// Starts an operation of the store, and gives it up if its calls were given up while it was
+// started.
 template <typename Start>
 void ClientSideHost::take_step(const RunPtr& run, Start start) {
   uint64_t number = 0;

@@ -126,7 +126,7 @@ struct LockRequest {
   }
 };
 
-// cls_lock_unlock_op, for a lock of the client that asks, and cls_lock_break_op, for any.
+// cls_lock_unlock_op, for a lock of the requesting client, and cls_lock_break_op, for any lock.
 template <bool own>
 struct RemoveRequest {
   std::string name;
@@ -150,7 +150,7 @@ std::chrono::nanoseconds now() { return std::chrono::system_clock::now().time_si
 
 std::string attribute_of(const std::string& name) { return "lock." + name; }
 
-// Decodes the client that asks, and the request after it.
+// Decodes the requesting client and the request that follows.
 template <typename Request>
 int decode(std::string_view in, Client* client, Request* request) {
   if (in.size() < client->size()) return -EINVAL;
@@ -159,7 +159,7 @@ int decode(std::string_view in, Client* client, Request* request) {
   return wire::decode(in, request) == wire::Decoded::kOk ? 0 : -EINVAL;
 }
 
-// Loads a lock without the holders whose time has expired.
+// Loads a lock without its expired holders.
 int load(Object& object, const std::string& name, Lock* lock) {
   std::string value;
   const int r = object.attr_get(attribute_of(name), &value);

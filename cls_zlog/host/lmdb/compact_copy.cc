@@ -39,7 +39,7 @@ int entries_of(MDB_env* env, size_t* entries) {
   return lmdb_errno(result);
 }
 
-// Prepares the copy, which nothing else uses, for taking the database's place, and counts its entries.
+// Prepares the copy, which nothing else uses, for replacing the database, and counts its entries.
 int complete(const std::string& path, size_t* entries) {
   LmdbFile file;
   if (const int error = file.open(path, 0)) return error;

@@ -19,9 +19,9 @@ constexpr std::chrono::seconds kDeadReadersInterval{60};
 bool writes(const Method& method) { return (method.flags & kWrite) != 0; }
 bool adds_data(const Method& method) { return (method.flags & kAddsData) != 0; }
 
-// Runs operations that all write, or all read, in one transaction, each seeing what those before it did.
-// A refused one leaves no trace, as its writes were only buffered. An error means that none of them took
-// effect.
+// Runs operations in one transaction; all of them write, or all read. Each sees the changes of
+// those before it. A refused operation changes nothing, since its writes were only buffered. An
+// error means that none of the operations took effect.
 int run_together(LmdbEnv& env, Operation* operations, size_t count) {
   const auto work = [&](MDB_txn* txn, Redo* changes = nullptr) {
     for (size_t i = 0; i < count; i++) {
@@ -87,8 +87,8 @@ EmbeddedHost::EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, std::string dire
       directory_(std::move(directory)),
       read_only_(read_only),
       writer_([env, checked = Clock::now()](std::vector<Operation>& batch) mutable {
-        // Operations that fail together (on a full disk, or as too large a batch) may succeed one by
-        // one, and if not, the error belongs to one of them.
+        // Operations that fail together (because the disk is full or the batch too large) may
+        // succeed one by one. If not, it is known to which operation the error belongs.
         if (batch.size() == 1 || run_together(*env, batch.data(), batch.size()) != 0)
           run_each(*env, batch);
         answer(batch);
@@ -143,7 +143,7 @@ Ticket EmbeddedHost::run(Submission submission) {
   return kNoTicket;
 }
 
-// In the caller's thread: a page is quick.
+// Runs in the caller's thread, since listing a page is fast.
 void EmbeddedHost::list(std::string_view prefix, std::string_view after, Done done) {
   Listing page;
   const int error = exception_barrier([&] {
@@ -160,7 +160,7 @@ int EmbeddedHost::space_inside(uint64_t* bytes) {
   return exception_barrier([&] { return env_->space_inside(bytes); });
 }
 
-// Returns nullptr without memory to share. Opens the memory, once, if `make` is set.
+// Returns nullptr if there is no shared memory. If `make` is set, opens it once.
 std::shared_ptr<SharedNotifications> EmbeddedHost::notifications(bool make) {
   const std::lock_guard<std::mutex> lock(notifications_mutex_);
   if (make && !read_only_ && !std::exchange(notifications_tried_, true)) {
@@ -181,7 +181,7 @@ Ticket EmbeddedHost::watch(std::string_view object, uint64_t seen, Done done) {
   return shared ? shared->wait(object, seen, std::move(done)) : refuse(done, -EOPNOTSUPP);
 }
 
-// Only waits can be given up: nothing else takes long here.
+// Only waits can be given up, since nothing else takes long here.
 void EmbeddedHost::give_up(Ticket ticket) {
   if (ticket == kNoTicket) return;
   if (const auto shared = notifications(false)) shared->give_up(ticket);

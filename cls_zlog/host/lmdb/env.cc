@@ -37,8 +37,8 @@ std::map<std::string, LmdbEnv*>& registry() {
   return *instance;
 }
 
-// Whether a reader can register itself in lock.mdb, as LMDB requires it next to writers. Does not open
-// the file: closing it again would end the locks that this process may have on it.
+// Returns whether a reader can register in lock.mdb, as LMDB requires if there are writers. Does
+// not open the file, since closing it would release the locks that this process may have on it.
 bool can_list_itself(const std::string& directory) {
   return ::faccessat(AT_FDCWD, (directory + kLockFile).c_str(), R_OK | W_OK, AT_EACCESS) == 0;
 }
@@ -57,7 +57,7 @@ int LmdbEnv::open(const std::string& directory, size_t map_bytes, bool read_only
   if (failed) return -failed.value();
   const std::lock_guard<std::mutex> lock(fork_mutex<LmdbEnv>());
   LmdbEnv*& known = registry()[path];
-  // What a parent process had open is of no use here, and must not be closed.
+  // An environment that a parent process opened can't be used here, and must not be closed.
   if (known == nullptr || known->pid_ != ::getpid() || !known->in_place()) {
     auto* const made = new LmdbEnv(path, map_bytes, read_only);
     if (const int error = made->start(reason)) {
@@ -84,7 +84,7 @@ LmdbEnv::LmdbEnv(const std::string& directory, size_t map_bytes, bool read_only)
 
 LmdbEnv::~LmdbEnv() {
   if (env_ == nullptr) return;
-  // What is noted of the last transaction need not be made again.
+  // After this sync the noted changes of the last transaction need not be made again.
   if (redo_.found() && !read_only_ && !damaged_) ::mdb_env_sync(env_, 1);
   ::mdb_env_close(env_);
 }
@@ -116,7 +116,7 @@ int LmdbEnv::start_guarded(std::string* reason) {
   if (const int error = check_identity()) return error;
   if (const int error = recover(reason)) return error;
   if (read_only_) return 0;
-  // A compaction may have renamed the file and died before it synced that.
+  // A compaction may have renamed the file, and its process died before the rename was synced.
   if (const int error = sync_directory(directory_)) return error;
   reserve_.open(directory_);
   return check_history();
@@ -145,8 +145,8 @@ int LmdbEnv::open_map(std::string* reason) {
   }
 }
 
-// Opens the one database, once for all transactions. Its reader is the first of this process, for
-// which LMDB locks the process's pid.
+// Opens the only database, once for all transactions. The reader that does this is the first of
+// this process, so LMDB locks the byte of the pid.
 int LmdbEnv::open_database(MDB_env* handle) {
   MDB_txn* txn = nullptr;
   const unsigned flags = locks_.pid_taken() ? 0 : MDB_RDONLY;
@@ -182,7 +182,7 @@ int LmdbEnv::check_identity() {
   });
 }
 
-// Makes the changes again that a loss of power took from the database after they were durable.
+// Repeats durable changes that the database lost when the power failed.
 int LmdbEnv::recover(std::string* reason) {
   if (const int error = find_redo_log()) return error;
   std::string changes;
@@ -202,7 +202,7 @@ int LmdbEnv::recover(std::string* reason) {
   return 0;
 }
 
-// Without transact(), which would wait for the compaction that calls it.
+// Does not use transact(), which would wait for the compaction that calls this.
 int LmdbEnv::find_redo_log() {
   MDB_txn* txn = nullptr;
   const unsigned flags = locks_.pid_taken() ? 0 : MDB_RDONLY;
@@ -221,7 +221,7 @@ int LmdbEnv::redo(uint64_t transaction) {
   });
 }
 
-// Compares the database with what its users have noted about it in shared memory.
+// Compares the database with the notes of its users in shared memory.
 int LmdbEnv::check_history() {
   if (SharedSequencer::open(directory_, &shared_) != 0)
     return 0;  // the disk may have no space for it
@@ -233,7 +233,7 @@ int LmdbEnv::check_history() {
 // Checks that a transaction has begun in the database that was opened, in its last state.
 int LmdbEnv::check_current(MDB_txn* txn, bool reads) {
   if (!(reads ? in_place_lately() : in_place())) return -ESTALE;
-  // LMDB counts transactions in lock.mdb, and in the file. A reader may have been overtaken.
+  // LMDB counts transactions in lock.mdb and in the file. A reader may be behind.
   const uint64_t number = ::mdb_txn_id(txn);
   if (reads) return transactions() >= number ? 0 : -EUCLEAN;
   if (transactions() != number - 1) return -EUCLEAN;
@@ -269,7 +269,7 @@ int LmdbEnv::change(const NotingWork& work) {
 }
 
 int LmdbEnv::read(const Work& work) {
-  // Without a pid of its own it can't be registered as a reader; a writer need not be.
+  // A process whose pid is taken can't register as a reader. A writer need not register.
   const auto run = [&] { return transact(locks_.pid_taken() ? 0 : MDB_RDONLY, false, work); };
   return unlisted_ ? lock_.glance(run) : run();
 }
@@ -289,8 +289,8 @@ bool LmdbEnv::has_space_for(size_t bytes) {
 }
 
 int LmdbEnv::space_inside(uint64_t* bytes) {
-  // LMDB lists free pages in a database of its own, by the transaction that freed them: their number,
-  // then each page.
+  // LMDB lists free pages in a database of its own, by the transaction that freed them: their
+  // number, then each page.
   size_t free_pages = 0, page_bytes = 0;
   const int error = read([&](MDB_txn* txn) {
     MDB_stat stat{};
@@ -406,11 +406,11 @@ int LmdbEnv::commit(MDB_txn* txn, const Redo* changes) {
   if (error != 0 && noted) forget_failed(number);
   if (error == -EDQUOT) error = -ENOSPC;
   if (error == 0 && shared_ != nullptr) shared_->note(incarnation_, transactions());
-  // LMDB calls a write that the file system cut short EIO.
+  // LMDB returns EIO for a write that the file system cut short.
   return error == -EIO && file_system_full(directory_) ? -ENOSPC : error;
 }
 
-// Erases the note of a failed transaction, unless another transaction has come since.
+// Erases the note of a failed transaction, unless another transaction has followed.
 void LmdbEnv::forget_failed(uint64_t transaction) {
   MDB_txn* txn = nullptr;
   if (LmdbAssertion::failed || ::mdb_txn_begin(env_, nullptr, 0, &txn) != 0) return;

@@ -39,15 +39,15 @@ class Pages {
  public:
   Pages(int fd, size_t page_bytes) : fd_(fd), page_bytes_(page_bytes) {}
 
-  // Whether the file has all pages of the newest trees. A transaction must be open, so that they are
-  // not reused.
+  // Returns whether the file has all pages of the newest trees. A transaction must be open, so that
+  // these pages are not reused.
   bool complete() {
     std::vector<char> newest, other;
     if (!load(0, &newest) || !load(1, &other)) return false;
     if (number_at<uint64_t>(newest, kTransactionAt) < number_at<uint64_t>(other, kTransactionAt)) {
       newest.swap(other);
     }
-    // Only now, since a commit writes its pages before its meta page.
+    // The size is read only now, since a commit writes its pages before its meta page.
     struct stat status{};
     if (::fstat(fd_, &status) != 0) return false;
     pages_ = static_cast<uint64_t>(status.st_size) / page_bytes_;
@@ -67,7 +67,8 @@ class Pages {
                static_cast<ssize_t>(page_bytes_);
   }
 
-  // Whether the file has the whole tree below a page. A tree deeper than it says is damaged.
+  // Returns whether the file has the whole tree below a page. A tree that is deeper than its
+  // description says is damaged.
   bool has_tree(uint64_t page, unsigned depth) const {
     std::vector<char> bytes;
     if (depth == 0 || !load(page, &bytes)) return false;
@@ -149,7 +150,7 @@ int check_length(MDB_env* env, std::string* reason) {
   const auto size = static_cast<uint64_t>(status.st_size);
   if (size >= needed) return 0;
 
-  // Not necessarily damage: LMDB never writes pages that one transaction allocated and freed.
+  // This need not be damage: LMDB never writes pages that one transaction both allocated and freed.
   MDB_txn* txn = nullptr;
   if (const int result = ::mdb_txn_begin(env, nullptr, MDB_RDONLY, &txn)) return lmdb_errno(result);
   const bool complete = Pages(fd, stat.ms_psize).complete();

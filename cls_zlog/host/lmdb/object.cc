@@ -32,8 +32,8 @@ uint64_t load_sortable(std::string_view bytes) {
 
 std::string record_key(std::string_view name) { return "n" + std::string(name); }
 
-// Calls `visit(cursor)` for the keys that begin with `prefix` and are above `after`, until it returns
-// false.
+// Calls `visit(cursor)` for the keys that begin with `prefix` and are above `after`, until it
+// returns false.
 template <typename Visit>
 int each_key(MDB_txn* txn, const std::string& prefix, const std::string& after,
              const Visit& visit) {
@@ -157,7 +157,7 @@ class LmdbObject final : public Backing {
 
   int remove_range(const std::string& begin, const std::string& end) {
     Cursor cursor(txn_);
-    // A removal leaves the cursor at the next key, but that has to be asked for.
+    // A removal leaves the cursor at the next key, which must be looked up again.
     for (bool found = cursor.seek(begin); found && cursor.key() < end; found = cursor.seek(begin)) {
       if (changes_ != nullptr) changes_->remove(cursor.key());
       if (!cursor.remove()) break;
@@ -237,7 +237,7 @@ class LmdbObject final : public Backing {
     return 0;
   }
 
-  // Removes [begin, end) from all extents. Those that cross an edge keep the bytes outside.
+  // Removes [begin, end) from all extents. Extents that are partly outside keep those bytes.
   int punch(uint64_t begin, uint64_t end) {
     std::vector<uint64_t> gone;
     std::vector<std::pair<uint64_t, std::string>> kept;

@@ -25,7 +25,7 @@ constexpr uint64_t kSlotBytes = uint64_t{64} << 10;  // each has pages of its ow
 constexpr size_t kHeaderBytes = kBootIdBytes + 2 * sizeof(uint32_t) + sizeof(uint64_t);
 static_assert(kHeaderBytes + Redo::kBytesMax <= kSlotBytes);
 
-// A value that has pages of its own (struct MDB_page of LMDB 0.9).
+// The flag of a value with pages of its own (struct MDB_page of LMDB 0.9).
 constexpr uint16_t kOverflowPage = 0x04;
 constexpr uint64_t kValueBytes = kPageBytes - kPageHeaderBytes + 2 * kSlotBytes;
 
@@ -95,7 +95,7 @@ int RedoLog::find(MDB_env* env, MDB_txn* txn) {
   if ((number_at<uint16_t>(page + kPageFlagsAt) & kOverflowPage) == 0) return -EIO;
   const uint64_t begin = number_at<uint64_t>(page) * stat.ms_psize;
   if (const int failed = ::mdb_env_get_fd(env, &fd_)) return lmdb_errno(failed);
-  // If the file has other bytes there than the map, LMDB lays out its pages in another way.
+  // If the file and the map have different bytes there, LMDB uses another layout of its pages.
   std::string title(kTitle.size(), '\0');
   if (!read_whole(fd_, &title, begin + kPageHeaderBytes) || title != kTitle) return -EIO;
   read_boot_id(&boot_);

@@ -148,7 +148,7 @@ int SharedSequencer::open_anonymous(std::shared_ptr<SharedSequencer>* sequencer)
 
 void SharedSequencer::Unmap::operator()(Region* region) const { ::munmap(region, sizeof *region); }
 
-// Maps a file; with -1, memory for this process and its children.
+// Maps a file, or, if `fd` is -1, memory for this process and its children.
 int SharedSequencer::map(int fd, Mapping* region) {
   const int flags = fd < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED;
   void* memory = ::mmap(nullptr, sizeof(Region), PROT_READ | PROT_WRITE, flags, fd, 0);
@@ -171,14 +171,14 @@ int SharedSequencer::initialise(Region* region) {
   return 0;
 }
 
-// Creates a new file and renames it to `path`: a process that still uses the old one keeps a whole file,
-// and finds out by its stale epoch.
+// Creates a new file and renames it to `path`. A process that still uses the old file has a
+// complete file, and finds out by its stale epoch.
 int SharedSequencer::create_file(const std::string& directory, const std::string& path) {
   const std::string fresh = path + ".new";
   const FileDescriptor file(::open(fresh.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (file < 0) return -errno;
   if (const int error = share_as_database(file, directory)) return error;
-  // Allocates every block now: a full disk is then an error here instead of a SIGBUS later.
+  // Allocates every block now, so that a full disk causes an error here and not a SIGBUS later.
   if (const int error = ::posix_fallocate(file, 0, sizeof(Region))) return -error;
   Mapping region;
   if (const int error = map(file, &region)) return error;
@@ -311,8 +311,8 @@ void SharedSequencer::note(std::string_view incarnation, uint64_t transactions) 
 void SharedSequencer::forget() { region_->transactions = 0; }
 
 // Returns the slot of a log, or nullptr. Takes no locks, so a caller that locks the slot must call
-// holds() again. A log's search begins at its own index, and skips free slots, since slots before the
-// log's may have been freed.
+// holds() again. The search for a log begins at its own index. It continues after free slots, since
+// slots before that of the log may have been freed.
 SharedSequencer::Slot* SharedSequencer::find(uint64_t log_id) const {
   for (uint32_t i = 0; i < kSlots; i++) {
     Slot& slot = region_->slots[(log_id + i) % kSlots];

@@ -12,7 +12,7 @@
 namespace zlog {
 namespace {
 
-// An I/O context that shares its cluster handle.
+// Returns an I/O context that shares its cluster handle.
 RadosHandle own(rados_ioctx_t io, const RadosHandle& cluster) {
   return {io, [cluster](void* old) { librados().ioctx_destroy(old); }};
 }
@@ -28,10 +28,11 @@ std::string setting(rados_t cluster, const char* option) {
   return error == 0 ? value.c_str() : "";
 }
 
-// Creates a handle, and leaves stderr as it is: librados makes a pipe there non-blocking, also for
-// stdout after `2>&1`, and then the program's output would be cut short if its reader is slow.
+// Creates a handle and restores stderr afterwards: if stderr is a pipe, librados makes it
+// non-blocking, which with `2>&1` also affects stdout. The program's output would then be cut short
+// if its reader is slow.
 int create(rados_t* cluster, const char* client) {
-  // One at a time, or one thread would restore what librados has set for another.
+  // Only one thread at a time, or one would restore what librados has set for another.
   const std::lock_guard<std::mutex> lock(fork_mutex<RadosConnecting>());
   const int flags = ::fcntl(STDERR_FILENO, F_GETFL);
   const int error = librados().create(cluster, client);
@@ -70,8 +71,8 @@ int RadosConnecting::connect(const RadosTarget& target, std::string* step) {
   for (const char* option : {"client_mount_timeout", "rados_mon_op_timeout"}) {
     if (const int error = librados().conf_set(created, option, seconds.c_str())) return error;
   }
-  // By default librados blocks a caller that starts more than 1024 operations until one ends. 0 means
-  // no limit. (Its limit of bytes in flight does not count the payloads of class calls.)
+  // By default librados blocks a caller that starts more than 1024 operations until one ends. 0
+  // means no limit. (Its limit of bytes in flight does not count the payloads of class calls.)
   *step = "set the number of operations in flight";
   if (const int error = librados().conf_set(created, "objecter_inflight_ops", "0")) return error;
   *step = "connect to the cluster";

@@ -30,7 +30,7 @@ void RadosIo::completed(rados_completion_t completion, void* argument) {
   self->remove(call->ticket);
 }
 
-// As try_begin(); returns `finish` if it is never called.
+// Like try_begin(). Gives `finish` back if it will never be called.
 int RadosIo::run(const Start& start, Finish* finish, Ticket* ticket) {
   const auto call = std::make_shared<Call>();
   call->finish = std::move(*finish);
@@ -106,7 +106,7 @@ void RadosIo::give_up(Ticket ticket) {
 
 void RadosIo::close() {
   const auto deadline = std::chrono::steady_clock::now() + kCloseTimeout;
-  // First without the mutex: librados may block threads that are starting operations until others end.
+  // First without the mutex: librados may block threads that start operations until others end.
   cancel_all(deadline);
   const std::unique_lock<std::shared_mutex> lock(handle_mutex_);
   // An operation that can't be cancelled may still complete: the handle stays open for it.
@@ -114,8 +114,8 @@ void RadosIo::close() {
   handle_.reset();
 }
 
-// Cancels all operations until none is left; false if some still are at the deadline. One that is just
-// being started can't be cancelled yet, hence the repetition.
+// Cancels operations until none are left. Returns false if there still are some at the deadline. It
+// repeats this because an operation that is just being started can't be cancelled yet.
 bool RadosIo::cancel_all(std::chrono::steady_clock::time_point deadline) {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kNamespaceBytesMax = 4096;  // an OSD's default is 256
 
-// Runs a method, and before it, in the same operation, `version`, unless `who` is nullptr.
+// Runs a method. Unless `who` is nullptr, the same operation first runs `version`.
 int ask(rados_ioctx_t io, const std::string& object, const char* method, std::string_view payload,
         ClassReply* who, ClassReply* answer) {
   const std::string empty = wire::encoded(Empty{});
