@@ -58,7 +58,7 @@ def _fields(fields: Sequence[dict[str, Any]]) -> str:
 
 
 def wire_tables(described: dict[str, Any], codes: Sequence[Constant]) -> dict[str, str]:
-    """Return the tables by the names of their places in the page."""
+    """Return the tables by the names of their markers in the page."""
     structs = described["structs"]
     methods = ["| method | | request | reply |\n| --- | --- | --- | --- |\n"]
     methods += [

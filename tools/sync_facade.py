@@ -2,8 +2,8 @@
 
     python tools/sync_facade.py
 
-The build runs it, and so do the tests. Git ignores what it writes; a wheel contains it. It needs
-nothing but Python, and writes only files whose contents change.
+The build and the tests run it. Git ignores its output, and wheels contain it. It needs only Python,
+and writes only files whose contents change.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def generated() -> dict[Path, str]:
 
 
 def write() -> list[Path]:
-    """Bring the packages for threads up to date; returns the files that have changed."""
+    """Update the packages for threads. Returns the files that have changed."""
     texts = generated()
     changed = []
     for folder in {path.parent for path in texts}:

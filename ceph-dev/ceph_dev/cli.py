@@ -1,4 +1,4 @@
-"""The command line: words into calls, results onto stdout."""
+"""The command line of the development cluster. Results are printed on stdout."""
 
 from __future__ import annotations
 
@@ -159,9 +159,10 @@ def _up(cluster: Cluster, arguments: argparse.Namespace) -> int:
 
 
 def _stay(cluster: Cluster) -> int:
-    """Wait for a signal to end, then take the cluster down.
+    """Wait for SIGINT or SIGTERM, then take the cluster down.
 
-    Daemons that die meanwhile are reaped: as process 1 of a container this one inherits them.
+    Daemons that die in the meantime are reaped: as process 1 of a container, this process inherits
+        them.
     """
     ends = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
     waited = ends | {signal.SIGCHLD}
@@ -213,7 +214,7 @@ ACTIONS: dict[str, Callable[[Daemon], object]] = {
 
 
 def _act(cluster: Cluster, arguments: argparse.Namespace) -> int:
-    """Do an action to one daemon. Acting on one that does not run is an error, except `start`."""
+    """Apply an action to a daemon. Every action except `start` fails if the daemon does not run."""
     cluster.settings()
     if arguments.command == "osd":
         daemon = cluster.osd(arguments.number)
@@ -259,7 +260,7 @@ COMMANDS = {
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code: 0 done, 1 failed, 2 usage, 3 not healthy."""
+    """Run a command. Returns its exit code: 0 success, 1 failure, 2 usage error, 3 not healthy."""
     arguments = _parser().parse_args(words)
     try:
         if arguments.command == "build-class":

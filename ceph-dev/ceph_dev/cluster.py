@@ -1,4 +1,4 @@
-"""The life of a cluster: up, restart, faults, down."""
+"""The cluster: starting, restarting and stopping it, and faults."""
 
 from __future__ import annotations
 
@@ -56,26 +56,27 @@ class Status(TypedDict):
 
 
 def say(words: str) -> None:
-    """Tell the user what happens, on stderr: stdout carries results only."""
+    """Print a message on stderr, since stdout is only for results."""
     sys.stderr.write(words + "\n")
 
 
 class Cluster:
     """A cluster in its folder, running or not.
 
-    Its life: `up` makes the folder and everything in it, `restart` and `start` use it again,
-    `down` ends the processes and removes it. Commands on one folder take turns by a lock file.
+    `up` creates the folder and everything in it, `restart` and `start` use it again, and `down`
+    ends the processes and removes it. A lock file makes commands on the same folder wait for each
+    other.
     """
 
     def __init__(self, path: Path) -> None:
         self.folder = Folder(path.resolve())
 
     def exists(self) -> bool:
-        """Whether there is a cluster in the folder, running or not."""
+        """Whether the folder has a cluster, running or not."""
         return self.folder.settings.exists()
 
     def settings(self) -> Settings:
-        """What the cluster was made with. Raises ClusterError if there is none."""
+        """The settings of the cluster. Raises ClusterError if it does not exist."""
         if not self.exists():
             raise ClusterError(f"no cluster in {self.folder.path}: start one with `up`")
         return Settings.load(self.folder.settings)
@@ -89,14 +90,14 @@ class Cluster:
         return [Daemon(self.folder, "mon", name) for name in self.settings().monitor_addresses()]
 
     def monitor(self, name: str) -> Daemon:
-        """The daemon of a monitor. Raises ClusterError if there is none of this name."""
+        """Return the daemon of a monitor. Raises ClusterError if no monitor has this name."""
         for daemon in self.monitors():
             if daemon.id == name:
                 return daemon
         raise ClusterError(f"there is no mon.{name}: the cluster has {len(self.monitors())}")
 
     def osd(self, number: int) -> Daemon:
-        """The daemon of OSD `number`. Raises ClusterError if there is none of this number."""
+        """Return the daemon of OSD `number`. Raises ClusterError if it does not exist."""
         count = self.settings().osds
         if not 0 <= number < count:
             raise ClusterError(f"there is no osd.{number}: the cluster has {count}, from 0")
@@ -116,7 +117,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other commands on this folder waiting. The lock dies with the process."""
+        """Make other commands on this folder wait. The lock ends with the process."""
         path = self.folder.path / "lock"
         while True:
             self.folder.path.mkdir(parents=True, exist_ok=True)
@@ -130,9 +131,9 @@ class Cluster:
     # -- up ------------------------------------------------------------------------------------
 
     def up(self, wanted: Settings) -> None:
-        """Make the cluster, or start the one that is there if it was made with the same settings.
+        """Create the cluster, or start the existing one if it has the same settings.
 
-        On failure of a new one nothing is left running, and the folder stays for its logs.
+        If a new cluster fails, no process is left running. The folder stays because of its logs.
         """
         if self.exists():
             if not self.settings().same_request(wanted):
@@ -192,7 +193,7 @@ class Cluster:
         return ["mon.", "client.admin", *manager, *(f"osd.{n}" for n in range(settings.osds))]
 
     def _start_new_monitors(self, wanted: Settings) -> None:
-        """Make and start the monitors, on other ports if one was taken meanwhile."""
+        """Create and start the monitors, on other ports if one was taken in the meantime."""
         for last in (False,) * (_PORT_TRIES - 1) + (True,):
             ports = free_ports(wanted.address, wanted.monitors)
             settings = replace(wanted, ports=ports)
@@ -232,7 +233,7 @@ class Cluster:
         run([*command, str(path)], "monmaptool")
 
     def _start_new_osds(self) -> None:
-        """Make the OSDs while the monitor learns of them, then start them, all at once."""
+        """Create the OSDs while they are registered with the monitor, then start all at once."""
         settings = self.settings()
         ids = {number: str(uuid.uuid4()) for number in range(settings.osds)}
 
@@ -268,7 +269,7 @@ class Cluster:
         return connect(self.folder.conf, timeout)
 
     def wait_up(self, number: int, *, up: bool, timeout: float) -> None:
-        """Wait until the monitor says that OSD `number` is up (or down)."""
+        """Wait until the monitor reports that OSD `number` is up (or down)."""
         state = "up" if up else "down"
         with self._connect(timeout) as monitor:
             self._wait_for(
@@ -297,7 +298,7 @@ class Cluster:
             self._check_class(monitor)
 
     def _check_class(self, monitor: Monitor) -> None:
-        """See that the OSDs can load the class: with it, a read of a missing object is ENOENT."""
+        """Check that OSDs can load the class: a read of a missing object then returns ENOENT."""
         pool, name = self.settings().pool, object_class.CLASS
         code = monitor.class_call_code(pool, "cluster.probe", name, "epoch_read")
         if code == -errno.ENOENT or code >= 0:
@@ -319,7 +320,7 @@ class Cluster:
     # -- afterwards ----------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start the daemons that do not run and wait until the cluster is usable."""
+        """Start all daemons that do not run, and wait until the cluster is usable."""
         for daemon in self.daemons():
             if daemon.state() is State.FROZEN:
                 raise ClusterError(f"{daemon.name} is frozen: thaw it first")
@@ -332,12 +333,12 @@ class Cluster:
             self._wait_usable(monitor)
 
     def stop(self) -> None:
-        """End all processes cleanly, the monitors last; the data stays."""
+        """End all processes cleanly, the monitors last. The data stays."""
         stop_all([*self.manager(), *self.osds()], STOP_TIMEOUT)
         stop_all(self.monitors(), STOP_TIMEOUT)
 
     def down(self) -> None:
-        """Kill all processes and remove what the cluster made. No cluster there: nothing to do."""
+        """Kill all processes and remove the files of the cluster, if it exists."""
         if self.exists():
             self._kill_all()
         for path in self.folder.contents():
@@ -353,7 +354,7 @@ class Cluster:
             daemon.kill()
 
     def status(self) -> Status:
-        """The settings, each daemon's process, and which OSDs the monitor holds to be up."""
+        """Return the settings, the daemons' processes, and which OSDs the monitor reports as up."""
         settings = self.settings()
         processes = [
             Process(name=one.name, state=one.state().value, pid=one.pid()) for one in self.daemons()
@@ -381,7 +382,8 @@ class Cluster:
 def _have_objects_copied_whole(monitor: Monitor) -> None:
     """Set what keeps OSDs from losing writes in recovery (docs/operating.md).
 
-    In the monitor, where `zlog doctor` sees it; ceph.conf, and so `--set`, goes before it.
+    It is set in the monitor, so that `zlog doctor` finds it. ceph.conf, and so `--set`, has
+    precedence.
     """
     option = "osd_object_clean_region_max_num_intervals"
     try:

@@ -1,4 +1,4 @@
-"""One Ceph daemon as a plain process: start it, find it again, signal it, wait for its end."""
+"""A Ceph daemon as a plain process, which can be started, found, signalled and waited for."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PACKAGES = "apt-get install --no-install-recommends ceph-mon ceph-osd (and ceph
 
 
 class State(str, Enum):
-    """What the kernel says of a daemon's process."""
+    """The state of a daemon's process."""
 
     RUNNING = "running"
     FROZEN = "frozen"
@@ -40,7 +40,7 @@ def program(name: str) -> str:
 
 
 def run(arguments: Sequence[str], what: str) -> str:
-    """Run a command to its end and return its output. Raises ClusterError with its words."""
+    """Run a command and return its output. Raises ClusterError with its error message."""
     done = subprocess.run(
         arguments, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
@@ -54,9 +54,9 @@ def run(arguments: Sequence[str], what: str) -> str:
 class Daemon:
     """A monitor, manager or OSD of one cluster.
 
-    Its life: mkfs once, then start and stop (or kill) any number of times. Between two commands
-    nothing but the pid file remembers the process, and pids are used again: the process counts as
-    this daemon only if its command line names the program, the daemon and this cluster's conf.
+    Call mkfs once, then start and stop (or kill) any number of times. Between two commands, only
+    the pid file identifies the process, and pids are reused: a process counts as this daemon only
+    if its command line names the program, the daemon and this cluster's conf.
     """
 
     folder: Folder
@@ -80,7 +80,7 @@ class Daemon:
         run(self.command("--mkfs", *arguments), f"mkfs of {self.name}")
 
     def start(self) -> None:
-        """Start it unless it runs; returns when it serves. Raises ClusterError if it dies."""
+        """Start the daemon unless it runs. Raises ClusterError if it dies before it serves."""
         if self.state() is not State.STOPPED:
             return
         self.folder.pid(self.name).unlink(missing_ok=True)
@@ -91,7 +91,7 @@ class Daemon:
             raise ClusterError(f"{error}\n{self.log_tail()}") from None
 
     def state(self) -> State:
-        """Whether the daemon's process runs, is frozen by SIGSTOP, or is not there."""
+        """Return whether the daemon's process runs, is frozen by SIGSTOP, or does not exist."""
         with self._process() as process:
             if process is None:
                 return State.STOPPED
@@ -108,17 +108,17 @@ class Daemon:
             return process is not None and process.send(number)
 
     def kill(self) -> None:
-        """SIGKILL, as a crash would; returns when the process is gone."""
+        """Kill the process, as a crash would, and wait for its end."""
         with self._process() as process:
             if process is not None and process.send(signal.SIGKILL):
                 process.wait(None)
 
     def stop(self, timeout: float) -> None:
-        """Ask it to end, wait up to `timeout` seconds, then kill it. A frozen one is thawed."""
+        """End the process, or kill it after `timeout` seconds. A frozen one is resumed first."""
         stop_all([self], timeout)
 
     def log_tail(self) -> str:
-        """The last lines of the daemon's log, for error messages; of a crash its backtrace."""
+        """Return the end of the daemon's log for error messages, after a crash its backtrace."""
         path = self.folder.log(self.name)
         try:
             said = path.read_text(errors="replace").partition(_CRASH_DUMP)[0]
@@ -171,9 +171,9 @@ class _Process:
 
 
 def stop_all(daemons: Sequence[Daemon], timeout: float) -> None:
-    """Ask several daemons to end, all at once; kill those that still run after `timeout` seconds.
+    """End several daemons at once. Those that still run after `timeout` seconds are killed.
 
-    Each is asked once: an OSD that hears a second SIGTERM drops what it was about to save.
+    Each gets SIGTERM once: after a second one, an OSD discards what it was about to save.
     """
     deadline = time.monotonic() + timeout
     with contextlib.ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""The keys of a cluster, which its monitor starts from."""
+"""The keys of a cluster, with which its monitor starts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CAPS = {
 
 
 def render_keyring(names: Iterable[str]) -> str:
-    """A keyring with a new key for each name (`mon.`, `osd.0`, `client.admin`), and its caps."""
+    """Return a keyring with a new key and caps for each name (such as `osd.0`)."""
     lines = []
     for name in names:
         lines += [f"[{name}]", f"\tkey = {_new_key()}"]
@@ -27,7 +27,7 @@ def render_keyring(names: Iterable[str]) -> str:
 
 
 def _new_key() -> str:
-    """A cephx secret: type 1 (AES), the time it was made, a length, and as many random bytes."""
+    """Return a cephx secret: type 1 (AES), the time, a length, and that many random bytes."""
     secret = os.urandom(16)
     header = struct.pack("<HIIH", 1, int(time.time()), 0, len(secret))
     return base64.b64encode(header + secret).decode()

@@ -1,7 +1,7 @@
 """A client of the cluster on librados' C API, through ctypes.
 
-Asking the monitor costs a millisecond this way, and half a second with the `ceph` command. librados
-itself is always there: `ceph-mon` depends on it.
+A request to the monitor takes a millisecond this way, and half a second with the `ceph` command.
+librados is always installed, since `ceph-mon` depends on it.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class Monitor:
     """A connection to the cluster as client.admin, to be used in one thread."""
 
     def __init__(self, conf: Path, timeout: float) -> None:
-        """Connect within `timeout` seconds; no later call takes longer than that either.
+        """Connect within `timeout` seconds, which is also the limit of later calls.
 
-        librados counts in whole seconds; a fraction is rounded up.
+        librados counts in whole seconds, so fractions are rounded up.
 
-        Raises RadosError when the monitor does not answer.
+        Raises RadosError if the monitor does not answer.
         """
         self._library = _load()
         self._handle = ctypes.c_void_p()
@@ -80,7 +80,7 @@ class Monitor:
     def command(self, prefix: str, **arguments: object) -> Any:
         """Send one monitor command and return its JSON reply (None when it has none).
 
-        Raises RadosError with the monitor's own words.
+        Raises RadosError with the monitor's error message.
         """
         text = json.dumps({"prefix": prefix, "format": "json", **arguments}).encode()
         commands = (ctypes.c_char_p * 1)(text)
@@ -103,10 +103,11 @@ class Monitor:
         return json.loads(reply) if reply.strip() else None
 
     def touch_every_pg(self, pool: str) -> None:
-        """Return once every placement group of `pool` serves requests.
+        """Wait until every placement group of `pool` serves requests.
 
-        A listing visits all of them and waits for each to be active. (The monitor can't tell:
-        it learns the states from a manager, and there is none.) Raises RadosError at time-out.
+        A listing visits all groups and waits for each to be active. (The monitor does not know
+        their states: it gets them from a manager, and there is none.) Raises RadosError after the
+        timeout.
         """
         with self._pool(pool) as pool_handle:
             listing, name = ctypes.c_void_p(), ctypes.c_char_p()
@@ -140,7 +141,7 @@ class Monitor:
 
     @contextlib.contextmanager
     def _pool(self, name: str) -> Iterator[ctypes.c_void_p]:
-        """An I/O context of a pool, as librados calls it."""
+        """Return an I/O context of librados for a pool."""
         handle = ctypes.c_void_p()
         code = self._library.rados_ioctx_create(self._handle, name.encode(), ctypes.byref(handle))
         self._check(code, f"open pool {name}")

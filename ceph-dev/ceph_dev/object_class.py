@@ -1,4 +1,4 @@
-"""The folder of object classes that the OSDs load: the distribution's, and ours beside them."""
+"""The folder of object classes that the OSDs load: those of the distribution, and ours."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PACKAGES = "apt-get install g++ make cmake rados-objclass-dev libradospp-dev"
 
 
 def class_list(with_class: bool) -> str:
-    """The classes that OSDs may load: Ceph's own defaults, which such a list replaces, and ours."""
+    """Return the classes that OSDs may load: Ceph's defaults, which the list replaces, and ours."""
     option = ("--show-config-value", "osd_class_load_list")
     defaults = run([program("ceph-osd"), "--no-mon-config", *option], "ceph-osd").strip()
     return f"{defaults} {CLASS}" if with_class else defaults
@@ -31,8 +31,8 @@ def class_list(with_class: bool) -> str:
 def fill_class_folder(folder: Folder, library: Path | None) -> None:
     """Fill the cluster's class folder with links to the distribution's classes and a copy of ours.
 
-    A copy, since an OSD that starts later must find the class that the others run, and not one
-    that is being built. `library` None leaves ours out.
+    It is a copy, since an OSD that starts later must load the same class as the others, not one
+    that is being built. If `library` is None, our class is left out.
     """
     option = ("--show-config-value", "osd_class_dir")
     # Debian 13's default is relative, which daemons take from where they run: the root.
@@ -47,7 +47,7 @@ def fill_class_folder(folder: Folder, library: Path | None) -> None:
 
 
 def build(tree: Path) -> Path:
-    """Build the class from this repository in the folder `tree` and return the library."""
+    """Build the class from this repository in the folder `tree`, and return the library."""
     tree.mkdir(parents=True, exist_ok=True)
     with (tree / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several clusters may come up at once

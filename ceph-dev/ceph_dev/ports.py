@@ -1,4 +1,4 @@
-"""Ports for monitors: free now, and free again when the monitor is started another time."""
+"""Ports for monitors that are free now, and again when the monitor is restarted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TRIES = 100
 
 
 def free_ports(address: str, count: int) -> list[int]:
-    """That many ports at `address` on which no process listens. Raises ClusterError if too few."""
+    """Return free ports at `address`. Raises ClusterError if there are too few."""
     found = [port for port in random.sample(_PORTS, _TRIES) if is_free(address, port)][:count]
     if len(found) < count:
         raise ClusterError(

@@ -1,4 +1,4 @@
-"""What a cluster is made of: its settings, the files in its folder, and its ceph.conf."""
+"""The settings of a cluster, the files in its folder, and its ceph.conf."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FOLDER_BYTES_MAX = 107 - len("/run/osd.999.asok")
 
 @dataclass(frozen=True)
 class Settings:
-    """What `up` was asked for. Kept in the cluster's folder, so that later commands know it."""
+    """The settings that `up` was called with. The cluster's folder has them for later commands."""
 
     fsid: str
     ports: list[int]
@@ -38,12 +38,12 @@ class Settings:
     options: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def same_request(self, other: Settings) -> bool:
-        """Whether both ask for the same cluster: all but what `up` chooses itself is equal."""
+        """Return whether two settings are equal, except for what `up` chooses itself."""
         chosen = {"fsid": "", "ports": []}
         return asdict(self) | chosen == asdict(other) | chosen
 
     def monitor_addresses(self) -> dict[str, str]:
-        """Where each monitor listens, by its name: `a` and on."""
+        """Return the address of each monitor by its name, which is `a`, `b` and so on."""
         names = map(chr, range(ord("a"), ord("a") + self.monitors))
         return {
             name: f"[v2:{self.address}:{port}]"
@@ -51,14 +51,14 @@ class Settings:
         }
 
     def save(self, path: Path) -> None:
-        """Write the settings to `path`, whole or not at all."""
+        """Write the settings to `path`, completely or not at all."""
         temporary = path.with_suffix(".new")
         temporary.write_text(json.dumps(asdict(self), indent=2) + "\n")
         temporary.replace(path)
 
     @staticmethod
     def load(path: Path) -> Settings:
-        """Read what `save` wrote. Raises ClusterError when it is invalid."""
+        """Read a file that `save` wrote. Raises ClusterError if it is invalid."""
         try:
             return Settings(**json.loads(path.read_text()))
         except (ValueError, TypeError) as error:
@@ -67,7 +67,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Folder:
-    """Where each thing lies in a cluster's own folder. Nothing is ever written outside of it."""
+    """The paths in a cluster's own folder. Nothing is ever written outside of it."""
 
     path: Path
 
@@ -95,7 +95,7 @@ class Folder:
 
     @property
     def classes(self) -> Path:
-        """Where the OSDs look for object classes."""
+        """The folder of object classes that the OSDs load."""
         return self.path / "classes"
 
     def data(self, name: str) -> Path:
@@ -111,12 +111,12 @@ class Folder:
         return self.path / "run" / f"{name}.pid"
 
     def make(self) -> None:
-        """Make the folder and those below it that the daemons expect to find."""
+        """Create the folder and the folders in it that the daemons need."""
         for name in ("data", "log", "run", "crash"):
             (self.path / name).mkdir(parents=True, exist_ok=True)
 
     def contents(self) -> list[Path]:
-        """Everything a cluster leaves in its folder: what `down` may remove, and no more."""
+        """Everything that a cluster leaves in its folder, which is all that `down` may remove."""
         names = ("data", "log", "run", "crash", "classes", "monmap", "lock")
         return [self.path / name for name in names] + [self.keyring, self.conf, self.settings]
 
@@ -126,9 +126,9 @@ class Folder:
 
 
 def render_conf(settings: Settings, folder: Folder, class_list: str) -> str:
-    """The text of ceph.conf. `class_list` is the object classes that OSDs may load.
+    """Return the text of ceph.conf. `class_list` has the object classes that OSDs may load.
 
-    Every value says where Ceph's default would be wrong for a cluster on one machine.
+    It has only values for which Ceph's default is wrong for a cluster on one machine.
     """
     root = folder.path
     auth = "cephx" if settings.cephx else "none"
