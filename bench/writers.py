@@ -100,8 +100,8 @@ class Traffic:
         if self.per_operation < 1.5:
             return 1
         most = min(self.per_operation * self.width, self.together)
-        # A batch that does not get to all of them covers batch / stripe unit of their stripe units,
-        # and one more # less 1 / stripe unit of the times.
+        # A batch that does not get to all of them covers batch / stripe_unit stripe units,
+        # and one more with a probability of 1 - 1 / stripe_unit.
         few = 1 / self.per_operation - 1 / self.stripe_unit
         return round(min(most, 1 / few) if few > 0 else most)
 

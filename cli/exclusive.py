@@ -130,7 +130,7 @@ class ExclusiveAppends:
             self._tell_kept()
             if not failed:
                 raise
-            say(f"it was not given back: {error}")
+            say(f"log {self._log!r} was not released: {error}")
         if self._keep:
             note(f"log {self._log!r} stays exclusive: {self._opening}")
 

@@ -23,7 +23,7 @@ class Name(click.ParamType):  # type: ignore[type-arg]  # generic in type stubs 
     """A name that is checked, and that shells complete from the names in the store.
 
     Args:
-        kind: log, cursor or source.
+        kind: log, cursor or producer.
         check: returns the name; raises ValueError if it is invalid.
         known: reads names from the store.
     """

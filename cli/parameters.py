@@ -32,7 +32,9 @@ def seconds(word: str | float) -> float:
     except ValueError:
         number = math.nan
     if not number >= 0:
-        raise click.BadParameter(f"{word!r} is neither a number of seconds nor 'never'")
+        raise click.BadParameter(
+            f"{word!r} is not a time limit: give seconds, 0 or more, or 'never'"
+        )
     return number
 
 

@@ -97,7 +97,7 @@ class Session:
         with usage_errors():
             store = zlog.connect(_bounded(self.url, self.timeout), create=create)
         if urlsplit(self.url).scheme == "mem":
-            note("mem:// belongs to this command alone and is gone when it ends")
+            note("a mem:// store is deleted when this command ends, and no other one sees it")
         with store:
             yield store
 

@@ -195,7 +195,7 @@ async def _look_up(io: Io, name: str, deadline: Deadline) -> HeadState:
             if not await _is_listed(io, name, deadline):
                 raise
     raise CorruptEntry(
-        f"the head of log {name!r} is gone: {io.store.url} lists the log, but has no object"
+        f"the head of log {name!r} is missing: {io.store.url} lists the log, but has no object"
         f" {head_object(name)}",
         hint="Restore the object from a copy of the pool; nothing else has the log's layout."
         f" Or give up the log: `zlog rm {name}` frees its name.",

@@ -67,13 +67,15 @@ class InvalidTag(ZlogError, ValueError):
 class AlreadyWritten(ZlogError):
     """The position holds an entry, so it can't be filled."""
 
-    hint = "Read the position. Its writer was faster."
+    hint = "It needs no fill: readers get the entry (`zlog read LOG POSITION`)."
 
 
 class NotWritten(ZlogError):
     """Nothing was written at the position: it is a hole, or was not granted yet."""
 
-    hint = "Wait for its writer, or if that is gone, fill the position (`zlog fill`)."
+    hint = (
+        "Wait for its writer. If the writer has died, fill a position below the tail (`zlog fill`)."
+    )
     retryable = True
 
 
@@ -96,7 +98,7 @@ class Invalidated(_HoldsNoEntry):
 class BeyondTail(ZlogError, ValueError):
     """A fill, a trim or a cursor would reach positions that were not granted yet."""
 
-    hint = "Use a position up to the tail (`zlog info LOG`)."
+    hint = "Use a position below the tail (`zlog info LOG`). A trim or a cursor may also end there."
 
 
 class _AtCursor(ZlogError):

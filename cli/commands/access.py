@@ -120,4 +120,4 @@ def promote(log: Log) -> None:
     entry follows a missing one.
     """
     log.promote()
-    note(f"log {log.name!r} takes appends now, from position {log.tail()} on")
+    note(f"log {log.name!r} takes appends now, from position {log.tail():,} on")

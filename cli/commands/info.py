@@ -75,7 +75,7 @@ def _sequencer(view: View) -> str:
     if view.mirror or view.read_only:
         return who_appends(view)
     if view.writer is not None:
-        return "none: its writer hands out positions"
+        return "none: its writer grants positions"
     if not view.sequencer:
         return "none: writers find the tail themselves"
     if view.sequencer == "store:":

@@ -50,7 +50,7 @@ constexpr uint32_t write_reply_bytes_max = 64;
 
 // Views, names and addresses.
 constexpr uint32_t width_max = 1024;          // stripe objects per stripe
-constexpr uint32_t unit_shift_max = 16;       // the binary logarithm of the stripe unit
+constexpr uint32_t unit_shift_max = 16;       // binary logarithm of the stripe unit
 constexpr uint32_t view_stripes_max = 32;     // stripes in one view; older ones are archived
 constexpr uint32_t views_kept_max = 128;      // epochs whose views a head keeps
 constexpr uint32_t stripes_page_max = 1024;   // stripes in one reply of stripes_read, stripes_loose
@@ -65,8 +65,8 @@ constexpr uint32_t mac_key_id_bytes = 16;        // bytes that identify a key of
 constexpr uint32_t key_bytes_max = 256;      // bytes of a key of an object, or an attribute's name
 constexpr uint32_t list_page_max = 1024;     // rows in one cursor_list or delivery_list reply
 constexpr uint32_t cursors_max = 1024;       // cursors of one log; each trim looks at all of them
-constexpr uint32_t producers_max = 1024;     // producers of one log, and of one listing
-constexpr uint32_t parts_max = 65536;        // incomplete parts of one producer
+constexpr uint32_t producers_max = 1024;     // of one log, and of one listing
+constexpr uint32_t parts_max = 65536;        // parts of one producer whose sequence numbers are not complete
 constexpr uint32_t grants_max = 4096;        // grants of one part
 constexpr uint32_t attempts_max = 1u << 20;  // attempts at one part
 constexpr uint32_t parts_removed_max = 256;  // parts that one delivery_done removes

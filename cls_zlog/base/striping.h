@@ -21,9 +21,8 @@ struct Span {
   bool covers(uint64_t position) const { return first <= position && position <= last; }
 };
 
-// How positions are spread over the `stride` objects of a stripe, which take turns: in each turn an
-// object has one stripe unit of 2^shift consecutive positions. Position p is in the object with
-// index residue(p).
+// The striping of positions over the `stride` objects of a stripe, which take turns. In each turn an
+// object has a stripe unit of 2^shift consecutive positions. Position p is in the object with number residue(p).
 struct Striping {
   uint32_t stride = 1;  // objects: the stripe's width
   uint32_t shift = 0;   // the stripe unit's logarithm

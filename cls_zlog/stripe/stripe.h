@@ -56,9 +56,9 @@ Result<VerifyReply> verify(Object& object, Header& header, const VerifyRequest& 
 // position is the first unwritten one. Does a bounded part.
 Result<CountReply> count(Object& object, const Header& header, const RangeRequest& request);
 
-// Fills all of the positions or none; positions that are filled or trimmed stay as they are.
-// kReadOnly (with the first such position): the position has an entry. kUnreadable (likewise): its
-// record is of a later version. kLost (likewise): its record is damaged or missing.
+// Fills positions, all or none, except filled and trimmed ones. kReadOnly (with the first
+// such position): it is written. kUnreadable: its record is of a later version. kLost: its record
+// is damaged or gone.
 Result<Empty> fill(Object& object, Header& header, const FillRequest& request);
 
 // Trims positions and frees their data. kUnreadable (with the first such position): the position's

@@ -72,7 +72,7 @@ struct SelectReply {
 };
 
 struct TagsCheckReply : EndReply {
-  uint64_t tags = 0;               // locations in sound chunks
+  uint64_t tags = 0;               // entries of tags in sound chunks
   std::vector<SpanMessage> wrong;  // positions that the index does not cover correctly
 
   ZLOG_FIELDS(v) {

@@ -90,8 +90,7 @@ struct View {
   }
   bool valid() const;
 
-  // Returns whether the log is a mirror. It takes copies of entries at their positions in the
-  // mirrored log; no positions are granted.
+  // Whether entries of another log are copied to it, at the positions that they have there.
   bool mirror() const { return options.count("mirror_of") != 0; }
 };
 

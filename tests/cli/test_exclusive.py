@@ -89,7 +89,7 @@ def test_info_ls_and_doctor_report_writer(inside: Inside, orders: zlog.Log) -> N
     with orders.writer("ann") as writer:
         writer.append(b"y")
         info = inside.ok("info", "orders").decode()
-        assert "sequencer   none: its writer hands out positions\n" in info
+        assert "sequencer   none: its writer grants positions\n" in info
         assert "\nwriter      ann, since " in info
         assert json.loads(inside.ok("info", "orders", "--json"))["writer"]["name"] == "ann"
         assert b"  writer ann\n" in inside.ok("ls", "--long")

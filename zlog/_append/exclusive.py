@@ -64,8 +64,8 @@ class Exclusive(ABC):
 
     Attributes:
         confirmed: positions below it are confirmed.
-        fenced: why this client is no longer the log's writer; None while it knows of no loss.
-        space: the space that is left within the limits.
+        fenced: why it is no longer the log's writer, once it has noticed.
+        quota: what is left within the limits.
     """
 
     def __init__(
@@ -324,7 +324,7 @@ class Exclusive(ABC):
             if error is None and not self.confirmed <= end <= self._next:
                 error = CorruptEntry(
                     f"the entries of log {view.log!r} end at {end}, and this writer has confirmed"
-                    f" them up to {self.confirmed}, and handed out positions up to {self._next}"
+                    f" them up to {self.confirmed}, and granted positions up to {self._next}"
                 )
             self._stale, self._full, self._error = False, None, None
             if error is not None:

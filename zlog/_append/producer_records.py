@@ -37,12 +37,12 @@ _LIMITS = {
     ATTEMPTS_MAX: (
         "has counted a million attempts at this part, which is the limit",
         (
-            "Find out why they fail. Then give the sequence another number. Entries that are in the"
-            " log already are then appended again."
+            "Find out why they fail. Then repeat the append under another sequence number. Entries"
+            " that are in the log already are then appended again."
         ),
     ),
     GRANTS_MAX: (
-        f"keeps {GRANTS_MAX:,} grants for one part of a sequence, and this one needs more",
+        f"keeps {GRANTS_MAX:,} grants for one part of a sequence number, and this one needs more",
         "Divide the append into more parts.",
     ),
 }
@@ -76,12 +76,12 @@ class Producer(NamedTuple):
     """A producer of exactly-once appends, as its log keeps it.
 
     Attributes:
-        name: the producer's name.
+        name: of the producer.
         sequence: the first sequence number that is not complete; see
             :meth:`zlog.Log.complete_sequences`.
-        parts: the number of parts of this and later sequence numbers that the log keeps.
+        parts: how many parts of this and later sequence numbers the log stores.
         created: when the producer first appended, by its clock, UTC.
-        updated: when it last began an append or completed sequence numbers, by its clock, UTC.
+        updated: when it last began an append or declared numbers complete, by its clock, UTC.
     """
 
     name: str

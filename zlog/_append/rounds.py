@@ -162,7 +162,7 @@ def not_sent(
 def not_confirmed() -> StoreTimeout:
     """Return the error of a call whose time is up before its entries are confirmed."""
     return StoreTimeout(
-        "the time was up before all that was handed in was confirmed",
+        "the time was up before all submitted entries were confirmed",
         hint="It is on its way, and may be in the log. The store is slow or unreachable"
         " (`zlog doctor`).",
     )

@@ -207,10 +207,10 @@ class Reader:
         pause = _REPLICAS_PAUSE_SECONDS
         while left:
             request = self._request(view, ref, left, READ_BYTES_MAX, with_ids=True)
-            copies = Replicas(io, name, "read", request, deadline)
+            replicas = Replicas(io, name, "read", request, deadline)
             sound: dict[int, Slot] = {}
             ids: dict[int, bytes] = {}
-            async for reply in copies.replies(short):
+            async for reply in replicas.replies(short):
                 if reply.code == Code.STALE_EPOCH:
                     for position in left:
                         del found[position]
@@ -229,13 +229,13 @@ class Reader:
                 left = [p for p in left if p not in sound]
                 continue
             last = pause > _REPLICAS_PAUSE_SECONDS_MAX or short.expired
-            if await copies.all_answered() and (copies.told_apart or last):
+            if await replicas.all_answered() and (replicas.told_apart or last):
                 note_failed(io, name, left, deadline, POSITION_FAILED_SECONDS)
                 return
             if last:
                 raise StoreTimeout(
-                    f"position {left[0]}: damaged or gone in each copy of object {name} that"
-                    " answered; one that may have it did not",
+                    f"position {left[0]} of log {self.layout.view.log!r} is damaged or lost in each"
+                    f" replica of object {name} that answered; one that may have it did not",
                     hint="Try again once its OSDs are up and clean (`ceph health detail`).",
                 )
             await io.sleep(pause)

@@ -157,8 +157,10 @@ class ExportReader:
             magic = self._read(len(MAGIC))
         if magic != MAGIC:
             raise ExportDamaged(
-                "the file is not an export of this version of zlog",
-                hint="`zlog export SOURCE > FILE` writes one.",
+                "the input is not an export of this version of zlog"
+                if magic
+                else "the input is empty",
+                hint="`zlog export LOG > FILE` writes an export.",
             )
         kind, body = self._frame()
         if kind != _INFO:

@@ -328,7 +328,7 @@ class Target:
         )
 
     async def _has_lost(self, position: int) -> bool:
-        """Whether a position is damaged or gone in the primary replica."""
+        """Whether a position is damaged or lost in the primary replica."""
         _, _, replies = await self._reader.ask([position], 1, self._deadline())
         return any(
             reply.code == Code.OK

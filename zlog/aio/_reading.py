@@ -55,7 +55,7 @@ class Reading(ProcessBound):
 
     @property
     def replica_reads(self) -> Mapping[str, int]:
-        """How often another replica was read because the primary was damaged, by object.
+        """The number of replies from other replicas, because the primary was damaged, by object.
 
         Such a read takes longer; without the other replica it would have been an error or a gap.
         :meth:`check` with ``repair`` repairs the damage.

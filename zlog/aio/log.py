@@ -394,16 +394,16 @@ class Log(Writing):
         whose client died.
 
         Args:
-            orphans: whether to look for objects that no view has, by listing the store's objects.
-                On Ceph this goes through all objects of the namespace, and needs the permission to
-                read; without it the summary's ``listed`` is False.
-            repair: whether to repair damage of an object's primary replica from another replica.
-                Only stores on Ceph have several replicas. Sound data is never changed.
-            replicas: how many times to also check randomly chosen replicas. Damage that another
-                replica can repair is reported, and repaired with ``repair``.
-            rebuild_index: whether to rebuild wrong indexes of tags.
-            progress: a function that is called from time to time with the number of checked
-                positions and the total number.
+            orphans: look for objects that no view has, by listing the store's objects. On Ceph this
+                goes through all objects of the namespace, and needs the permission to read;
+                without it the summary's ``listed`` is False.
+            repair: repair damage of an object's primary replica from another replica. Only stores on
+                Ceph have several replicas. Sound data is never changed.
+            replicas: then repeat the audit this many times on replicas chosen at random, and report
+                damage that another replica can repair; with ``repair``, repair it.
+            rebuild_index: rebuild wrong indexes of tags.
+            progress: called from time to time with the number of checked positions, and their
+                total number.
         """
         checker = Checker(
             self._client.reader,

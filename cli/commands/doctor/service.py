@@ -237,7 +237,7 @@ def _sequencer(
             return note("sequencer", text)
         port = address.rpartition(":")[2]
         fix = (
-            f"start it again there (zlog seqr --listen HOST:{port}); or, if it is gone for good,"
+            f"start it again there (zlog seqr --listen HOST:{port}); or, if it no longer exists,"
             f" zlog --store {shlex.quote(url)} seqr forget {address}. Otherwise the next append to"
             " each log waits some seconds for it, and continues without it"
         )

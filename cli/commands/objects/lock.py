@@ -116,7 +116,7 @@ def lock(
             try:
                 held.release()
             except zlog.ZlogError as error:
-                say(f"lock {name!r} was not given back, and is free when its lease ends: {error}")
+                say(f"lock {name!r} was not released, and is free when its lease ends: {error}")
 
 
 def _run(words: list[str], held: Held, name: str) -> int:

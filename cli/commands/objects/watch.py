@@ -62,9 +62,8 @@ def watch(
 ) -> None:
     """Print each change of an object, until stopped.
 
-    A line has the position of the entry, the key of a map or set, and the new value as JSON; of
-    what is gone, `deleted`. No change is left out. To go on later, begin at the last
-    position plus 1.
+    A line has the position of the entry, the key of a map or set, and the new value as JSON, or
+    `deleted`. No change is omitted. To resume later, use --from with the last position plus 1.
     """
     if key is not None and prefix is not None:
         raise click.UsageError("KEY and --prefix exclude each other")

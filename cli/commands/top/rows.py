@@ -88,7 +88,7 @@ def summary(seen: StoreOverview, rows: list[Row]) -> str:
 
 
 def sequencer_line(seen: StoreOverview) -> str:
-    """Return a line about the sequencer."""
+    """Return a line on which sequencer grants positions."""
     if seen.sequencer_error:
         return f"sequencer: {seen.sequencer_error}"
     status = seen.sequencer

@@ -3,7 +3,7 @@
 import { listen, logPath } from "./api.js";
 import { bytes, h, number, percent, plural, table } from "./dom.js";
 
-// Only objects on Ceph have copies; of an embedded store there may be a backup.
+// Only objects on Ceph have replicas; of an embedded store there may be a backup.
 const repair = (log, ceph) => (ceph ? `zlog check ${log} --repair` : "zlog store restore BACKUP");
 const FIXES = {
   lost: repair,

@@ -154,7 +154,7 @@ function cursorsTab(body, context) {
         report.doubt ? h("span", { class: "bad" }, ` Clocks disagree: ${report.doubt}`) : null)),
       h("h2", {}, "Producers"),
       h("div", { class: "card" }, details.producers.length
-        ? table(["Producer", "#First incomplete sequence", "#Parts kept", "Last (UTC)"], details.producers.map((each) => [
+        ? table(["Producer", "#First incomplete number", "#Parts", "Last (UTC)"], details.producers.map((each) => [
           each.name, number(each.sequence), number(each.parts), each.updated.slice(0, 19).replace("T", " ")]))
         : h("p", { class: "faint" }, "None.")),
     );
