@@ -88,7 +88,7 @@ class Loss(NamedTuple):
     objects: tuple[str, ...]
 
     def __str__(self) -> str:
-        what = "bytes are damaged or gone in" if self.why is LossReason.CORRUPT else "missing:"
+        what = "bytes are damaged or lost in" if self.why is LossReason.CORRUPT else "missing:"
         return f"{what} {', '.join(self.objects)}"
 
 

@@ -45,8 +45,8 @@ def test_lost_data_is_failure(inside: Inside, damaged: zlog.Log) -> None:
     name = list(damaged.view.objects())[1].name
     assert (result.code, result.err) == (1, "")
     assert result.out.decode().splitlines() == [
-        f"lost: position 3 in {name}: stored bytes are damaged or gone",
-        f"lost: positions 7 to 11, every 2nd, in {name}: stored bytes are damaged or gone",
+        f"lost: position 3 in {name}: stored bytes are damaged or lost",
+        f"lost: positions 7 to 11, every 2nd, in {name}: stored bytes are damaged or lost",
     ]
 
 
@@ -70,7 +70,7 @@ def test_json_prints_findings_and_summary(inside: Inside, damaged: zlog.Log) -> 
         "object": name,
         "position": 3,
         "end": 4,
-        "detail": "stored bytes are damaged or gone",
+        "detail": "stored bytes are damaged or lost",
         "step": 2,
         "serious": True,
     }

@@ -196,7 +196,7 @@ def test_lost_entries_are_reported_as_failure(
     assert result.code == 1
     assert result.out == b"0\n"
     assert result.err.splitlines() == [
-        "zlog: gap: positions 0 to 1: lost (bytes are damaged or gone in a.1, a.2)",
+        "zlog: gap: positions 0 to 1: lost (bytes are damaged or lost in a.1, a.2)",
         "zlog: some entries are lost or forged; `zlog check orders` shows which",
     ]
 

@@ -70,8 +70,8 @@ class Checker:
         ]
         self._repair = repair
         self._rebuild_index = rebuild_index
-        self._not_repaired: dict[str, str] = {}  # by name, why an object could not be repaired
-        self._lost_detail = "stored bytes are damaged or gone"
+        self._not_repaired: dict[str, str] = {}  # why objects could not be repaired, by name
+        self._lost_detail = "stored bytes are damaged or lost"
         if self._io.store.pool:
             self._lost_detail = (
                 "damaged in the primary replica; `--repair` looks for it in the others"

@@ -162,8 +162,8 @@ class Scrub:
         ]
 
     async def _not_repaired(self, ref: ObjectRef) -> str:
-        """Return a detail that names the OSDs that were asked, and the effect of Ceph's repair."""
-        detail = "damaged or gone in every replica that was asked"
+        """Return a detail with the OSDs that were asked, and the effect of Ceph's own repair."""
+        detail = "damaged or lost in every replica that was asked"
         try:
             found = await placement(self._io, ref.name, self._deadline())
         except StoreUnavailable:  # not on Ceph, or not for this client

@@ -397,8 +397,8 @@ class Log(Writing):
             orphans: look for objects that no view has, by listing the store's objects. On Ceph this
                 goes through all objects of the namespace, and needs the permission to read;
                 without it the summary's ``listed`` is False.
-            repair: repair damage of an object's primary replica from another replica. Only stores on
-                Ceph have several replicas. Sound data is never changed.
+            repair: repair damage of an object's primary replica from another replica. Only
+                stores on Ceph have several replicas. Sound data is never changed.
             replicas: then repeat the audit this many times on replicas chosen at random, and report
                 damage that another replica can repair; with ``repair``, repair it.
             rebuild_index: rebuild wrong indexes of tags.
