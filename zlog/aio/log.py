@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 class Log(Writing):
     """A handle on one log. Make it with :meth:`create` or :meth:`open`.
 
-    It belongs to one event loop. Handles are cheap and independent of each other. Opening one does
-    not disturb writers.
+    It belongs to one event loop. Handles are cheap and independent of each other, and a new one
+    does not disturb writers.
 
     Every call takes ``timeout=``, a budget in seconds for all its work, retries included. None
     means no limit; the default (``...``) is the handle's own, 30 seconds unless set when opening.

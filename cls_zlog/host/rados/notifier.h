@@ -51,7 +51,7 @@ class RadosNotifier : public std::enable_shared_from_this<RadosNotifier> {
   // a frozen watcher delays the others by less.
   static constexpr uint64_t kTimeoutMs = 2000;
 
-  // The size of a reply if nobody watches: two counts, of the watchers that replied and of those
+  // The size of a reply without watchers: two counts, of the watchers that replied and of those
   // that did not. Each watcher that replied adds at least 24 bytes.
   static constexpr size_t kUnheardBytes = 2 * sizeof(uint32_t);
 
