@@ -161,7 +161,7 @@ def test_stream_is_written_to_log(spark: SparkSession, log: zlog.Log, tmp_path: 
         query = copy.run()
     assert sorted(data_of(copy.log.read_range())) == sorted(data_of(log.read_range()))
     # What Spark has a record of is done; the last batch may be run again.
-    with pytest.raises(zlog.SequenceSuperseded, match="its batch is done"):
+    with pytest.raises(zlog.SequenceSuperseded, match="is complete"):
         copy.log.append_once([], producer=query.id, sequence=0)
 
 
@@ -192,7 +192,7 @@ def test_batch_write_with_sequence_appends_once(spark: SparkSession, log: zlog.L
     for sequence in (7, 7, 8):
         write(sequence, partitions=4)
     assert Counter(data_of(log.read_range())) == Counter(b"%d" % (i % 40) for i in range(80))
-    with pytest.raises(Exception, match="batch 7 of 'counts' is delivered: its batch is done"):
+    with pytest.raises(Exception, match="sequence 7 of producer 'counts' is complete"):
         write(7, partitions=4)
     with pytest.raises(Exception, match="SequenceDiffers"):
         write(8, partitions=1)

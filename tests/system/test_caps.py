@@ -226,7 +226,7 @@ def repairs(mine: zlog.Log) -> None:
         ("exactly-once append", delivers),
         ("enforce retention", trims_what_need_not_be_kept),
         ("audit", audits),
-        ("heal", repairs),
+        ("repair", repairs),
     ],
 )
 def test_caps_suffice(

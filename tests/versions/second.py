@@ -34,8 +34,8 @@ CHANGES: Changes = {
     "wire/stripe_messages.h": [
         ("struct EpochRequest {\n", "struct EpochRequest {\n  bool verbose = false;\n"),
         (
-            '    v("epoch", epoch);\n',
-            '    v("epoch", epoch);\n    v("verbose", verbose, any().since(2));\n',
+            '{ v("epoch", epoch); }',
+            '{\n    v("epoch", epoch);\n    v("verbose", verbose, any().since(2));\n  }',
         ),
     ],
     "stripe/record.h": [

@@ -12,7 +12,7 @@ namespace zlog::python {
 inline void raise_errno(int number, const std::string& what) {
   PyObject* module = PyImport_ImportModule("zlog._base.refusals");
   if (module == nullptr) return;
-  PyObject* error = PyObject_CallMethod(module, "from_errno", "is", -number, what.c_str());
+  PyObject* error = PyObject_CallMethod(module, "from_code", "is", -number, what.c_str());
   Py_DECREF(module);
   if (error == nullptr) return;
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
@@ -27,7 +27,7 @@ inline void raise_caught() {
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::system_error& error) {
-    std::string what = error.what();  // ends with the code's message, which from_errno adds
+    std::string what = error.what();  // ends with the code's message, which from_code adds
     const size_t end = what.rfind(": " + error.code().message());
     if (end != std::string::npos) what.resize(end);
     raise_errno(error.code().value(), what);
