@@ -158,7 +158,7 @@ def test_the_parts_of_a_source_are_limited(memory: zlog.Store) -> None:
             "delivery_begin",
             limit(1 << 20),
             "has counted a million attempts",
-            "sequence another number",
+            "under another sequence number",
         ),
         ("delivery_grant", (-errno.ERANGE, b""), "has no position left", "--rescue"),
         ("delivery_grant", limit(4096), "keeps 4,096 grants", "into more parts"),

@@ -184,6 +184,6 @@ def test_append_caps_do_not_allow_append_once(user: Callable[..., str]) -> None:
         zlog.Log.create(own, "orders", width=2, stripe_unit=2)
         mine = zlog.Log.open(store, "orders")
         assert mine.append(b"x") == 0
-        with pytest.raises(zlog.ClassNotLoaded, match="cannot append exactly once to log 'orders'") as refused:
+        with pytest.raises(zlog.ClassNotLoaded, match="cannot append exactly once to") as refused:
             mine.append_once([b"a"], producer="crm", sequence=1)
         assert "delivery_begin" in refused.value.call
