@@ -43,7 +43,8 @@ def enumeration(name: str) -> list[Constant]:
 def _limits() -> list[Constant]:
     """Return the limits of ``base/limits.h``."""
     text = (_BASE / "limits.h").read_text()
-    rows = re.findall(r"^constexpr \w+ (\w+) = (.*?);(?:\s*// (.*))?$", text, re.MULTILINE)
+    rows = re.findall(r"^constexpr \w+ (\w+) =\s+(.*?);(?:\s*// (.*))?$", text, re.MULTILINE)
+    assert len(rows) == text.count("\nconstexpr "), "a limit in an unknown form"
     return [Constant(name.upper(), _evaluate(value), meaning) for name, value, meaning in rows]
 
 
