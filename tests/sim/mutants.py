@@ -211,7 +211,7 @@ def _late_not_indexed(objects, object, method, payload):  # type: ignore[no-unty
     return answer
 
 
-def _pending_not_selected(objects, object, method, payload):  # type: ignore[no-untyped-def]
+def _unindexed_not_selected(objects, object, method, payload):  # type: ignore[no-untyped-def]
     found = objects.memory.peek(object) if method == "select" else None
     if found is None:
         return objects.execute(object, method, payload)
@@ -330,7 +330,7 @@ MUTANTS = {
     ),
     "loose-not-selected": Mutant(
         "a select finds nothing above the last chunk of the index",
-        execute=_pending_not_selected,
+        execute=_unindexed_not_selected,
         shows="P20",
     ),
     "newest-compacted": Mutant(

@@ -89,8 +89,8 @@ class Reserved:
                 return
         if not any(reply.code == Code.OK for _, reply in replies):
             # The writer's id is made from the content, so an equal entry of this id is this write.
-            alike = any(reply.code == Code.SAME_ID for _, reply in replies)
-            await self._refuse(position, deadline, entry if alike else None)
+            same_id = any(reply.code == Code.SAME_ID for _, reply in replies)
+            await self._refuse(position, deadline, entry if same_id else None)
         view = layout.view
         if position >= view.live_stripe.start:
             self._appender.rolls.note(view, [reply for _, reply in replies], position + 1)

@@ -59,9 +59,8 @@ class Checker:
         self._io = layout.io
         self._progress = progress
         self._reader = reader
-        self._deadline = deadline = (
-            reader.budget.deadline
-        )  # the budget of one step: an audit has no time limit
+        # An audit has no time limit, so each step has the whole budget.
+        self._deadline = deadline = reader.budget.deadline
         self._inspector = Inspector(layout, deadline)
         self._strays = Strays(layout, deadline) if orphans else None
         self._scrubs = [

@@ -200,8 +200,8 @@ def _check(
         if (stat.stride, stat.residue, stat.stripe_unit) != (width, ref.number, stripe_unit):
             detail = (
                 f"made as object {stat.residue} of {stat.stride} with stripe unit"
-                f" {stat.stripe_unit},"
-                f" in the view it is {ref.number} of {width} with stripe unit {stripe_unit}"
+                f" {stat.stripe_unit}, in the view it is {ref.number} of {width} with stripe unit"
+                f" {stripe_unit}"
             )
             yield about(FindingKind.WRONG_OBJECT, ref.name, detail)
         if _exceeds(looked) and stripe.id not in may_exceed:

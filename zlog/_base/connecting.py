@@ -79,8 +79,7 @@ def _not_let_in(attempt: Attempt, reason: str) -> StoreUnavailable | None:
     paths = [path.strip() for path in attempt.keyring.split(",") if path.strip()]
     used = next((path for path in paths if os.access(path, os.R_OK)), None)
     if attempt.error == -errno.ENOENT and used is None:
-        note = " (there, but not readable for this user)"
-        looked = ", ".join(path + note * Path(path).exists() for path in paths)
+        looked = ", ".join(f"{path}{_unreadable(path)}" for path in paths)
         return StoreUnavailable(
             f"there is no keyring for {client}: looked for {looked}",
             hint=f"`ceph auth get {client} -o PATH` writes it, where an admin's keyring is."
@@ -98,3 +97,7 @@ def _not_let_in(attempt: Attempt, reason: str) -> StoreUnavailable | None:
             f" is. {_ANOTHER}",
         )
     return None
+
+
+def _unreadable(path: str) -> str:
+    return " (there, but not readable for this user)" if Path(path).exists() else ""
