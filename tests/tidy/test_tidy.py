@@ -24,8 +24,8 @@ OLD_WORDS = re.compile(
 """Words that the terms of docs/glossary.md have replaced."""
 
 OLD_WORDS_EXEMPT = re.compile(
-    r"\b(repair::|messages\.)?heal\b(?=[\"(>*|]|` (checks|installs|may)|`.*salvage)|salvage.*\bheal\b"
-    r"|heal \| changes"
+    r"\b(repair::|messages\.)?heal\b(?=[\"(>*|]|` (checks|installs|may)|`.*salvage)"
+    r"|salvage.*\bheal\b|heal \| changes"
     r"|HealRequest|[Dd]elivery_?(Begin|Grant|Read|Done|List|begin|grant|read|done|list|\.\*)"
     r"|DeliveryRequest|b\"zlog delivery\"|\"delivery\": \"producer\"|stored-delivery"
 )
