@@ -108,5 +108,5 @@ def test_format_without_token_is_refused(inside: Inside) -> None:
 
 def test_memory_store_warns_on_terminal(inside: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("zlog.cli.output.stderr_is_terminal", lambda: True)
-    assert "gone when it ends" in inside("--store", "mem://", "ls").err
+    assert "deleted when this command ends" in inside("--store", "mem://", "ls").err
     assert inside("ls").err == ""

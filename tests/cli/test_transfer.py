@@ -69,7 +69,7 @@ def test_empty_export_range_is_refused(inside: Inside, bounds: tuple[str, ...], 
 @pytest.mark.parametrize("data", [LINES, b"a\n", b""])
 def test_import_refuses_other_files(inside: Inside, data: bytes) -> None:
     result = inside("import", "copy", stdin=data)
-    assert (result.code, "the file is not an export" in result.err) == (1, True)
+    assert (result.code, "the input is not an export" in result.err) == (1, True)
 
 
 def test_mirror_copies_log_and_refuses_appends(cli: Cli, there: Cli) -> None:

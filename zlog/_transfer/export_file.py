@@ -157,9 +157,7 @@ class ExportReader:
             magic = self._read(len(MAGIC))
         if magic != MAGIC:
             raise ExportDamaged(
-                "the input is not an export of this version of zlog"
-                if magic
-                else "the input is empty",
+                "the input is not an export of this version of zlog",
                 hint="`zlog export LOG > FILE` writes an export.",
             )
         kind, body = self._frame()
