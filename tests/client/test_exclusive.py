@@ -247,7 +247,8 @@ def test_a_time_out_fails_all_submitted_entries(memory: zlog.Store) -> None:
         def submit_some() -> None:
             for i in range(1, 20):
                 futures.append(writer.submit(b"%d" % i))
-            with pytest.raises(zlog.StoreTimeout, match="before all submitted entries were confirmed"):
+            reason = "before all submitted entries were confirmed"
+            with pytest.raises(zlog.StoreTimeout, match=reason):
                 writer.flush(timeout=0.01)
             writer.flush(timeout=10)
 
