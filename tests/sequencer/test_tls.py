@@ -120,7 +120,7 @@ def test_unusable_certificate_files_are_reported(call, serve, authority, tmp_pat
     for security in (Security(certificate=alone), Security(certificate=alone, key=alone)):
         with pytest.raises(ValueError, match="the file lacks a certificate or its private key"):
             security.context()
-    with pytest.raises(ValueError, match="sequencer's own"):
+    with pytest.raises(ValueError, match="needs the sequencer's certificate"):
         Security(client_ca=authority.certificate)
     server = serve(Security(certificate=authority.sign("seqr")))
     with pytest.raises(SequencerRefused, match="can't speak TLS"):

@@ -96,7 +96,7 @@ def test_null_is_refused(log: zlog.Log) -> None:
     ],
 )
 def test_entry_needs_one_text_or_binary_column(log: zlog.Log, schema: StructType) -> None:
-    with pytest.raises(ValueError, match="one column of string or binary"):
+    with pytest.raises(ValueError, match="one column of type string or binary"):
         appender(log, schema)
 
 
