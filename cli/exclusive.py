@@ -27,7 +27,7 @@ class ExclusiveAppends:
 
     Args:
         name: the name of the writer; None for the library's default.
-        keep: whether not to release the log at the end, so that no other client appends.
+        keep: whether to keep the log at the end, so that no other client can append.
         tally: counts the entries that are in the log.
         show: a function that prints positions, or None.
     """

@@ -67,7 +67,7 @@ class Session:
 
     @cached_property
     def mac_key(self) -> bytes | None:
-        """The key of the log's MACs, if a file is named.
+        """Return the key of the log's MACs, if a file is named.
 
         It is read once, since the file may be a pipe. Raises the errors of :func:`read_key`.
         """

@@ -208,7 +208,7 @@ def unfinished_removals(
 def retention_doubts(
     store: Store, names: Iterable[str], *, timeout: float | None = TIMEOUT_SECONDS
 ) -> dict[str, str]:
-    """Return how clocks disagree, for each log with a limit of age whose clocks do.
+    """Return a sentence on how clocks disagree, for each log with a limit of age whose clocks do.
 
     Args:
         names: the names of the logs; missing logs are skipped.
@@ -230,7 +230,7 @@ def sequencer_status(
 
     Args:
         address: ``[tcp://|tls://]HOST:PORT``.
-        url: the URL of a store. It may name credentials, which otherwise come from the
+        url: the URL of a store that may name the credentials. Otherwise they come from the
             environment.
 
     Raises:

@@ -60,9 +60,9 @@ def check(log: Log, no_orphans: bool, as_json: bool, **options: Any) -> int:
     the index of tags with the entries. If the log has MACs and the key is given, it reads each
     entry and verifies its MAC. The command prints nothing if it finds no problem.
 
-    The exit code is 1 if data is lost or a guarantee is broken. Other findings do not change the
-    exit code: repairs, holes older than the hole timeout, orphaned objects, and unfinished trims
-    and layout changes. Clients complete or skip these.
+    The exit code is 1 if data is lost or a guarantee is broken. Other findings do not change it:
+    repairs, holes older than the hole timeout, orphaned objects, and unfinished trims and layout
+    changes. Clients complete or skip these in the course of their work.
     """
     found = serious = 0
     with Output() as out:

@@ -185,8 +185,8 @@ class _Attempt:
     async def _give_back(self, view: View, positions: range, deadline: Deadline) -> None:
         """Fill granted positions that will not be written, so that no reader waits for them.
 
-        The head does not know this grant, so a later epoch may grant the positions again, and they
-        must not be filled in that epoch. Without a sequencer nothing was granted.
+        The head does not know this grant, so a later epoch may grant the positions again. They are
+        therefore filled in the epoch of ``view`` only. Without a sequencer nothing was granted.
         """
         if not view.sequencer:
             return
@@ -198,9 +198,9 @@ class _Attempt:
 
 
 def _rounds(entries: Iterable[NewEntry | EntryColumn]) -> Iterator[Sequence[NewEntry]]:
-    """Cut entries, or columns of entries, into lists for one append each.
+    """Divide entries, or columns of entries, into the lists of single appends.
 
-    Entries are copied, since the caller may use one buffer for all. Columns stay columns.
+    Entries are copied, since the caller may reuse one buffer. Columns are only sliced.
     """
     some: list[NewEntry] = []
     size = 0

@@ -76,7 +76,7 @@ class Producer(NamedTuple):
     """A producer of exactly-once appends, as its log keeps it.
 
     Attributes:
-        name: of the producer.
+        name: the producer's name.
         sequence: the first sequence number that is not complete; see
             :meth:`zlog.Log.complete_sequences`.
         parts: how many parts of this and later sequence numbers the log stores.
@@ -164,7 +164,7 @@ class ProducerRecords:
 
         None forgets the producer. The first successful request raises the producer's sequence
         number, and the last one removes a producer that is forgotten. Each request names the
-        incarnation of the producer, so that a late one does not affect a new producer of the name.
+        incarnation, so that a late request does not affect a new producer of the same name.
         """
         if before is not None:
             _check_number("sequence", before, SEQUENCE_MAX)

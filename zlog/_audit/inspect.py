@@ -91,7 +91,7 @@ class Inspector:
 
     Attributes:
         objects: the number of stripe objects in the last look.
-        taken: the position below which, as of that look, positions are taken or were below an
+        taken: at the time of that look, all positions below this one were taken, or were below an
             earlier tail.
     """
 

@@ -34,12 +34,12 @@ _TLS_HINT = (
 
 
 async def greet(link: Link, address: str, token: Token | None, deadline: Deadline) -> None:
-    """Say HELLO, and have both sides prove that they know the token, if there is one.
+    """Exchange HELLO. If there is a token, each side proves to the other that it knows it.
 
     Raises:
         SequencerRefused: one side requires a token or a certificate that the other lacks.
-        SequencerBusy: it has too many connections.
-        SequencerUnavailable: it is not a sequencer, or is about to stop.
+        SequencerBusy: the sequencer has too many connections.
+        SequencerUnavailable: the peer is not a sequencer, or is about to stop.
     """
     number = 0 if token is None else new_number()
     try:

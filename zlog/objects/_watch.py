@@ -44,10 +44,10 @@ Opener = Callable[[int], Awaitable[Replica]]
 
 
 class Watching:
-    """The changes of a space that match a filter, with one event for each entry that has some.
+    """The changes of a space that match a filter, with one event for each entry with such changes.
 
-    It waits without end. A bounded number of events is kept for a slow watch. A watch that is
-    slower still reads the log itself from its position on, until it has caught up.
+    It waits without end. A bounded number of events is kept for a slow watch. If that is not
+    enough, the watch reads the log itself from its position on, until it has caught up.
 
     Attributes:
         position: the position at which another watch would continue after the last event.

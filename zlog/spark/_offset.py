@@ -67,12 +67,10 @@ class Offset:
     """The end of a batch. Positions are global, so that a change of width doesn't matter.
 
     Attributes:
-        position: one past the last position of the batch.
-        since: the batch's first position. Spark asks for the first offset again when it replays a
-            query's first batch, and "latest" is then another position. So the batch is determined
-            by its end alone.
+        since: the batch's first position. It is recorded because Spark asks for the first offset
+            again when it replays a query's first batch, and "latest" may then be another position.
         log: the name of the log.
-        log_id: the id of the log, since another log may have the name by now.
+        log_id: the id of the log, since another log may have the name in the meantime.
         recorded: the inputs of the batch's plan; None if the offset ends no batch, or if an older
             version of zlog made it.
     """

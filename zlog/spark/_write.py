@@ -137,7 +137,7 @@ class Appender:
     def done(self, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
         """Let the log forget earlier batches. The driver calls this once all tasks have ended.
 
-        This batch is not forgotten: Spark records its end later, and may repeat it before.
+        This batch is not forgotten: until Spark has recorded its end, Spark may repeat it.
 
         Raises:
             SequenceDiffers: an earlier run of this batch had more tasks. Some of their rows are in

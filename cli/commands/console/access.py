@@ -147,7 +147,7 @@ class Guard:
     """Checks requests, and sets headers that isolate the page in browsers.
 
     Without a token, only requests to loopback addresses and `localhost` are answered. Otherwise a
-    page of another site, whose name is made to point to this machine, could read everything.
+    page of another site could read everything, if its owner lets its name point to this machine.
     Requests from pages of other sites or ports are refused, since some requests start work such as
     an audit.
     """
