@@ -136,4 +136,4 @@ class ExclusiveAppends:
 
     def _tell_kept(self) -> None:
         if not self._keep and self._writer.fenced is None:
-            say(f"log {self._log!r} is exclusive still: {self._opening}")
+            say(f"log {self._log!r} is still exclusive: {self._opening}")

@@ -97,7 +97,7 @@ class Session:
         with usage_errors():
             store = zlog.connect(_bounded(self.url, self.timeout), create=create)
         if urlsplit(self.url).scheme == "mem":
-            note("a mem:// store is deleted when this command ends, and no other one sees it")
+            note("a mem:// store is deleted when this command ends, and no other command sees it")
         with store:
             yield store
 

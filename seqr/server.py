@@ -100,8 +100,7 @@ class Server:
         """Stop granting and accepting connections.
 
         Args:
-            cut: whether to also close connections, which makes clients and standbys look for a
-                leader.
+            cut: whether to close connections too, so that clients and standbys look for a leader.
         """
         if self._listener is not None:
             self._listener.close()

@@ -142,8 +142,7 @@ def client_address(advertise: str | None, host: str, port: int, tls: bool = Fals
     """Return the address for views and the directory. Raises ValueError if clients can't use it.
 
     Args:
-        advertise: the ``HOST:PORT`` to use, or None for ``host`` and ``port``. A port of 0 is
-            replaced by ``port``.
+        advertise: ``HOST:PORT``, or None for ``host`` and ``port``. ``port`` replaces a port of 0.
     """
     if advertise is not None:
         host, wanted = parse_host_port(advertise)

@@ -168,7 +168,7 @@ async def find_log(io: Io, name: str, deadline: Deadline) -> View:
     if view is not None and view.removed:
         error = LogNotFound(
             f"log {name!r} in {io.store.url} was removed, and its removal is not finished",
-            hint=f"If no client is removing it, `zlog rm {name}` finishes that. On Ceph it needs a"
+            hint=f"If no client is removing it, finish this: `zlog rm {name}`. On Ceph, use a"
             " client that may use the class in the whole pool (docs/operating.md, Users and caps).",
         )
         error.removing = True

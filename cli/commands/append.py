@@ -265,8 +265,7 @@ def moved_back(positions: Sequence[int]) -> list[tuple[range, int]]:
     """Return runs of consecutive entries with higher positions than later entries.
 
     Each run has the indexes of the entries, and the largest number of later entries below one of
-    them. An entry moves if its first position was filled or taken. If few entries moved, this takes
-    time proportional to the number of positions.
+    them. An entry moves if its first position was filled or taken.
     """
     moved: list[tuple[range, int]] = []
     later: list[int] = []  # negated, so that ascending positions go to the end of this list

@@ -160,9 +160,8 @@ class Candidate:
     def _is_gone(self, leader: Holder) -> bool:
         """Return whether the leader's process has ended, so that its lease may be broken.
 
-        If a sequencer has its lease again after it was broken, the process had not ended: its
-        address refuses connections for another reason. Its lease is then only taken after it
-        expires.
+        If a sequencer has its lease again after it was broken, its process had not ended. From then
+        on, its lease is taken only after it expires.
         """
         former_self = leader.description == self._address
         return leader.cookie not in self._broken and (former_self or self._watch.gone(leader))

@@ -377,7 +377,7 @@ class _Round:
 
 def _indefinite(why: ZlogError, reply: Reply) -> StoreTimeout:
     return StoreTimeout(
-        f"{why} (position {reply.number}). It may be this entry, or another one",
+        f"{why} (position {reply.number}). The stored record may be this entry or another one",
         hint=f"Whether the entry is in the log is unknown. {why.hint}",
     )
 

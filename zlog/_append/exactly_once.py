@@ -129,7 +129,7 @@ class _Attempt:
                 elif isinstance(slot, Gap) and slot.kind in _UNKNOWN:
                     raise CorruptEntry(
                         f"position {position} of log {self._layout.view.log!r} is"
-                        f" {slot.kind.value}: it is not known whether {self._key} is complete"
+                        f" {slot.kind.value}: it is unknown whether {self._key} is complete"
                     )
             holes = [
                 p
@@ -160,8 +160,8 @@ class _Attempt:
         surplus = self._written.total()
         if surplus:
             raise SequenceDiffers(
-                f"log {self._layout.view.log!r}: an earlier attempt at {self._key} appended"
-                f" {surplus} entries that are not among those of this one"
+                f"log {self._layout.view.log!r}: an earlier attempt at {self._key}"
+                f" appended {surplus} entries that this attempt does not have"
             )
 
     async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:

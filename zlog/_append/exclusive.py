@@ -323,8 +323,8 @@ class Exclusive(ABC):
         with self._mutex:
             if error is None and not self.confirmed <= end <= self._next:
                 error = CorruptEntry(
-                    f"the entries of log {view.log!r} end at {end}, and this writer has confirmed"
-                    f" them up to {self.confirmed}, and granted positions up to {self._next}"
+                    f"log {view.log!r} ends at position {end}, but this writer has confirmed"
+                    f" entries up to {self.confirmed} and granted positions up to {self._next}"
                 )
             self._stale, self._full, self._error = False, None, None
             if error is not None:

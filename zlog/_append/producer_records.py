@@ -31,7 +31,7 @@ _LIMITS = {
         ),
     ),
     PARTS_MAX: (
-        f"keeps {PARTS_MAX:,} unfinished parts of this producer already",
+        f"keeps {PARTS_MAX:,} unfinished parts of this producer, which is the limit",
         "Declare sequence numbers complete: `complete_sequences(producer, before=n)`.",
     ),
     ATTEMPTS_MAX: (
@@ -42,7 +42,7 @@ _LIMITS = {
         ),
     ),
     GRANTS_MAX: (
-        f"keeps {GRANTS_MAX:,} grants for one part of a sequence number, and this one needs more",
+        f"keeps up to {GRANTS_MAX:,} grants for one part of a sequence number; this one needs more",
         "Divide the append into more parts.",
     ),
 }
@@ -149,7 +149,7 @@ class ProducerRecords:
             raise self._done(key)
         if reply.code == Code.SUPERSEDED:
             raise SequenceSuperseded(
-                f"log {view.log!r}: another attempt at {key} has begun since this one"
+                f"log {view.log!r}: another attempt at {key} has begun after this one"
             )
         if reply.code == -errno.ERANGE:
             raise LogExhausted(f"log {view.log!r} has no position left below 2^63")

@@ -137,8 +137,7 @@ class Holes:
 class Doubles:
     """Appends that are stored at several positions.
 
-    The first walk finds the ids of appends that occur more than once. The second walk finds all
-    their positions.
+    The first walk finds appends that occur twice, and the second walk finds all their positions.
 
     Attributes:
         searched: the appends to find.

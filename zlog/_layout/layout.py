@@ -287,8 +287,8 @@ class Layout:
                 patience = self._refused[1] + wait * (1 + io.random())
             if deadline.expired:
                 raise StaleEpoch(
-                    f"log {stale.log!r}: epoch {stale.epoch} is sealed and no newer view came"
-                    " in time"
+                    f"log {stale.log!r}: epoch {stale.epoch} has ended, and no newer view"
+                    " appeared in time"
                 )
             if io.monotonic() >= patience:
                 with contextlib.suppress(SequencerBusy):  # repeat until it has capacity

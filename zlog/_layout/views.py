@@ -293,7 +293,7 @@ def check_space(log: str, tail: int) -> None:
     This is checked before a stripe starts there, since later stripes can't start below it.
     """
     if tail > POSITION_MAX - WIDTH_MAX * OBJECT_POSITIONS_MAX:
-        raise LogExhausted(f"log {log!r}: the tail is {tail}, and positions end at 2^63")
+        raise LogExhausted(f"log {log!r}: no stripe fits between the tail, {tail}, and 2^63")
 
 
 def _full(view: View, sealed: list[messages.SealReply], tail: int) -> bool:

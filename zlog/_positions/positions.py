@@ -192,7 +192,8 @@ class Positions:
         """Raise BeyondTail if the tail is below ``end``. Requests the tail if necessary."""
         if end > self._handed_out and end > (tail := await self.tail(deadline)):
             raise BeyondTail(
-                f"can't {action} {position}: the tail of log {self.layout.view.log!r} is {tail}"
+                f"can't {action} {position}, which is not granted yet: the tail of log"
+                f" {self.layout.view.log!r} is {tail}"
             )
 
     async def resolve(self, spec: PositionSpec, deadline: Deadline) -> int:
@@ -395,8 +396,8 @@ def check_takes_appends(view: View) -> None:
     if view.writer is not None:
         raise AppendRefused(
             f"log {view.log!r} is exclusive: {describe(view.writer)} writes it",
-            hint="Leave it to that writer; take the log over if it is gone (`log.writer()`,"
-            " `zlog append LOG --exclusive`), or open it to all again (`zlog access fence LOG`).",
+            hint="Let that writer append. If it no longer runs, take the log over (`log.writer()`,"
+            " `zlog append LOG --exclusive`) or open it to all clients (`zlog access fence LOG`).",
         )
 
 

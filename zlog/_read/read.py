@@ -235,7 +235,7 @@ class Reader:
             if last:
                 raise StoreTimeout(
                     f"position {left[0]} of log {self.layout.view.log!r} is damaged or lost in each"
-                    f" replica of object {name} that answered; one that may have it did not",
+                    f" replica of object {name} that answered; a replica that may have it did not",
                     hint="Try again once its OSDs are up and clean (`ceph health detail`).",
                 )
             await io.sleep(pause)

@@ -76,7 +76,7 @@ class Wanted(NamedTuple):
             raise ValueError(f'match is "any" or "all", not {match!r}')
         checked = tags_checked(tags)
         if not checked:
-            raise ValueError("no tag is asked for; leave `tags` out to read all entries")
+            raise ValueError("`tags` is empty; omit it to read all entries")
         return cls(checked, match == "all")
 
     def fit(self, tags: Collection[str]) -> bool:
@@ -279,8 +279,7 @@ def doubtful_places(
 def _next_of(spans: list[ObjectPositions], most: int, *, reverse: bool) -> tuple[list[int], bool]:
     """Return the first ``most`` positions, or the last ones in reverse, and whether these are all.
 
-    The positions ascend. They are not listed as a whole, since a hostile writer can leave a hole of
-    millions of positions.
+    The positions ascend. The number is limited, since a hostile writer can leave millions of holes.
     """
     taken: list[int] = []
     for span in reversed(spans) if reverse else spans:

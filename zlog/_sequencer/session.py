@@ -145,14 +145,13 @@ class Session:
             status = json.loads(reply.payload)
             if isinstance(status, dict):
                 return status
-        raise SequencerUnavailable(f"{self._address} gave a broken STATUS")
+        raise SequencerUnavailable(f"{self._address} sent a malformed STATUS")
 
     async def close(self) -> None:
         """Stop using the connection.
 
-        The last session ends the connection, and with it all calls that wait. Other sessions only
-        close logs that no session uses any more; calls that wait for these end within about a
-        second.
+        The last session ends the connection, and with it all calls that wait. Other sessions close
+        logs that no session uses any more; calls that wait for these end within about a second.
         """
         if self._closed:
             return
@@ -200,7 +199,7 @@ class Session:
                 dead_epoch = reply.a
             if lane.handle is handle:
                 lane.handle = None
-        raise SequencerUnavailable(f"log {log}: {self._address} keeps closing it")
+        raise SequencerUnavailable(f"log {log}: {self._address} closes it again after each OPEN")
 
     async def _quickly(
         self, link: Link, kind: Kind, handle: int, a: int, b: int, deadline: Deadline
@@ -213,7 +212,7 @@ class Session:
         except SequencerTimeout:
             if link.heard < began and due <= self._dialer.monotonic() - _SILENCE_SECONDS:
                 # The network may have lost the connection, so the next call makes another.
-                link.drop(f"{self._address} was silent")
+                link.drop(f"{self._address} does not respond")
             raise
 
     # Opening and closing logs.

@@ -68,7 +68,7 @@ class Retention:
         for what in ("bytes", "entries"):
             limit = getattr(self, what)
             if limit is not None and not (isinstance(limit, int) and 0 <= limit <= _LIMIT_MAX):
-                raise ValueError(f"{what} to keep are a number up to 2^53, not {limit!r}")
+                raise ValueError(f"the {what} to keep are a number up to 2^53, not {limit!r}")
 
     @property
     def unlimited(self) -> bool:

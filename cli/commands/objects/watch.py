@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     "--count",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Stop after N changes, and the other changes of the last entry.",
+    help="Stop after the entry with the Nth change.",
 )
 @space_option
 @json_option("Print JSON lines.")
