@@ -8,7 +8,7 @@ from zlog import Log
 from zlog.cli.appenders import appender_fields, since, who_appends
 from zlog.cli.command import CommandGroup
 from zlog.cli.names import pass_log
-from zlog.cli.output import Output, note
+from zlog.cli.output import Output, note, say
 from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
 from zlog.cli.tables import details
@@ -120,7 +120,7 @@ def promote(log: Log) -> None:
     entry follows a missing one.
     """
     if not log.view.mirror:
-        note(f"log {log.name!r} is not a mirror. Who may append: `zlog access show {log.name}`")
+        say(f"log {log.name!r} is not a mirror. Who may append: `zlog access show {log.name}`")
         return
     log.promote()
     note(f"log {log.name!r} takes appends now, from position {log.tail():,} on")
