@@ -67,7 +67,8 @@ def test_timeout_without_space_has_reason(memory: zlog.Store) -> None:
             with pytest.raises(zlog.StoreTimeout, match=full) as caught:
                 call(bytes(101), timeout=0.01)
             assert caught.value.hint == (
-                "The entry is not in the log. Trim entries that are not needed (`writer.trim(position)`)."
+                "The entry is not in the log. Trim entries that are not needed"
+                " (`writer.trim(position)`)."
             )
             assert caught.value.positions == (None,)
     answers = threading.Event()

@@ -298,8 +298,8 @@ class Machine:
             if mine.get(name, theirs) != theirs:
                 bare = name.partition("\0")[0]
                 raise Diverged(
-                    f"object {bare!r} was another here, at {manifest.start}, than the checkpoint"
-                    f" at {position} says",
+                    f"object {bare!r} had another state here, at {manifest.start}, than "
+                    f"in the checkpoint at {position}",
                     position=position,
                 )
 
@@ -312,7 +312,7 @@ class Machine:
                 return
         except DecodeError as error:
             raise UnknownRecord(
-                f"the checkpoint below {self.position} has a part that is none: {error}",
+                f"the checkpoint below {self.position} has an invalid part: {error}",
                 position=self.position,
             ) from error
         state = self.objects.get(found.object)

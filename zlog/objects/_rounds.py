@@ -99,7 +99,7 @@ class Rounds(Generic[T]):
         while count < (count := self._count()):
             if await turn.done.wait(seconds):
                 return
-        raise StoreTimeout(f"another thread has not come further for {seconds} s")
+        raise StoreTimeout(f"another thread has made no progress for {seconds} s")
 
     async def _lead(self, turn: _Turn[T], work: Callable[[], Awaitable[T]]) -> T:
         try:

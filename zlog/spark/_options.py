@@ -256,7 +256,7 @@ class _Given:
             raise ValueError(
                 f'zlog needs the option {name}: .option("{name}", …). Only CREATE TABLE … USING'
                 " zlog OPTIONS (…) without a list of columns makes a table that keeps its options;"
-                " saveAsTable does not. INSERT INTO hands on no options: write by .save()"
+                " saveAsTable does not. INSERT INTO passes no options: write with .save()"
             )
         return value
 
@@ -285,7 +285,7 @@ def _tags(text: str) -> tuple[str, ...]:
     except TypeError as error:
         raise ValueError(str(error)) from None
     if not tags:
-        raise ValueError("it lists no tag; leave it out to read all entries")
+        raise ValueError("it lists no tag; omit the option to read all entries")
     return tags
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _TAGS = "tags"
 """The column whose arrays are the entries' tags."""
 
-_NULL = "a null is no entry: leave such rows out, or write empty ones"
+_NULL = "a row is null: remove such rows, or write empty entries"
 
 
 @dataclass
@@ -81,8 +81,8 @@ class ExactTask:
         batch = context and context.getLocalProperty("streaming.sql.batchId")
         if not (context and query and batch):
             raise RuntimeError(
-                "Spark does not tell this task of which query and batch it is, and so nothing can"
-                " be written exactly once: set the option exactlyOnce to false"
+                "Spark does not report the query and batch of this task, so rows cannot "
+                "be written exactly once: set the option exactlyOnce to false"
             )
         return cls(query, int(batch), context.partitionId())
 
@@ -200,7 +200,7 @@ def _columns(
                 raise ValueError(_NULL)
             own = [each or [] for each in batch.column(tags).to_pylist()]
             if any(tag is None for each in own for tag in each):
-                raise ValueError("a null is no tag: leave it out of the array")
+                raise ValueError("a tag is null: remove it from the array")
             yield _joined([column]), own
         return
     for joined in _joined_columns(batches):

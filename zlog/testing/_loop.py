@@ -173,7 +173,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._now += _TURN_SECONDS
         self._turns += 1
         if self._turns > _TURNS_MAX:
-            raise Stuck(f"tasks run in circles, among them {ready[0]!r}")
+            raise Stuck(f"tasks run without end, among them {ready[0]!r}")
         batch = list(ready)
         ready.clear()
         if len(batch) > 1:
