@@ -57,7 +57,7 @@ class Session:
                 raise click.UsageError("-N, -c and -n need a pool: name it with -p")
             return zlog.default_url() if self.store is None else self.store
         if self.store is not None:
-            raise click.UsageError("--store and -p exclude each other")
+            raise click.UsageError("--store and -p cannot be combined")
         path = quote(self.pool, safe="")
         if self.namespace:
             path += f"/{quote(self.namespace, safe='')}"

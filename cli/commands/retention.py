@@ -105,7 +105,7 @@ def retention(
     }
     if off and changes:
         raise click.UsageError(
-            "--off excludes --age, --bytes, --entries, --compact-after and --skew"
+            "--off cannot be combined with --age, --bytes, --entries, --compact-after or --skew"
         )
     with session.open_log(log) as opened, Output() as out:
         before = opened.retention

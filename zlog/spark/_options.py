@@ -128,7 +128,7 @@ class SourceOptions:
         include_gaps = given.get("includeGaps", _flag, "false")
         include_tags = given.get("includeTags", _flag, "false")
         if tags is not None and include_gaps:
-            raise ValueError("the options tags and includeGaps exclude each other")
+            raise ValueError("the options tags and includeGaps cannot be combined")
         there_are = [*COLUMNS[:4], *["tags"] * include_tags, *["state"] * include_gaps]
         return cls(
             log=given.require("log", check_log_name),

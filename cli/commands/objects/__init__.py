@@ -118,7 +118,7 @@ def get(
     exist, the exit code is 4.
     """
     if key is not None and prefix is not None:
-        raise click.UsageError("KEY and --prefix exclude each other")
+        raise click.UsageError("KEY and --prefix cannot be combined")
     with open_space(session, log, space) as opened, Output() as out:
         views = opened.local
         kind = views.objects().get(name)

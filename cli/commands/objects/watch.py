@@ -66,7 +66,7 @@ def watch(
     `deleted`. No change is omitted. To resume later, use --from with the last position plus 1.
     """
     if key is not None and prefix is not None:
-        raise click.UsageError("KEY and --prefix exclude each other")
+        raise click.UsageError("KEY and --prefix cannot be combined")
     show = _as_json if as_json else _as_text
     with open_space(session, log, space) as opened, Output() as out:
         printed = 0
