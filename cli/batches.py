@@ -89,7 +89,7 @@ class Splitter:
     """Splits a stream of bytes at a separator.
 
     Args:
-        keep: whether the separator stays at the end of each line.
+        keep: whether each line keeps the separator at its end.
 
     Attributes:
         unfinished: the bytes of the line that has not ended yet.

@@ -27,7 +27,7 @@ class ExclusiveAppends:
 
     Args:
         name: the name of the writer; None for the library's default.
-        keep: whether not to release the log at the end, so that no other client appends.
+        keep: whether to keep the log at the end, so that no other client can append.
         tally: counts the entries that are in the log.
         show: a function that prints positions, or None.
     """
@@ -136,4 +136,4 @@ class ExclusiveAppends:
 
     def _tell_kept(self) -> None:
         if not self._keep and self._writer.fenced is None:
-            say(f"log {self._log!r} is exclusive still: {self._opening}")
+            say(f"log {self._log!r} is still exclusive: {self._opening}")

@@ -25,14 +25,14 @@ _WORDS: dict[type[ZlogError], str] = {
     EntryTooLarge: "Split the entry, or raise --max-bytes (16M at most).",
     KeyNeeded: "Name the file that has the key: --mac-key-file FILE, or $ZLOG_MAC_KEY_FILE.",
     HeldByCursor: (
-        "Wait for its reader (`zlog cursor ls LOG`), remove it if it has none any more, or trim all"
-        " the same: --past-cursors."
+        "Wait for the cursor's reader (`zlog cursor ls LOG`), remove the cursor if its"
+        " reader no longer exists, or trim anyway with --past-cursors."
     ),
     StoreTimeout: (
         "The store is slow or unreachable (`zlog doctor`), or --timeout is too short; whether a"
         " write took effect is unknown."
     ),
-    Invalidated: "It never will hold an entry; a range such as `zlog read LOG P:` passes over it.",
+    Invalidated: "The position never gets an entry. A range such as `zlog read LOG P:` skips it.",
 }
 """Hints instead of the library's own, which name its calls and arguments."""
 

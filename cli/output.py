@@ -147,9 +147,9 @@ def stderr_is_terminal() -> bool:
 
 
 def hold_descriptors() -> None:
-    """Open closed standard streams, so that other files do not get their numbers.
+    """Open the standard streams that are closed, so that no other file gets their numbers.
 
-    Otherwise a store's file may get number 2, and a library's messages are written into it.
+    Otherwise a store's file may get number 2, and a library would write messages into it.
     """
     for number in range(3):
         try:

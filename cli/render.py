@@ -151,7 +151,7 @@ def style_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def with_style(*args: Any, **others: Any) -> Any:
         given = [others.pop(field.name) for field in fields(Style)]
         if sum(map(bool, given)) > 1:
-            raise click.UsageError("--json, --format, --null and --raw exclude each other")
+            raise click.UsageError("--json, --format, --null and --raw cannot be combined")
         return command(*args, style=Style(*given), **others)
 
     return _STYLE_OPTIONS(with_style)

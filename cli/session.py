@@ -57,7 +57,7 @@ class Session:
                 raise click.UsageError("-N, -c and -n need a pool: name it with -p")
             return zlog.default_url() if self.store is None else self.store
         if self.store is not None:
-            raise click.UsageError("--store and -p exclude each other")
+            raise click.UsageError("--store and -p cannot be combined")
         path = quote(self.pool, safe="")
         if self.namespace:
             path += f"/{quote(self.namespace, safe='')}"
@@ -67,7 +67,7 @@ class Session:
 
     @cached_property
     def mac_key(self) -> bytes | None:
-        """The key of the log's MACs, if a file is named.
+        """Return the key of the log's MACs, if a file is named.
 
         It is read once, since the file may be a pipe. Raises the errors of :func:`read_key`.
         """
@@ -97,7 +97,7 @@ class Session:
         with usage_errors():
             store = zlog.connect(_bounded(self.url, self.timeout), create=create)
         if urlsplit(self.url).scheme == "mem":
-            note("a mem:// store is deleted when this command ends, and no other one sees it")
+            note("a mem:// store is deleted when this command ends, and no other command sees it")
         with store:
             yield store
 

@@ -43,8 +43,8 @@ class Tally:
     def failed(self, error: ZlogError) -> list[int]:
         """Note a failed append. Returns the positions of its first entries that are in the log.
 
-        Only after a timeout of the store may further entries be in the log. A batch without
-        positions was refused before anything was sent.
+        Further entries may be in the log only if the store timed out. A batch without positions was
+        refused before anything was sent.
         """
         known = list(error.positions)
         prefix = known.index(None) if None in known else len(known)

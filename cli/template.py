@@ -71,5 +71,5 @@ def _take(table: dict[str, bytes | _Piece], key: str, sign: str) -> bytes | _Pie
     found = table.get(key)
     if found is None:
         known = " ".join(sign + each for each in table)
-        raise ValueError(f"{sign + key!r} is not a token of a format; there are {known}")
+        raise ValueError(f"{sign + key!r} is not a token of a format; the tokens are {known}")
     return found

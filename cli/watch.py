@@ -21,7 +21,7 @@ class Look:
         logs: the logs by name.
         contents: the contents of some logs, with the time of reading in seconds since 1970. Some
             are from an earlier poll.
-        left_out: number of logs above the limit.
+        left_out: the number of logs above the limit.
         sequencer: STATUS of the leader, if it answered.
         sequencer_error: why the leader did not answer.
         at: when the poll ended, in seconds since 1970; 0 before the first poll.
@@ -45,7 +45,7 @@ class Watch:
 
     Args:
         match: a pattern that the names of the logs match.
-        logs_max: limit of the logs, in name order.
+        logs_max: the maximum number of logs, in name order.
         contents: the number of logs whose contents each poll reads. Polls take turns through all
             logs.
     """

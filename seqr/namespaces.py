@@ -42,7 +42,7 @@ class Stores:
 
     Args:
         first: the store that the sequencer was started with; its caller closes it.
-        connect: opens another one from its URL, blocking.
+        connect: a function that opens another store from its URL, and blocks.
     """
 
     def __init__(self, first: Store, connect: Callable[[str], Store], limits: Limits) -> None:
@@ -56,7 +56,7 @@ class Stores:
         """Return an Io over the store of a namespace, which is opened if necessary.
 
         Raises:
-            LogNotFound: it names a pool, and this store has none.
+            LogNotFound: the namespace has a pool, and this store has none.
             StoreUnavailable: the pool does not open.
         """
         first = self.first.store

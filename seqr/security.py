@@ -64,7 +64,7 @@ class Security:
         return Admission(tokens, optional=self.token_optional)
 
     def as_client(self, given: Credentials) -> Credentials:
-        """Return the credentials for the other sequencers, which are set up like this one.
+        """Return the credentials for the other sequencers, which have the same files as this one.
 
         Args:
             given: the credentials from the store's URL and the environment, which name the trusted

@@ -50,7 +50,7 @@ class Server:
     States: new → listening (``start``) → stopped (``stop``).
 
     Args:
-        tls: how to speak TLS; None for plain TCP.
+        tls: the TLS context; None means plain TCP.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Server:
         """Stop granting and accepting connections.
 
         Args:
-            cut: close the connections too, so that standbys and clients look for another leader.
+            cut: whether to close connections too, so that clients and standbys look for a leader.
         """
         if self._listener is not None:
             self._listener.close()
@@ -113,7 +113,7 @@ class Server:
         """Stop granting, release the logs, and close every connection.
 
         Clients get their answers at once, and are disconnected after their logs were released. Work
-        that takes longer than ``stop_s_max`` is abandoned; clients then notice the end themselves.
+        that takes longer than ``stop_s_max`` is abandoned; its clients see only a lost connection.
 
         Args:
             inherited: the namespaces whose logs another sequencer takes over without a release.
@@ -158,7 +158,7 @@ class Server:
     def complain(self, reason: Reason, peer: Peer, detail: str) -> None:
         """Count a connection that is refused or closed.
 
-        One line per reason and ``complaint_s`` is logged. ``detail`` has no text from the peer.
+        One line is logged per reason and ``complaint_s``. ``detail`` has no text from the peer.
         """
         self._machine.count(reason)
         due, more = self._complaints.get(reason, (-math.inf, 0))

@@ -54,13 +54,13 @@ def run(
     One of the sequencers of a namespace leads, and the others stand by.
 
     Args:
-        listen: ``HOST:PORT`` to listen on. Port 0 selects a free port.
-        advertise: ``HOST:PORT`` that clients connect to; by default the address of ``listen``.
-        store: URL of the store whose logs it serves; None for the default store. It announces
+        listen: the ``HOST:PORT`` to listen on. Port 0 selects a free port.
+        advertise: the ``HOST:PORT`` that clients connect to; by default the address of ``listen``.
+        store: the URL of the store whose logs it serves; None for the default store. It announces
             itself there, and serves logs in other pools of the cluster to clients that ask.
-        also: ``POOL[/NAMESPACE]`` of the same cluster in which it announces itself too.
+        also: each ``POOL[/NAMESPACE]`` of the same cluster in which it announces itself too.
         lease_seconds: how long a leader that does not answer remains the leader.
-        metrics: ``HOST:PORT`` at which it serves metrics for Prometheus, if any.
+        metrics: the ``HOST:PORT`` at which it serves metrics for Prometheus, if any.
 
     Raises:
         ValueError: an address, a URL, the lease or a file of ``security`` is invalid, or clients
@@ -142,7 +142,7 @@ def client_address(advertise: str | None, host: str, port: int, tls: bool = Fals
     """Return the address for views and the directory. Raises ValueError if clients can't use it.
 
     Args:
-        advertise: ``HOST:PORT``, or None for ``host`` and ``port``. Port 0 stands for ``port``.
+        advertise: ``HOST:PORT``, or None for ``host`` and ``port``. ``port`` replaces a port of 0.
     """
     if advertise is not None:
         host, wanted = parse_host_port(advertise)
@@ -196,8 +196,8 @@ async def serve(
         store: the store whose logs it serves; the caller closes it.
         limits, lease_seconds, security, metrics: see :func:`run`.
         namespaces: further namespaces in which it announces itself, besides the store's own.
-        note_role: a function that is called with the role in the store's namespace when a role has
-            changed.
+        note_role: a function that is called with the role in the store's namespace, when the role
+            in any namespace has changed.
     """
     tls, admission = security.context(), security.admission()
     opened = Stores(store, stores.connect, limits)

@@ -81,9 +81,9 @@ class LogClient:
         """Open a log; see :meth:`zlog.Log.open`.
 
         Args:
-            io, name, options: the handle's Io, log and options.
+            io, name, options: the Io, log name and options of the handle.
             new: the options of a log to create if it does not exist; None if it must exist.
-            exclusive: whether the log must not exist yet; see :meth:`zlog.Log.create`.
+            exclusive: whether to fail if the log exists; see :meth:`zlog.Log.create`.
         """
         deadline = deadline_of(io, options.timeout)
         if new is not None and options.key is not None:

@@ -42,8 +42,8 @@ _REMOVED_MEANWHILE_MAX = 8
 def default_stripe_unit(io: Io) -> int:
     """Return the default stripe unit of a log.
 
-    If clients run the methods, single appends of several writers to one object conflict. The
-    default is then 1, so that each append goes to the next object.
+    If clients run the methods, appends of several writers to one object conflict. The default is
+    then 1, so that each append goes to the next object.
     """
     return 1 if is_plain(io.store) else STRIPE_UNIT_DEFAULT
 
@@ -168,7 +168,7 @@ async def find_log(io: Io, name: str, deadline: Deadline) -> View:
     if view is not None and view.removed:
         error = LogNotFound(
             f"log {name!r} in {io.store.url} was removed, and its removal is not finished",
-            hint=f"If no client is removing it, `zlog rm {name}` finishes that. On Ceph it needs a"
+            hint=f"If no client is removing it, finish this: `zlog rm {name}`. On Ceph, use a"
             " client that may use the class in the whole pool (docs/operating.md, Users and caps).",
         )
         error.removing = True
@@ -247,9 +247,9 @@ async def remove_log(io: Io, name: str, deadline: Deadline) -> None:
 
     The first step is a view that marks the log as removed; its seals stop writers. Then the
     objects, the object at which readers wait, the directory entry and the head are removed. A
-    client that may not take all steps takes none. No client can bring the log back, since the names
-    of stripe objects contain the log's id and a fresh epoch. Only the empty object at which readers
-    wait may be created again, by a reader that begins to wait at that moment.
+    client that is not allowed all steps takes none. No client can bring the log back, since the
+    names of stripe objects contain the log's id and a fresh epoch. Only the empty object at which
+    readers wait may be created again, by a reader that begins to wait at that moment.
 
     If the log has lost its head, or if its creation was never finished, it is first created again.
 

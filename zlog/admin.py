@@ -208,7 +208,7 @@ def unfinished_removals(
 def retention_doubts(
     store: Store, names: Iterable[str], *, timeout: float | None = TIMEOUT_SECONDS
 ) -> dict[str, str]:
-    """Return how clocks disagree, for each log with a limit of age whose clocks do.
+    """Return a sentence on how clocks disagree, for each log with a limit of age whose clocks do.
 
     Args:
         names: the names of the logs; missing logs are skipped.
@@ -230,7 +230,7 @@ def sequencer_status(
 
     Args:
         address: ``[tcp://|tls://]HOST:PORT``.
-        url: the URL of a store. It may name credentials, which otherwise come from the
+        url: the URL of a store that may name the credentials. Otherwise they come from the
             environment.
 
     Raises:
@@ -254,11 +254,11 @@ class Forgotten(NamedTuple):
     """The references to a sequencer that were removed.
 
     Attributes:
-        offered: whether the sequencer was announced in the store.
+        announced: whether the sequencer was announced in the store.
         logs: the logs whose views named the sequencer; they continue without it.
     """
 
-    offered: bool
+    announced: bool
     logs: tuple[str, ...]
 
 
@@ -284,8 +284,8 @@ def forget_sequencer(
     _check_gone(address, store.url, timeout)
     io = BlockingIo(store)
     directory = Directory(io)
-    offered = drive(directory.sequencer(deadline_of(io, timeout))) == address
-    if offered:
+    announced = drive(directory.sequencer(deadline_of(io, timeout))) == address
+    if announced:
         drive(directory.withdraw(address, deadline_of(io, timeout)))
     released, failures = list[str](), list[ZlogError]()
     for name in drive(directory.logs.names(deadline_of(io, timeout))):
@@ -301,12 +301,12 @@ def forget_sequencer(
             failures.append(error)
     if failures:
         raise failures[0]
-    if not (offered or released):
+    if not (announced or released):
         raise ZlogError(
             f"{address} is not announced in {store.url}, and no log names it",
             hint="`zlog doctor` lists sequencers that do not answer.",
         )
-    return Forgotten(offered, tuple(released))
+    return Forgotten(announced, tuple(released))
 
 
 def _check_gone(address: str, url: str, timeout: float | None) -> None:

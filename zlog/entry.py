@@ -95,8 +95,8 @@ class Loss(NamedTuple):
 class Gap(NamedTuple):
     """Consecutive positions ``[position, end)`` without entries, all for the same reason.
 
-    The positions of a gap have the same kind. Filled ones have the same filler and reason, and lost
-    ones are lost for the same reason.
+    All filled positions of a gap have the same filler and reason, and all lost positions are lost
+    for the same reason.
 
     Attributes:
         position: the first position.

@@ -101,7 +101,7 @@ def serve(listen: str, collectors: Iterable[Any]) -> Iterator[str]:
 
 
 def _at_its_path(application: Any) -> Any:
-    """Restrict a WSGI application to ``/metrics``, as prometheus-client's answers all paths."""
+    """Restrict a WSGI application to ``/metrics``, since prometheus-client answers all paths."""
 
     def answer(environ: Mapping[str, Any], start_response: Callable[..., Any]) -> Any:
         if environ["PATH_INFO"] == "/metrics":
@@ -164,7 +164,7 @@ class Distribution:
 class _Tallies:
     """The counts that prometheus-client collects.
 
-    The metrics of prometheus-client take a lock for each number, and twice as long for a round.
+    They replace the metrics of prometheus-client, which take a lock for each number.
 
     Attributes:
         lock: the lock under which the counts change.

@@ -21,9 +21,9 @@ __all__ = ["ReadOnlyStore"]
 class ReadOnlyStore:
     """A store that refuses every method that writes, and has no sequencer.
 
-    Logs opened in it differ in two ways. No sequencer is asked, because it might take the log over.
-    The tail is therefore one past the last entry in the log's objects, even if higher positions
-    were granted. Holes are not filled, but reported as unwritten.
+    In a log opened in it, no sequencer is asked, because a sequencer might take the log over. The
+    tail is therefore one past the last entry in the log's objects, even if higher positions were
+    granted. Holes are not filled, but reported as unwritten.
 
     Args:
         store: the store to read. It stays open when the wrapper is closed.

@@ -71,9 +71,9 @@ Start: TypeAlias = Callable[[CompletionQueue, int], UnderWay | None]
 class Store(Protocol):
     """A place where logs are stored. Thread-safe. A forked child must open its own store.
 
-    Calls that start work take a ``queue`` and a ``token``, and the queue gets ``(token, code,
-    reply)`` when the work is done. A caller that does not wait for this must call ``give_up`` on
-    the returned object, which is otherwise kept until the work ends.
+    A call that starts work takes a ``queue`` and a ``token``. Its outcome arrives in the queue as
+    ``(token, code, reply)``. A caller that does not wait for it must call ``give_up`` on the
+    returned object, which otherwise stays in memory until the work ends.
     """
 
     @property
@@ -98,9 +98,10 @@ class Store(Protocol):
 
     @property
     def identity(self) -> str:
-        """An id that differs between a store and its copies.
+        """Return an id that differs between a store and its copies.
 
-        It is the cluster's fsid or the directory's inode, and empty for stores in memory.
+        It is the fsid of a cluster, or the inode of a directory; stores in memory have an empty
+        one.
         """
         ...
 
@@ -137,16 +138,16 @@ class Store(Protocol):
     ) -> UnderWay | None:
         """Start listing one page of the objects whose names begin with ``prefix``.
 
-        The reply is the value of ``after`` for the next page, empty at the end, followed by each
-        name with a NUL before it. On Ceph a page scans 1,024 objects of any name, so it may be
-        short or empty before the end.
+        The reply is the value of ``after`` for the next page, empty at the end. It is followed by
+        the names, each after a NUL. On Ceph a page scans 1,024 objects of any name, so it may have
+        few names or none before the end.
         """
         ...
 
     def lock(
         self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
     ) -> UnderWay | None:
-        """Start a method of Ceph's class ``lock``. EOPNOTSUPP if the store is not on Ceph.
+        """Start a method of Ceph's class ``lock``; EOPNOTSUPP if the store is not on Ceph.
 
         Args:
             object: the name of the locked object.
@@ -160,15 +161,15 @@ class Store(Protocol):
     ) -> UnderWay | None:
         """Start a reading method at a randomly chosen replica of the object.
 
-        All other calls go to the primary replica. The code is EOPNOTSUPP, without a reply, for
-        methods that write, and in stores that are not on Ceph, which have only one replica. All
-        other replies, also of failures, begin with the number of the OSD process that answered: 8
-        bytes, little-endian, 0 if unknown.
+        All other calls go to the primary replica. The code is EOPNOTSUPP for methods that write,
+        and in stores that are not on Ceph, which have only one replica. All other replies, also of
+        failures, begin with the number of the OSD process that answered: 8 bytes, little-endian, 0
+        if it is unknown.
         """
         ...
 
     def ask_monitor(self, queue: CompletionQueue, token: int, command: str) -> UnderWay | None:
-        """Start a command in Ceph's monitors. EOPNOTSUPP if the store is not on Ceph.
+        """Start a command in Ceph's monitors; EOPNOTSUPP if the store is not on Ceph.
 
         The reply is JSON if the command asks for JSON, or the monitors' error message. Only one
         command runs at a time; a second one fails with EBUSY.
@@ -192,17 +193,17 @@ class Store(Protocol):
     ) -> UnderWay | None:
         """Start a wait for :meth:`notify`. On Ceph this creates an empty object if needed.
 
-        The reply is the object's number: 8 bytes, little-endian. Each notification changes it, and
-        a caller that passes the last number as ``seen`` misses none. With ``seen`` 0 the reply
-        comes at once. EOPNOTSUPP if the store does not support it, EPERM if this client may not
-        watch, ENOTCONN if the watch was lost.
+        The reply is a number: 8 bytes, little-endian. Each notification of the object changes it,
+        and a caller that passes the last number as ``seen`` misses none. With ``seen`` 0 the reply
+        comes at once. The code is EOPNOTSUPP if the store does not support watching, EPERM if this
+        client may not watch, and ENOTCONN if the watch was lost.
         """
         ...
 
     def remove_watched(self, queue: CompletionQueue, token: int, object: str) -> UnderWay | None:
-        """Start removing the object that :meth:`watch` created, if there is one.
+        """Start removing the object that :meth:`watch` created, if it exists.
 
-        The reply is empty. EPERM if this client may not remove it. Pending waits may fail.
+        The reply is empty. The code is EPERM if this client may not remove it. Waits may then fail.
         """
         ...
 

@@ -46,9 +46,9 @@ def export_log(
 ) -> Copied:
     """Write a log to a file in one pass: entries with times and append ids, fills, and trims.
 
-    The file also contains the log's options, and nothing else; see docs/formats/export.md. MACs of
-    entries are checked, but not written to the file, so keep it where it can't be changed. Equal
-    logs give equal files. Only a few windows of entries are in memory at a time.
+    The file also contains the log's options, and nothing else; see docs/formats/export.md. It has
+    no MACs, although the MACs of entries are checked, so store it where only you can change it.
+    Equal logs give equal files. Only a few windows of entries are in memory at a time.
 
     Args:
         log: the log to export. Holes are waited for and filled, as by any reader.
@@ -183,9 +183,9 @@ def mirror_log(
             at the present tail.
         cursors: whether to copy the log's cursors at each step, up to the mirror's tail. Cursors of
             the mirror only move forward, because its own readers may be ahead.
-        adopt: whether to accept an import that can't be compared with the log, because the
-            position just below its tail is trimmed. An import that is mirrored becomes a mirror of
-            this log only.
+        adopt: whether to accept an import that can't be compared with the log, because the position
+            just below its tail is trimmed. By this copy, an import becomes a mirror of this log
+            only.
         timeout: the budget of each step at the mirror, in seconds; None means no limit.
         mac_key: the key for MACs of the mirror's entries; None means that they get no MACs.
 

@@ -82,7 +82,7 @@ class ExclusiveWriter(NamedTuple):
         id: the id of the writer's appends, 32 hex digits, which no other writer has.
         name: the writer's name, which is shown to clients whose appends are refused.
         since: when the writer took the log, by its clock, in seconds since 1970.
-        further: the bytes of fields that a newer version of zlog added.
+        further: the bytes of fields that a newer version of zlog added; they are kept.
     """
 
     id: str

@@ -8,7 +8,7 @@ from zlog import Log
 from zlog.cli.appenders import appender_fields, since, who_appends
 from zlog.cli.command import CommandGroup
 from zlog.cli.names import pass_log
-from zlog.cli.output import Output, note
+from zlog.cli.output import Output, note, say
 from zlog.cli.parameters import json_option
 from zlog.cli.render import to_json
 from zlog.cli.tables import details
@@ -80,7 +80,7 @@ def fence(log: Log) -> None:
     if before.writer is None:
         note(f"log {log.name!r} has no exclusive writer")
     else:
-        note(f"log {log.name!r} is not {who_appends(before)}'s any more: any client may append")
+        note(f"log {log.name!r} no longer belongs to {who_appends(before)}: any client may append")
 
 
 @access.command(
@@ -119,5 +119,8 @@ def promote(log: Log) -> None:
     `zlog mirror` can no longer copy to it. Positions that were being copied are trimmed, so that no
     entry follows a missing one.
     """
+    if not log.view.mirror:
+        say(f"log {log.name!r} is not a mirror. Who may append: `zlog access show {log.name}`")
+        return
     log.promote()
     note(f"log {log.name!r} takes appends now, from position {log.tail():,} on")

@@ -128,11 +128,11 @@ def append(
     if not exclusive and (name is not None or keep):
         raise click.UsageError("--name and --keep need --exclusive")
     if whole and (null or keep_newline or as_json):
-        raise click.UsageError("--whole excludes --null, --keep-newline and --json")
+        raise click.UsageError("--whole cannot be combined with --null, --keep-newline or --json")
     if as_json and (null or keep_newline):
-        raise click.UsageError("--json excludes --null and --keep-newline")
+        raise click.UsageError("--json cannot be combined with --null or --keep-newline")
     if messages and (files or whole or null or keep_newline or as_json):
-        raise click.UsageError("--message excludes files, and options on how to read them")
+        raise click.UsageError("--message cannot be combined with files or their options")
     texts = _texts(messages, max_bytes)
     limits = Limits(
         entries=batch,
@@ -265,8 +265,7 @@ def moved_back(positions: Sequence[int]) -> list[tuple[range, int]]:
     """Return runs of consecutive entries with higher positions than later entries.
 
     Each run has the indexes of the entries, and the largest number of later entries below one of
-    them. An entry moves if its first position was filled or taken. With few moved entries, the time
-    is proportional to the number of positions.
+    them. An entry moves if its first position was filled or taken.
     """
     moved: list[tuple[range, int]] = []
     later: list[int] = []  # negated, so that ascending positions go to the end of this list

@@ -43,7 +43,7 @@ from zlog.cli.units import human_bytes
     type=click.IntRange(0, 1000),
     default=0,
     metavar="N",
-    help="Then repeat the audit N times on replicas chosen at random. Without this option, only"
+    help="After the audit, repeat it N times on replicas chosen at random. Without this, only"
     " primary replicas are read.",
 )
 @click.option(
@@ -60,9 +60,9 @@ def check(log: Log, no_orphans: bool, as_json: bool, **options: Any) -> int:
     the index of tags with the entries. If the log has MACs and the key is given, it reads each
     entry and verifies its MAC. The command prints nothing if it finds no problem.
 
-    The exit code is 1 if data is lost or a guarantee is broken. Other findings do not change the
-    exit code: repairs, holes older than the hole timeout, orphaned objects, and unfinished trims
-    and layout changes. Clients complete or skip these.
+    The exit code is 1 if data is lost or a guarantee is broken. Other findings do not change it:
+    repairs, holes older than the hole timeout, orphaned objects, and unfinished trims and layout
+    changes. Clients complete or skip these in the course of their work.
     """
     found = serious = 0
     with Output() as out:
@@ -78,9 +78,9 @@ def check(log: Log, no_orphans: bool, as_json: bool, **options: Any) -> int:
         if as_json:
             out.line(to_json({"summary": audit.summary._asdict()}))
     if not (no_orphans or audit.summary.listed):
-        say("orphaned objects were not looked for: this client may not list objects")
+        say("no search for orphaned objects: this client may not list objects")
     if audit.summary.forged is None:
-        say("MACs were not checked: that takes the key of the log (--mac-key-file)")
+        say("MACs were not checked: give the key of the log with --mac-key-file")
     note(f"{_verdict(found, serious)}: {_seen(audit.summary)}")
     return ExitCode.FAILURE if serious else ExitCode.OK
 

@@ -60,10 +60,10 @@ def export(
         start, stop = (ranges.resolve(opened, spec, tail) for spec in (begin, end))
         if start > tail:
             raise click.UsageError(
-                f"nothing to export: it begins at {start}, beyond the tail ({tail})"
+                f"nothing to export: position {start} is beyond the tail ({tail})"
             )
         if stop < start:
-            raise click.UsageError(f"nothing to export: it begins at {start} and ends at {stop}")
+            raise click.UsageError(f"nothing to export: the range from {start} to {stop} is empty")
         with Progress(None, "exporting") as progress:
             done = zlog.export_log(
                 opened, out, start=start, end=stop, cursors=cursors, progress=progress.reach

@@ -101,18 +101,18 @@ class Exporter:
         logs = [*seen.logs.values()]
         sound = [log for log in logs if not log.error]
         for name, what, number in (
-            ("logs", "Logs that the exporter looks at.", len(logs)),
+            ("logs", "Logs that the exporter scans.", len(logs)),
             ("logs_left_out", "Logs above the limit --logs, which are left out.", seen.left_out),
             ("log_errors", "Logs that could not be read.", len(logs) - len(sound)),
-            ("look_seconds", "Seconds that the last look at all logs took.", seen.seconds),
+            ("look_seconds", "Seconds that the last scan of all logs took.", seen.seconds),
             (
                 "looked_timestamp_seconds",
-                "Time at which the last look ended, in seconds since 1970.",
+                "Time at which the last scan ended, in seconds since 1970.",
                 seen.at,
             ),
         ):
             yield Gauge(f"zlog_store_{name}", what, value=number)
-        what = "Looks in which the names of the logs could not be read."
+        what = "Scans in which the names of the logs could not be read."
         yield Counter("zlog_store_look_failures", what, value=self._failures)
         for name, what, value in _OF_LOG:
             gauge = Gauge(f"zlog_log_{name}", what, labels=["log"])
@@ -134,7 +134,7 @@ class Exporter:
             for log_name, _, content in contents:
                 gauge.add_metric([log_name], of(content))
             yield gauge
-        what = "Time at which the log's objects were last asked, in seconds since 1970."
+        what = "Time at which the log's objects were last queried, in seconds since 1970."
         asked = Gauge("zlog_log_contents_timestamp_seconds", what, labels=["log"])
         for log_name, when, _ in contents:
             asked.add_metric([log_name], when)

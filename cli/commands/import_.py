@@ -30,7 +30,7 @@ from zlog.cli.session import Session, pass_session
 @click.option(
     "--no-promote",
     is_flag=True,
-    help="Leave the log a mirror, so that later exports can be imported.",
+    help="Keep the log a mirror, so that later exports can be imported.",
 )
 @pass_session
 def import_(session: Session, log: str, width: int | None, no_promote: bool) -> None:

@@ -79,11 +79,11 @@ def read(
     --keep-newline` read.
     """
     if name is not None and wanted:
-        raise click.UsageError("--cursor and RANGE exclude each other")
+        raise click.UsageError("--cursor and RANGE cannot be combined")
     if commit and name is None:
         raise click.UsageError("--commit needs --cursor")
     if name is not None and reverse:
-        raise click.UsageError("--cursor and --reverse exclude each other")
+        raise click.UsageError("--cursor and --reverse cannot be combined")
     select = selected(tags, match)
     if tags and any(each.single for each in wanted):
         raise click.UsageError("--tag needs ranges: a single position is printed whatever its tags")

@@ -105,7 +105,7 @@ def retention(
     }
     if off and changes:
         raise click.UsageError(
-            "--off excludes --age, --bytes, --entries, --compact-after and --skew"
+            "--off cannot be combined with --age, --bytes, --entries, --compact-after or --skew"
         )
     with session.open_log(log) as opened, Output() as out:
         before = opened.retention
@@ -137,13 +137,13 @@ def _apply(log: Log) -> None:
     point = log.apply_retention()
     # A client that enforces no age may lack the caps to read the report.
     while (report := log.retention_report() if ages else RetentionReport(0, "")).compacting:
-        note(f"compacted below {report.compacted}, and going on")
+        note(f"compacted below {report.compacted} so far")
         point = log.apply_retention()
     note(f"every position below {point} is trimmed")
     with contextlib.suppress(ZlogError):  # the client may lack the caps for this remark
         holding = [repr(each.name) for each in log.cursors() if each.position == point]
         if holding and point < log.tail():
-            say(f"retention goes no further than {point}, where cursor {', '.join(holding)} is")
+            say(f"retention stops at {point}, the position of cursor {', '.join(holding)}")
     if compact_after is not None:
         note(f"below {report.compacted}, only the newest entries of each tag are left")
     if report.doubt:

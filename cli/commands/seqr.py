@@ -214,7 +214,7 @@ def forget(session: Session, address: str) -> None:
     """
     with session.connect() as store, usage_errors():
         forgotten = forget_sequencer(store, address, timeout=session.timeout)
-    if forgotten.offered:
+    if forgotten.announced:
         note(f"{address} is no longer announced")
     for log in forgotten.logs:
         note(f"log {log!r} continues without it")

@@ -115,9 +115,9 @@ def tail(
     killed, the next one repeats some entries, so each entry is printed at least once.
     """
     if sum((since_start, last is not None, begin is not None)) > 1:
-        raise click.UsageError("-n, --since-start and --from exclude each other")
+        raise click.UsageError("-n, --since-start and --from cannot be combined")
     if name is not None and last is not None:
-        raise click.UsageError("--cursor and -n exclude each other")
+        raise click.UsageError("--cursor and -n cannot be combined")
     if since_start:
         begin = "earliest"
     select = selected(tags, match)

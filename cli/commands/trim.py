@@ -21,7 +21,7 @@ from zlog.cli.session import Session, pass_session
 def _full_store() -> Iterator[None]:
     """Replace the hint to trim if the store is too full for a trim.
 
-    A trim is recorded, which takes some space. Removing a log frees more.
+    A trim writes a record, for which a full store may have no space. Removing a log frees more.
     """
     try:
         yield

@@ -67,8 +67,8 @@ class Audit {
   // that rows of unwritten positions have step 1.
   std::vector<AuditRow> rows(State state) const;
 
-  // Returns the appends of the last window that also occur at lower positions; in kSearch, those
-  // that search_for() asked for.
+  // Returns the appends of the last window that also occur at lower positions; in kSearch, the
+  // appends that search_for() named.
   const std::vector<AuditAppend>& found() const { return found_; }
 
   // Continues with appends that were left out. Returns false if there are none.

@@ -43,15 +43,15 @@ Result<Empty> view_propose(Object& object, const ViewProposeRequest& request);
 Result<ViewReadReply> view_read(Object& object, const Head& head, const ViewReadRequest& request);
 
 // Removes the head of a log whose newest view marks it as removed. kInvalidEpoch (with the newest
-// view's epoch): the view does not, or has another epoch.
+// view's epoch): the newest view is not marked, or has another epoch.
 Result<Empty> remove(Object& object, const Head& head, const EpochRequest& request);
 
 // Returns the key of the newest view; empty if the head has no view.
 std::string newest_key(const Head& head);
 
-// For other methods on a head object. Returns kBeyondStripe (with the highest possible tail) if a
-// tail is too far above the start of the newest stripe: the head does not know which positions are
-// written.
+// Used by other methods on a head object. Returns kBeyondStripe (with the highest possible tail) if
+// a tail is too far above the start of the newest stripe, since the head does not know which
+// positions are written.
 Failure check_tail(Object& object, const Head& head, uint64_t tail);
 
 }  // namespace zlog::head

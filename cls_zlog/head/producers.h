@@ -23,8 +23,9 @@ Result<DeliveryBeginReply> begin(Object& object, Head& head, const DeliveryBegin
 // later epoch grants them. Returns the first position: the requested one, or, if `reserve` is set,
 // the first one above every recorded tail. kStaleEpoch (with the counter; checked first): another
 // client may be granted these positions in a higher epoch. kSuperseded (with its number): a later
-// attempt has begun. kNotFound: this incarnation has no such part, since its sequence number is
-// complete. kLimitReached: the part has grants_max grants. kBeyondStripe: as in tail_raise.
+// attempt has begun. kNotFound: the producer of this incarnation has no such part, since its
+// sequence number is complete. kLimitReached: the part has grants_max grants. kBeyondStripe: as in
+// tail_raise.
 Result<DeliveryGrantReply> grant(Object& object, Head& head, const DeliveryGrantRequest& request);
 
 // Returns the newest attempt at a part and all of the part's grants. kNotFound: the part does not
@@ -34,8 +35,8 @@ Result<DeliveryReadReply> read(Object& object, Head& head, const DeliveryRequest
 // Records that all sequence numbers of a producer below `sequence` are complete, removes a bounded
 // number of their parts, and returns whether some are left. This number never falls. If `sequence`
 // is sequence_all, the producer is forgotten once all of its parts are removed; this also succeeds
-// if it does not exist. The request has the incarnation that the client saw, or 0 if it saw no
-// producer or a damaged one; sequence_all also forgets a damaged producer. kSuperseded (with its
+// if it does not exist. The request has the incarnation of the producer as the client saw it; 0 if
+// it saw none, or a damaged one, which sequence_all also forgets. kSuperseded (with its
 // incarnation): the producer was created again. kNotFound (with the next incarnation): the producer
 // does not exist; a request with that incarnation creates it. kLimitReached: as in begin.
 Result<MoreReply> done(Object& object, Head& head, const DeliveryDoneRequest& request);

@@ -2,7 +2,7 @@
 
 #include "cls_zlog/head/head_state.h"
 
-// The methods on the state that retention keeps of a log between two rounds. The class does not
+// The methods on the state of retention, which is kept between its rounds. The class does not
 // interpret it.
 namespace zlog::retention {
 

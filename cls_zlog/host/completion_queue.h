@@ -23,7 +23,7 @@ struct Completion {
 };
 
 // Passes the results of operations from any thread to one consumer. The consumer watches fileno(),
-// an eventfd that is readable exactly while results wait, and takes all of them with one drain().
+// an eventfd that is readable while results wait, and takes all results with one drain().
 class CompletionQueue {
  public:
   // Throws std::system_error if the system has no eventfd left.

@@ -24,8 +24,8 @@ inline void add_zeros(uint64_t count, Pieces* pieces) {
   }
 }
 
-// A change of an object. kCreate requires that the object does not exist when the change is
-// applied, every other change that it does.
+// A change of an object. When it is applied, the object must not exist for kCreate, and must exist
+// for all other kinds.
 struct Change {
   enum class Kind {
     kCreate,           // empty, no attributes, no keys

@@ -5,10 +5,10 @@
 #include "cls_zlog/wire/repair_messages.h"
 #include "cls_zlog/wire/stripe_messages.h"
 
-// The methods that repair damage in one replica of an object from another replica. A client asks each
-// replica for itself, and `heal` installs a value in all of them. Checksums show which bytes are sound;
-// epochs are not compared, since nothing that was acknowledged or read changes. All return -ENOENT if
-// nothing is stored under the name.
+// The methods that repair damage in one replica of an object from another replica. A client asks
+// each replica separately, and `heal` installs a value in all replicas. Checksums show which bytes
+// are sound; epochs are not compared, since nothing that was acknowledged or read changes. All
+// return -ENOENT if nothing is stored under the name.
 namespace zlog::repair {
 
 // Lists the attributes and keys of this replica that fail their checksum, and the newest view if it

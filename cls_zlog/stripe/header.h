@@ -148,7 +148,7 @@ struct Header {
     return found <= limits::position_max ? std::optional(found) : std::nullopt;
   }
 
-  // Subtracts entries from the counters. How much damaged records contributed is not known, so the
+  // Subtracts entries from the counters. The contribution of damaged records is unknown, so the
   // counters stop at zero.
   void forget(uint64_t gone_entries, uint64_t gone_bytes) {
     entries -= std::min(entries, gone_entries);

@@ -79,9 +79,9 @@ class RecordIterator {
   std::vector<uint32_t> name_begins_;  // of current_; filled by cut()
 };
 
-// Cuts a list of positions into stretches. The positions of a stretch are all of one record, or all
-// without a record. If the list descends, records are fetched a few at a time, twice as many each
-// time.
+// Divides a list of positions into stretches. All positions of a stretch belong to one record, or
+// none has a record. If the list descends, records are fetched in small groups, each twice as large
+// as the group before.
 class Walk {
  public:
   struct Stretch {

@@ -132,8 +132,8 @@ struct Record {
   }
   bool valid() const;
 
-  // The kind determines the fields, and so also the versions. The compat of a new kind is its
-  // version.
+  // The kind determines the fields and therefore the version. A new kind has its version as its
+  // compat.
   static constexpr uint8_t kTagsVersion = 3;
   static constexpr uint8_t kSparseVersion = 4;
   static constexpr uint8_t kVersion = 4;

@@ -106,8 +106,7 @@ class Scan {
     reply_->add(entry);
   }
 
-  // Adds the i-th position and those after it, below the `end`-th, whose data is read together with
-  // it.
+  // Adds the i-th position, and following positions below the `end`-th whose data is read with it.
   int add_stored(const Stored& stored, uint32_t end, uint32_t* i) {
     const uint32_t first = striping_.index(stored.span, positions_[*i]);
     if (stored.record.state_of(first) != EntryState::kWritten) {

@@ -10,8 +10,8 @@
 
 namespace zlog {
 
-// These convert a striping to one number and back: the stride is in the low 16 bits, the shift
-// above.
+// packed() and unpacked() convert a striping to one number and back: the stride is in the low 16
+// bits, the shift in the bits above.
 uint32_t packed(const Striping& striping);
 Striping unpacked(uint32_t striping);
 

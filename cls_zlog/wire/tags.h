@@ -34,8 +34,8 @@ struct Tags {
 
   bool any() const { return !names.empty(); }
 
-  // Visits the tags of `count` entries as fields of a message or value that has them since version
-  // `since`.
+  // Visits the tags of `count` entries as fields of a message or value, which has them since
+  // version `since`.
   template <typename V>
   void each(V& v, uint32_t count, uint8_t since,
             uint32_t names_bytes_max = limits::tag_names_bytes_max) {

@@ -25,7 +25,7 @@ from zlog.view import View
 
 
 class Activation:
-    """Makes this sequencer the sequencer of a log, and ends that.
+    """Makes this sequencer the sequencer of a log, and releases the log.
 
     All methods raise ZlogError if the store fails.
 
@@ -40,7 +40,7 @@ class Activation:
         self._limits = limits
 
     async def lives(self, log: LogAddress, epoch: int) -> bool:
-        """Whether this sequencer can continue to grant in an epoch that a client reports as ended.
+        """Return whether this sequencer can still grant in an epoch that a client reports as ended.
 
         It cannot if a later epoch was taken, if the newest view is a different one, or if an object
         refuses this epoch or is full.

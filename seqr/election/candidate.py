@@ -43,17 +43,17 @@ class Candidate:
 
     States: standby → leader ⇄ in doubt → standby, any number of times.
 
-    A leader that cannot reach the store keeps its logs: standbys may not reach it either, and if
-    they do, its epochs are sealed and it does no harm. It steps down once the store reports that
-    another sequencer has the lease.
+    A leader that cannot reach the store keeps its logs. Standbys may not reach the store either; if
+    one does, it seals the leader's epochs, so the leader does no harm. The leader steps down once
+    the store reports that another sequencer has the lease.
 
     Args:
-        note: a function that is called with this candidate when it gets the lease (again),
-            repeatedly while it is in doubt, and when it has stepped down.
+        note: a function that is called with this candidate each time it gets the lease, repeatedly
+            while it is in doubt, and when it has stepped down.
         guest: whether it leads only because a client asked. A guest is not listed, and does not
-            take a lease again that it has lost.
-        watch: a function that makes the watch of the leader's process, from the function that the
-            watch calls.
+            take a lost lease again.
+        watch: a function that returns the watch of the leader's process. Its argument is the
+            function that the watch calls.
 
     Attributes:
         leader: the last known address of the leader.
@@ -109,10 +109,10 @@ class Candidate:
             self._watch.stop()
 
     async def resign(self) -> bool:
-        """Give the lease up, after ``run`` has ended. Returns whether a standby can take it.
+        """Give up the lease, after ``run`` has ended. Returns whether a standby can take it.
 
         Raises:
-            ZlogError: the lease may not have been given up, and then expires.
+            ZlogError: the store did not confirm this; a lease that was not given up expires.
         """
         leads, self.role = self.role is not Role.STANDBY, Role.STANDBY
         await self.lease.leave()
@@ -158,10 +158,10 @@ class Candidate:
         return pause * (0.8 + 0.4 * self._io.random())
 
     def _is_gone(self, leader: Holder) -> bool:
-        """Whether the leader's process has ended, so that its lease may be broken.
+        """Return whether the leader's process has ended, so that its lease may be broken.
 
-        A sequencer whose lease was broken and that has it again had not ended: its address refuses
-        connections for another reason. From then on its lease has to expire.
+        If a sequencer has its lease again after it was broken, its process had not ended. From then
+        on, its lease is taken only after it expires.
         """
         former_self = leader.description == self._address
         return leader.cookie not in self._broken and (former_self or self._watch.gone(leader))

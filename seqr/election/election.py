@@ -40,8 +40,8 @@ _SUCCESSION_POLL_SECONDS = 0.02
 class Election:
     """The candidates of one sequencer: one for each namespace in which it may lead.
 
-    In the namespaces that it was started for, it is always a candidate. In others it is a guest: a
-    candidate from the time that a client first asks for a log until no client does.
+    It is always a candidate in the namespaces that it was started for. In other namespaces it is a
+    guest: a candidate from the first request of a client for a log there, as long as clients ask.
 
     Args:
         also: further namespaces that it was started for; the first store's namespace is included.
@@ -76,7 +76,7 @@ class Election:
     async def start(self, server: Server) -> None:
         """Become a candidate in each namespace, and notify ``server`` of the results.
 
-        Where this sequencer leads, it is announced when this returns.
+        It returns after this sequencer is announced in the namespaces that it leads.
 
         Raises:
             ZlogError: this sequencer can never be a candidate in one of the namespaces.

@@ -37,7 +37,7 @@ class Leadership:
 
     The leader announces itself, takes over the logs that its predecessor served, and maintains the
     logs of the namespace. The directory lists the logs that clients have open, for the next leader.
-    The list is a hint: a log that is missing is taken over once a client asks for it.
+    The list is a hint: a missing log is taken over once a client asks for it.
     """
 
     _namespace: Namespace
@@ -86,7 +86,7 @@ class Leadership:
                     await duties.round()
 
     async def _take_over(self, names: list[str]) -> list[str]:
-        """Take over the logs whose views name a sequencer; writers ask for others themselves.
+        """Take over the logs whose views name a sequencer. Other logs are taken over on request.
 
         Returns the logs whose heads could not be read.
         """

@@ -41,7 +41,7 @@ class Lease:
 
     Args:
         cookie: an id that distinguishes this process from all others, even at the same address.
-        seconds: the duration of the lease unless it is renewed.
+        seconds: the time after which the lease expires unless it is renewed.
     """
 
     def __init__(self, io: Io, address: str, cookie: str, seconds: float) -> None:

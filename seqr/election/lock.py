@@ -31,8 +31,8 @@ class Holder(NamedTuple):
 
     Attributes:
         client: the RADOS client as the class encodes it: a type and a number, opaque here.
-        cookie: distinguishes the holders of one client.
-        description: text that the holder chose.
+        cookie: an id that distinguishes the holders of one client.
+        description: a text that the holder chose.
         expires: when the lock expires unless it is renewed: seconds since 1970, by the OSD's clock.
     """
 
@@ -49,8 +49,8 @@ class RadosLock:
     A store that is not on Ceph has no locks. There, every request succeeds and has no effect.
 
     Attributes:
-        cookie: distinguishes this holder from all others.
-        description: text that others read about this holder.
+        cookie: an id that distinguishes this holder from all others.
+        description: a text about this holder for others to read.
         shared: whether any number of holders may have the lock at once.
     """
 

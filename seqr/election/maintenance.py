@@ -60,10 +60,10 @@ class DutyStatus:
 class Duties:
     """Enforces the retention of logs (``zlog retention``), and removes unneeded stripe objects.
 
-    Writers and trims remove these objects themselves, except if they die or cannot reach them.
+    Writers and trims remove these objects themselves, unless they die or cannot reach them.
 
-    A round takes the logs that the directory lists as having a retention, and some of all logs, in
-    turn. It corrects the list for these.
+    A round maintains the logs that the directory lists as having a retention, and a part of all
+    logs, another part in each round. It corrects the list for that part.
     """
 
     def __init__(self, io: Io, status: DutyStatus | None = None) -> None:

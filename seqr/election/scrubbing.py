@@ -51,11 +51,11 @@ class Scrubbing:
     """Audits the logs of a namespace one after another, and repairs damaged replicas.
 
     Rounds alternate. One reads the primary replicas, as clients do. The next reads replicas chosen
-    at random, so that it reads each sooner or later, but not their bytestreams: an OSD may end if
-    its disk fails during such a read.
+    at random, so that each is read sooner or later. It skips their bytestreams, because an OSD may
+    end if its disk fails during such a read.
 
-    A leader does not know how far its predecessor came. So the kind of the first round, the first
-    log of a round, and the first position in each log are random.
+    A leader does not know how far its predecessor came. So it chooses the kind of the first round,
+    the first log of each round, and the first position in each log at random.
 
     Args:
         bytes_per_second: the limit of the data that is read.

@@ -52,9 +52,9 @@ class LeaderWatch:
             self._task = asyncio.ensure_future(self._watch(leader.description))
 
     def gone(self, leader: Holder) -> bool:
-        """Whether the watched leader's address refuses connections.
+        """Return whether the watched leader's address refuses connections.
 
-        Other failures do not count: the network may be at fault, and others reach the leader.
+        Other failures do not count: they may be faults of the network between here and there.
         """
         return leader.cookie == self._cookie and self._gone
 

@@ -33,8 +33,7 @@ class Greeting:
 
     States: new → challenged, if a token is required → over.
 
-    Attributes:
-        certified: whether it has shown a certificate, or does not need one.
+        certified: whether the client has shown a certificate, or does not need one.
         number: the client's number, from its HELLO.
         challenge: the challenge that was sent, if any.
     """
@@ -57,7 +56,7 @@ class Admission:
     """The rules for all connections.
 
     Args:
-        tokens: the valid tokens. A client must prove that it knows one, unless there are none.
+        tokens: the valid tokens. If there are any, a client must prove that it knows one.
         optional: whether clients that have no token are also admitted.
     """
 

@@ -99,8 +99,8 @@ class Machine:
     def receive(self, connection: Connection, data: bytes, now: float) -> list[Effect]:
         """Take a chunk of a connection's stream, of any length.
 
-        It is faster to pass the chunk to ``connection.answer`` and call this, without data, only if
-        the connection is ``unfinished`` then.
+        It is faster to first pass the chunk to ``connection.answer``. This method is then called,
+        without data, only if the connection is ``unfinished``.
         """
         if connection.closed:
             return []
@@ -121,8 +121,8 @@ class Machine:
         """Note that a log was taken over, in this epoch and with this tail.
 
         Raises:
-            ValueError: the epoch is not above all earlier ones, so that positions could be granted
-                twice. Report this as a failed activation.
+            ValueError: the epoch is not above all earlier ones, so positions could be granted
+                twice. The caller must report this as a failed activation.
         """
         log = self._logs[address]
         if self._stopping:
@@ -313,9 +313,9 @@ class Machine:
             turn.refuse(connection, Kind.OPEN, request, code)
 
     def _open_log(self, opener: Opener, address: LogAddress, turn: Turn, now: float) -> Code:
-        """Answer an OPEN, or have it wait. A code other than OK refuses it.
+        """Answer an OPEN, or let it wait. A code other than OK refuses it.
 
-        A client's report that an epoch has ended only causes a check, while grants continue.
+        If a client reports that an epoch has ended, the epoch is checked, while grants continue.
         """
         if self._stopping:
             return Code.UNAVAILABLE
@@ -375,7 +375,7 @@ class Machine:
     def _new_log(self, address: LogAddress) -> LogState | None:
         """Add a log. Returns None if there are too many, and all are in use.
 
-        An unused log that is forgotten for this is taken over again when it is opened.
+        An unused log may be forgotten to make space. It is taken over again when it is opened.
         """
         if len(self._logs) >= self.limits.logs_max:
             unused = next((log for log in self._logs.values() if log.unused), None)
@@ -416,7 +416,7 @@ class Machine:
     def _close(self, connection: Connection, reason: Reason, detail: str, turn: Turn) -> None:
         """Request that a connection is closed.
 
-        It counts until it has ended, which takes a while if the peer does not read.
+        The connection counts until it has ended, which takes a while if the peer does not read.
         """
         self._drop(connection)
         turn.add(Close(connection, reason, detail))

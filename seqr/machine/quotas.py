@@ -36,7 +36,7 @@ class Quotas:
     def say_hello(self, connection: Connection) -> bool:
         """Count a connection as a client's, at its HELLO. Returns False if there are too many.
 
-        Before its HELLO, a connection with TLS could not get the refusal.
+        It is not counted earlier, because a connection with TLS could not get the refusal then.
         """
         if not connection.counted:
             limits, clients = self._limits, self._clients

@@ -56,9 +56,9 @@ class Wait:
 class WaitHeap:
     """Waits in the order of a key: a position, or a time in seconds.
 
-    Each wait is in two heaps. A wait that was answered through the other heap is removed when it
-    reaches the top, or when more than half of the heap is answered. So the heap holds at most about
-    twice the unanswered waits.
+    Each wait is in two heaps. When it is answered through one heap, it stays in the other one until
+    it reaches the top, or until more than half of that heap is answered. So a heap holds at most
+    about twice the unanswered waits.
     """
 
     __slots__ = ("_answered", "_heap", "_order")
@@ -119,11 +119,11 @@ class LogState(LogTail):
     unless the log is active.
 
     Attributes:
-        epoch_last: the highest epoch that was ever active here. The next must be above it.
+        epoch_last: the highest epoch that was ever active here. The next one must be above it.
         first: the first position of the newest epoch.
         granted_before: the number of positions granted in earlier epochs.
         handles: the connections that have the log open.
-        checked: when the epoch was last checked, or will be.
+        checked: the time of the last check of the epoch, or of the next one if it is planned.
     """
 
     __slots__ = (

@@ -213,7 +213,7 @@ def test_class_disallowed_on_osds_is_reported(
     assert why["text"].startswith("the OSDs are not allowed to load it (EPERM), so")
     assert why["fix"].startswith("ceph config set osd osd_class_load_list")
     assert cli("ls").code == 0
-    assert "not asked for" in plain(Cli(f"{cluster.url()}&class=never"), "ok")["text"]
+    assert "not requested" in plain(Cli(f"{cluster.url()}&class=never"), "ok")["text"]
     assert Cli(f"{cluster.url()}&class=require")("ls").code == 7
 
     cluster.monitor("freeze")

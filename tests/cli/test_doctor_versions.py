@@ -21,7 +21,7 @@ def test_differing_classes_of_osds_are_reported() -> None:
     others = "osd.20, osd.21, osd.22, osd.23, osd.24, osd.25, 14 more"
     assert told == [
         (Level.WARNING, "the object class may not be loaded by osd.5"),
-        (Level.NOTE, "this client's caps don't allow to ask osd.6"),
+        (Level.NOTE, "this client's caps don't allow it to ask osd.6"),
         (Level.WARNING, "no object class in osd.4"),
         (Level.WARNING, "no answer in time from osd.7"),
         (Level.WARNING, f"object class {older} in osd.2, older than in others"),

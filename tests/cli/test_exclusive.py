@@ -180,7 +180,7 @@ def test_failed_release_is_reported(
         monkeypatch.setattr(zlog.Writer, "submit_many", failing)
     result = inside("append", "orders", "--exclusive", stdin=b"a\n")
     assert result.code == 6
-    kept = "zlog: log 'orders' is exclusive still: `zlog access fence orders` opens it to all"
+    kept = "zlog: log 'orders' is still exclusive: `zlog access fence orders` opens it to all"
     assert kept in result.err.splitlines()
     assert "not now" in result.err
     assert writer_of(inside) is not None
@@ -265,7 +265,7 @@ def test_second_signal_does_not_wait(capsys: pytest.CaptureFixture[str]) -> None
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert not writer.released
-    assert "is exclusive still: `zlog access fence orders`" in capsys.readouterr().err
+    assert "is still exclusive: `zlog access fence orders`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_remarks_are_shown_on_terminal(
     assert kept in inside(*words, "-m", "x").err
     assert f"zlog: took the log from {words[4]}\n" in inside(*words, "-m", "x").err
     assert (
-        f"is not {words[4]}'s any more: any client may append\n"
+        f"no longer belongs to {words[4]}: any client may append\n"
         in inside("access", "fence", "orders").err
     )
     assert "has no exclusive writer\n" in inside("access", "fence", "orders").err

@@ -128,7 +128,7 @@ class Custom(Replicated):
 def test_custom_types_are_refused_with_hint(inside: Inside, orders: zlog.Log) -> None:
     with Space.open(orders, "default", types=[Custom]) as space:
         space.object(Custom, "own").call(1)
-    refused(inside("objects", "ls", "orders"), 1, "hint: The command knows zlog's own types.")
+    refused(inside("objects", "ls", "orders"), 1, "hint: This command knows only zlog's own types.")
 
 
 @pytest.mark.parametrize(

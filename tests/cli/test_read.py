@@ -242,7 +242,7 @@ def test_read_selects_by_tags(inside: Inside, nine: zlog.Log, words: list[str], 
     [
         (["3", "--tag", "t0"], "--tag needs ranges"),
         (["--match", "all"], "--match needs --tag"),
-        (["--reverse", "--cursor", "c"], "exclude each other"),
+        (["--reverse", "--cursor", "c"], "cannot be combined"),
         (["--tag", ""], "1 to 128"),
     ],
 )

@@ -73,7 +73,7 @@ def test_apply_continues_unfinished_compaction(
     monkeypatch.setattr("zlog.cli.output.stderr_is_terminal", lambda: True)
     monkeypatch.setattr(zlog.Log, "retention_report", lambda _: reports.pop(0))
     told = inside("retention", "orders", "--compact-after", "0s", "--apply").err
-    assert "compacted below 7, and going on" in told
+    assert "compacted below 7 so far" in told
     assert "below 20, only the newest entries of each tag are left" in told
     assert reports == []
 
@@ -84,7 +84,7 @@ def test_retention_trims_only_when_applied(inside: Inside, orders: zlog.Log) -> 
     limit(inside, "--entries", "5")
     assert orders.earliest() == 0
     held = inside("retention", "orders", "--apply")
-    assert held.err == "zlog: retention goes no further than 12, where cursor 'slow' is\n"
+    assert held.err == "zlog: retention stops at 12, the position of cursor 'slow'\n"
     assert orders.earliest() == 12
     orders.cursor("slow").remove()
     inside.ok("retention", "orders", "--entries", "3", "--apply")

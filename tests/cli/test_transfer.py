@@ -54,8 +54,8 @@ def test_ranges_are_exported_and_imported(cli: Cli, there: Cli) -> None:
 @pytest.mark.parametrize(
     ("bounds", "said"),
     [
-        (("--from", "501"), "it begins at 501, beyond the tail (500)"),
-        (("--from", "300", "--to", "200"), "it begins at 300 and ends at 200"),
+        (("--from", "501"), "position 501 is beyond the tail (500)"),
+        (("--from", "300", "--to", "200"), "the range from 300 to 200 is empty"),
     ],
 )
 def test_empty_export_range_is_refused(inside: Inside, bounds: tuple[str, ...], said: str) -> None:

@@ -69,7 +69,10 @@ def test_commit_behind_other_reader_is_refused(ten: zlog.Log) -> None:
 
 def test_commit_beyond_tail_is_refused(ten: zlog.Log) -> None:
     cursor = ten.cursor("billing", create="latest")
-    with pytest.raises(zlog.BeyondTail, match="can't commit 11: the tail of log 'orders' is 10"):
+    with pytest.raises(
+        zlog.BeyondTail,
+        match="can't commit 11, which is not granted yet: the tail of log 'orders' is 10",
+    ):
         cursor.commit(11)
     ten.append(b"ten")
     cursor.commit(11)

@@ -59,7 +59,7 @@ def test_timeout_without_space_has_reason(memory: zlog.Store) -> None:
     log = zlog.Log.create(memory, "orders")
     log.append(bytes(900))
     full = (
-        "log 'orders' holds 900 bytes, those not confirmed included, and its writer's capacity is"
+        "log 'orders' holds 900 bytes, including unconfirmed ones, and its writer's capacity is"
         " 1000: 101 more do not fit"
     )
     with log.writer(capacity=1000) as writer:
@@ -67,7 +67,8 @@ def test_timeout_without_space_has_reason(memory: zlog.Store) -> None:
             with pytest.raises(zlog.StoreTimeout, match=full) as caught:
                 call(bytes(101), timeout=0.01)
             assert caught.value.hint == (
-                "It is not in the log. Trim entries that are not needed (`writer.trim(position)`)."
+                "The entry is not in the log. Trim entries that are not needed"
+                " (`writer.trim(position)`)."
             )
             assert caught.value.positions == (None,)
     answers = threading.Event()

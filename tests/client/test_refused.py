@@ -53,7 +53,7 @@ def test_refused_append_fails_immediately(
 ) -> None:
     with zlog.Log.open(plain, "orders", sequencer_timeout=0.5) as refused:
         for _ in range(20):
-            with pytest.raises(zlog.SequencerRefused, match="wants a token"):
+            with pytest.raises(zlog.SequencerRefused, match="requires a token"):
                 refused.append(b"x")
     assert log.append(b"second") == 1
     assert log.view.sequencer == sequencer.address
@@ -66,7 +66,7 @@ def test_refused_client_cannot_bypass_sequencer(
 ) -> None:
     log = zlog.Log.create(plain, "audit")
     for _ in range(3):
-        with pytest.raises(zlog.SequencerRefused, match="wants a token"):
+        with pytest.raises(zlog.SequencerRefused, match="requires a token"):
             log.append(b"x")
     assert log.tail() == 0
 

@@ -72,7 +72,10 @@ def test_trimmed_reservation_is_not_written(sequenced: zlog.Log) -> None:
 
 def test_unreserved_position_is_not_written(sequenced: zlog.Log) -> None:
     (position,) = sequenced.reserve()
-    with pytest.raises(zlog.BeyondTail, match="can't write at 1: the tail of log 'orders' is 1"):
+    with pytest.raises(
+        zlog.BeyondTail,
+        match="can't write at 1, which is not granted yet: the tail of log 'orders' is 1",
+    ):
         sequenced.write(position + 1, b"data")
     with zlog.Log.open(sequenced.store, "orders", entry_bytes_max=4) as small:
         with pytest.raises(zlog.EntryTooLarge):

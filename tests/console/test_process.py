@@ -122,5 +122,5 @@ def test_removed_store_is_reported(tmp_path: Path, visit: Visitor) -> None:
         page = visit(console, "/#/log/orders", refused=["50"])
         expect(page.locator("#range")).to_contain_text("of 5 positions")
         shutil.rmtree(folder)
-        expect(page.locator("#state")).to_contain_text("can't look at the logs")
+        expect(page.locator("#state")).to_contain_text("can't read the logs")
         expect(page.locator("#problem")).to_be_visible()

@@ -174,7 +174,7 @@ def test_queue_waits_for_a_value(space: Space, other: Space) -> None:
 def test_object_keeps_its_type(space: Space, other: Space) -> None:
     space.map("name").put("key", 1)
     before = space.position
-    with pytest.raises(WrongType, match="is a map, and no queue"):
+    with pytest.raises(WrongType, match="is a map, not a queue"):
         other.queue("name").push(1)  # it does not know the map yet, and hears of it
     with pytest.raises(WrongType):
         other.queue("name").pop()

@@ -75,7 +75,7 @@ def test_a_certificate_of_another_authority_or_host_is_refused(call, serve, auth
 def test_server_requires_trusted_client_certificate(call, serve, store, authority, untrusted):
     server = serve(Security(certificate=authority.sign("seqr"), client_ca=authority.certificate))
     trusted = Credentials(ca=authority.certificate)
-    with pytest.raises(SequencerRefused, match="wants a client's certificate"):
+    with pytest.raises(SequencerRefused, match="requires a client certificate"):
         call(call.connect(server.address, trusted).status)
     wrong = Credentials(ca=authority.certificate, certificate=untrusted.sign("client"))
     with pytest.raises(SequencerUnavailable):

@@ -40,7 +40,7 @@ def test_every_token_in_file_is_accepted(call, serve, token):
         assert call(client.status)["connections"] >= 1
 
 
-@pytest.mark.parametrize(("lines", "says"), [((), "wants a token"), ((OTHER,), "another token")])
+@pytest.mark.parametrize(("lines", "says"), [((), "requires a token"), ((OTHER,), "another token")])
 def test_missing_or_wrong_token_is_refused(call, serve, store, token, lines, says):
     server = serve(Security(token_file=token(SECRET)))
     credentials = Credentials(token_file=token(*lines) if lines else "")
@@ -63,7 +63,7 @@ def test_refused_client_does_not_reconnect_repeatedly(call):
     server = ScriptedServer(refuse)
     client = call.connect(server.address)
     for _ in range(20):
-        with pytest.raises(SequencerRefused, match="wants a token"):
+        with pytest.raises(SequencerRefused, match="requires a token"):
             call(client.next, ORDERS, 1, 0)
     server.join()
     assert len(knocks) == 1

@@ -83,7 +83,7 @@ def test_log_is_catalog_table(spark: SparkSession, log: zlog.Log, table: str) ->
         assert spark.table("followed").count() == 15
     finally:
         query.stop()
-    with pytest.raises(Exception, match="INSERT INTO hands on no options"):
+    with pytest.raises(Exception, match="INSERT INTO passes no options"):
         spark.sql(f"INSERT INTO {table} SELECT * FROM {table}")
 
 

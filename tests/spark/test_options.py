@@ -141,5 +141,5 @@ def test_offset_json_is_canonical() -> None:
     ],
 )
 def test_foreign_offsets_are_refused(content: dict[str, object]) -> None:
-    with pytest.raises(WrongCheckpoint, match="the checkpoint is not of a log of zlog"):
+    with pytest.raises(WrongCheckpoint, match="the checkpoint belongs to no log of zlog"):
         Offset.from_json(content)

@@ -127,7 +127,7 @@ def test_tags_option_selects_entries(log: zlog.Log) -> None:
         ({"tags": "[]"}, "lists no tag"),
         ({"tags": "[1]"}, "tags="),
         ({"tags": "a", "match": "some"}, "any or all"),
-        ({"tags": "a", "includeGaps": "true"}, "exclude each other"),
+        ({"tags": "a", "includeGaps": "true"}, "cannot be combined"),
     ],
 )
 def test_invalid_tag_options_are_refused(log: zlog.Log, options: dict[str, str], said: str) -> None:

@@ -92,10 +92,10 @@ def test_plan_depends_only_on_offset(
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ({}, {"tags": "a"}, 'a query with no tags, and not with tags=["a"]'),
-        ({"tags": "a,b"}, {"tags": "a"}, 'a query with tags=["a", "b"], and not with tags=["a"]'),
-        ({"tags": "a,b"}, {"tags": "b,a", "match": "all"}, 'match="any", and not with match="all"'),
-        ({}, {"includeGaps": "true"}, "includeGaps=false, and not with includeGaps=true"),
+        ({}, {"tags": "a"}, 'a query with no tags, not with tags=["a"]'),
+        ({"tags": "a,b"}, {"tags": "a"}, 'a query with tags=["a", "b"], not with tags=["a"]'),
+        ({"tags": "a,b"}, {"tags": "b,a", "match": "all"}, 'match="any", not with match="all"'),
+        ({}, {"includeGaps": "true"}, "includeGaps=false, not with includeGaps=true"),
     ],
 )
 def test_checkpoint_with_other_row_options_is_refused(

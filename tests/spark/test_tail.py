@@ -153,7 +153,7 @@ def test_checkpoint_of_other_log_is_one_line_error(copying: Copying) -> None:
     copying.run()
     with zlog.Log.create(copying.log.store, "invoices") as other:
         copying.log = other
-        with pytest.raises(zlog.ZlogError, match=r"^the checkpoint is of log 'orders', and not of"):
+        with pytest.raises(zlog.ZlogError, match=r"^the checkpoint belongs to log 'orders', not"):
             copying.run(cursor=None)
 
 

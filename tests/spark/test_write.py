@@ -83,7 +83,7 @@ def test_text_is_appended_as_utf_8(log: zlog.Log) -> None:
 
 
 def test_null_is_refused(log: zlog.Log) -> None:
-    with pytest.raises(ValueError, match="a null is no entry"):
+    with pytest.raises(ValueError, match="a row is null"):
         appender(log).append(iter([column([b"x", None], pa.binary())]))
 
 
@@ -113,7 +113,7 @@ def test_tags_column_becomes_entry_tags(log: zlog.Log) -> None:
     with pytest.raises(ValueError, match="an array of strings"):
         appender(log, StructType().add("tags", StringType()).add("line", StringType()))
     kinds[0] = pa.array([["a", None], [], []], pa.list_(pa.string()))
-    with pytest.raises(ValueError, match="a null is no tag"):
+    with pytest.raises(ValueError, match="a tag is null"):
         appender(log, schema).append(iter([pa.record_batch(kinds, names=["tags", "line"])]))
 
 
@@ -141,7 +141,7 @@ def test_rerun_task_appends_missing_rows(log: zlog.Log) -> None:
     rows = [b"%d" % i for i in range(20_000)]
     task = ExactTask("query", 3, 1)
     sent = iter([column(rows[:18_000], pa.binary()), column([None], pa.binary())])
-    with pytest.raises(ValueError, match="a null is no entry"):
+    with pytest.raises(ValueError, match="a row is null"):
         appender(log).append_once(sent, task)
     assert len(data_of(log.read_range())) == 18_000
     again = iter([column(rows[::-1], pa.binary())])

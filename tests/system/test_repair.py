@@ -208,7 +208,7 @@ def test_entry_is_not_lost_while_a_replica_is_down(
     third = damaged.acting(damaged.stripe)[2]
     ceph_cluster.osd("kill", third, wait=60)
     with damaged.open() as log:
-        with pytest.raises(zlog.StoreTimeout, match="one that may have it did not"):
+        with pytest.raises(zlog.StoreTimeout, match="a replica that may have it did not"):
             content(log)
         ceph_cluster.osd("start", third)
         wait_until(partial(is_clean, ceph_cluster, damaged.pgid(damaged.stripe)))

@@ -88,7 +88,7 @@ class Appender:
         self._lock = Mutex()
 
     async def append(self, entries: Sequence[NewEntry], deadline: Deadline) -> list[int]:
-        """Append entries; returns their positions, in the entries' order.
+        """Append entries and return their positions, in the order of the entries.
 
         Positions ascend, except if a reader or another writer has taken the position of an entry
         (docs/design/append.md, "Order within a batch").
@@ -154,8 +154,8 @@ _Groups = dict[ObjectRef, list[_Slot]]
 class _Round:
     """Entries that are sent together: one grant, then one write per stripe object.
 
-    Usually every object takes its share of the entries, and no code runs for single entries. If an
-    object refuses its share, :meth:`_take_answers` handles the entries one by one.
+    Usually each object accepts its share as a whole. If an object refuses its share,
+    :meth:`_take_answers` handles the entries of that share one by one.
     """
 
     def __init__(
@@ -208,8 +208,8 @@ class _Round:
     async def _assign(self, positions: Grants, deadline: Deadline) -> tuple[View, _Groups]:
         """Return the next positions of the refused entries, and the view to write them in.
 
-        An entry below an acknowledged entry keeps its position. The change of the layout that
-        caused the refusal found the acknowledged entry written, so the new tail is above both.
+        An entry keeps its position if a later entry was acknowledged: the tail of the new view is
+        above the acknowledged entry, so no client is granted the lower position.
         """
         view = self._layout.view  # may change in the calls below
         sealed, self._sealed = self._sealed, {}
@@ -317,9 +317,9 @@ class _Round:
     def _take_answer(
         self, ref: ObjectRef, group: list[_Slot], reply: Reply
     ) -> tuple[list[_Slot], ZlogError | None]:
-        """Record the answer of one object, which takes all entries of a group or none.
+        """Record the answer of one object, which stores a group as a whole or not at all.
 
-        If one position is taken, its entry is bumped, and the others are returned to be sent again.
+        If one position is taken, its entry must move, and the others are returned to be sent again.
         """
         if reply.code == Code.OK:
             self._acknowledged.update((slot.entry, slot.position) for slot in group)
@@ -360,9 +360,9 @@ class _Round:
         return [slot for slot in group if same.get(slot.position) is None], None
 
     async def _catch_up(self, view: View, deadline: Deadline) -> None:
-        """Find the newer view if an object refused this one or is gone, or bring one in.
+        """Get a newer view: read it, if an object refused this one or is missing, or create it.
 
-        A new view is needed if the stripe takes no positions that high, or if granted positions
+        A view must be created if the stripe has no positions that high, or if granted positions
         repeatedly turned out to be taken.
         """
         if self._sealed:
@@ -377,7 +377,7 @@ class _Round:
 
 def _indefinite(why: ZlogError, reply: Reply) -> StoreTimeout:
     return StoreTimeout(
-        f"{why} (position {reply.number}). It may be this entry, or another one",
+        f"{why} (position {reply.number}). The stored record may be this entry or another one",
         hint=f"Whether the entry is in the log is unknown. {why.hint}",
     )
 

@@ -129,7 +129,7 @@ class _Attempt:
                 elif isinstance(slot, Gap) and slot.kind in _UNKNOWN:
                     raise CorruptEntry(
                         f"position {position} of log {self._layout.view.log!r} is"
-                        f" {slot.kind.value}: it is not known whether {self._key} is complete"
+                        f" {slot.kind.value}: it is unknown whether {self._key} is complete"
                     )
             holes = [
                 p
@@ -160,8 +160,8 @@ class _Attempt:
         surplus = self._written.total()
         if surplus:
             raise SequenceDiffers(
-                f"log {self._layout.view.log!r}: an earlier attempt at {self._key} appended"
-                f" {surplus} entries that are not among those of this one"
+                f"log {self._layout.view.log!r}: an earlier attempt at {self._key}"
+                f" appended {surplus} entries that this attempt does not have"
             )
 
     async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:
@@ -185,8 +185,8 @@ class _Attempt:
     async def _give_back(self, view: View, positions: range, deadline: Deadline) -> None:
         """Fill granted positions that will not be written, so that no reader waits for them.
 
-        The head does not know this grant, so a later epoch may grant the positions again, and they
-        must not be filled in that epoch. Without a sequencer nothing was granted.
+        The head does not know this grant, so a later epoch may grant the positions again. They are
+        therefore filled in the epoch of ``view`` only. Without a sequencer nothing was granted.
         """
         if not view.sequencer:
             return
@@ -198,9 +198,9 @@ class _Attempt:
 
 
 def _rounds(entries: Iterable[NewEntry | EntryColumn]) -> Iterator[Sequence[NewEntry]]:
-    """Cut entries, or columns of entries, into lists for one append each.
+    """Divide entries, or columns of entries, into the lists of single appends.
 
-    Entries are copied, since the caller may use one buffer for all. Columns stay columns.
+    Entries are copied, since the caller may reuse one buffer. Columns are only sliced.
     """
     some: list[NewEntry] = []
     size = 0

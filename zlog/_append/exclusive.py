@@ -58,14 +58,14 @@ _ELSEWHERE = (*_STALE, Code.BEYOND_STRIPE)
 
 
 class Exclusive(ABC):
-    """The appends of one exclusive writer, as far as they are the same for threads and asyncio.
+    """The appends of one exclusive writer: the part that threads and asyncio share.
 
     Each round has a budget of ``timeout`` seconds; None means no limit.
 
     Attributes:
-        confirmed: positions below it are confirmed.
-        fenced: why it is no longer the log's writer, once it has noticed.
-        quota: what is left within the limits.
+        confirmed: all positions below this one are confirmed.
+        fenced: the error to raise once another writer is known to have replaced this one.
+        quota: the space that is left within the writer's limits.
     """
 
     def __init__(
@@ -323,8 +323,8 @@ class Exclusive(ABC):
         with self._mutex:
             if error is None and not self.confirmed <= end <= self._next:
                 error = CorruptEntry(
-                    f"the entries of log {view.log!r} end at {end}, and this writer has confirmed"
-                    f" them up to {self.confirmed}, and granted positions up to {self._next}"
+                    f"log {view.log!r} ends at position {end}, but this writer has confirmed"
+                    f" entries up to {self.confirmed} and granted positions up to {self._next}"
                 )
             self._stale, self._full, self._error = False, None, None
             if error is not None:
@@ -339,7 +339,7 @@ class Exclusive(ABC):
             self._confirm()
 
     async def _reopen(self) -> None:
-        """Bring in a view whose seals refuse all writes that this writer sent before."""
+        """Create a view whose seals refuse all earlier writes of this writer."""
         deadline = deadline_of(self._io, self._timeout)
         try:
             view = await keep(self.layout, self.writer, deadline)

@@ -89,10 +89,11 @@ class AsyncioAppends(Exclusive):
     def enqueue_gathered(
         self, failed: ZlogError | None = None, *, all_of_it: bool = False
     ) -> ZlogError | None:
-        """Enqueue all gathered appends, or those that the window has space for; return their error.
+        """Enqueue the gathered appends that the window has space for; return the first error.
 
-        If an append fails, its time is up before there is space, or earlier entries have
-        ``failed``, all later appends get the same error, so that none follows a missing entry.
+        ``all_of_it`` ignores the window. An append fails if its time is up before there is space.
+        After that, or if earlier entries have ``failed``, all later appends get the same error, so
+        that none follows a missing entry.
         """
         gathering = self._gathering
         while len(gathering) and (
@@ -135,7 +136,7 @@ class AsyncioAppends(Exclusive):
     ) -> Any:
         """Append entries, and return the position, or positions, once they are confirmed.
 
-        Unless the call has its ``own`` time-out, it waits as long as its round has time.
+        If the call has its ``own`` time-out, it waits that long, otherwise as long as the round.
         """
         outcome = await self._submit(entries, deadline, awaited=True, many=many)
         if not own:

@@ -38,9 +38,9 @@ class Compression:
         return "none" if view.epoch == self._refused else compression_of(view.options)
 
     def refused(self, view: View, object: str, code: int, sent: str) -> bool:
-        """Return whether a write, compressed with ``sent``, must be repeated for an older class.
+        """Return whether a class was too old for a write that was compressed with ``sent``.
 
-        In that case nothing is compressed until the next epoch.
+        The write must then be repeated, and nothing is compressed until the next epoch.
         """
         if code != Code.REQUEST_TOO_NEW or sent == "none":
             return False
@@ -66,7 +66,7 @@ def fullness_of(view: View, replies: Sequence[Reply], end: int) -> float:
 class RollWatch:
     """Watches how full one writer's stripe is, and starts the next stripe.
 
-    Every reply to a write says how full the object is. An append that finds it full is first
+    Every reply to a write says how full the object is. The append that finds it full is still
     acknowledged. A later append, of this writer or another one, ends the stripe before it writes.
     """
 

@@ -31,7 +31,7 @@ _LIMITS = {
         ),
     ),
     PARTS_MAX: (
-        f"keeps {PARTS_MAX:,} unfinished parts of this producer already",
+        f"keeps {PARTS_MAX:,} unfinished parts of this producer, which is the limit",
         "Declare sequence numbers complete: `complete_sequences(producer, before=n)`.",
     ),
     ATTEMPTS_MAX: (
@@ -42,7 +42,7 @@ _LIMITS = {
         ),
     ),
     GRANTS_MAX: (
-        f"keeps {GRANTS_MAX:,} grants for one part of a sequence number, and this one needs more",
+        f"keeps up to {GRANTS_MAX:,} grants for one part of a sequence number; this one needs more",
         "Divide the append into more parts.",
     ),
 }
@@ -76,7 +76,7 @@ class Producer(NamedTuple):
     """A producer of exactly-once appends, as its log keeps it.
 
     Attributes:
-        name: of the producer.
+        name: the producer's name.
         sequence: the first sequence number that is not complete; see
             :meth:`zlog.Log.complete_sequences`.
         parts: how many parts of this and later sequence numbers the log stores.
@@ -149,7 +149,7 @@ class ProducerRecords:
             raise self._done(key)
         if reply.code == Code.SUPERSEDED:
             raise SequenceSuperseded(
-                f"log {view.log!r}: another attempt at {key} has begun since this one"
+                f"log {view.log!r}: another attempt at {key} has begun after this one"
             )
         if reply.code == -errno.ERANGE:
             raise LogExhausted(f"log {view.log!r} has no position left below 2^63")
@@ -164,7 +164,7 @@ class ProducerRecords:
 
         None forgets the producer. The first successful request raises the producer's sequence
         number, and the last one removes a producer that is forgotten. Each request names the
-        incarnation of the producer, so that a late one does not affect a new producer of the name.
+        incarnation, so that a late request does not affect a new producer of the same name.
         """
         if before is not None:
             _check_number("sequence", before, SEQUENCE_MAX)

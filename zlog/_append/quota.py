@@ -107,15 +107,15 @@ class Quota:
         if self.at_capacity(size):
             return not_sent(self._shortage(size), _TRIM)
         return not_sent(
-            f"{self.unconfirmed_bytes} bytes of the entries before it are not confirmed,"
+            f"{self.unconfirmed_bytes} bytes of earlier entries are not confirmed,"
             f" and the writer's `window_bytes` is {self.window_bytes}"
         )
 
     def _shortage(self, size: int) -> str:
         held = self.held + self.unconfirmed_bytes
         return (
-            f"log {self._layout.view.log!r} holds {held} bytes, those not confirmed"
-            f" included, and its writer's capacity is {self.capacity}: {size} more do not fit"
+            f"log {self._layout.view.log!r} holds {held} bytes, including unconfirmed"
+            f" ones, and its writer's capacity is {self.capacity}: {size} more do not fit"
         )
 
 

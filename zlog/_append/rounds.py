@@ -154,7 +154,7 @@ def not_sent(
 ) -> StoreTimeout:
     """Return the error of an append whose time is up before it is sent."""
     error = StoreTimeout(f"the entry was not sent in time: {why}")
-    error.hint = f"It is not in the log. {remedy}"
+    error.hint = f"The entry is not in the log. {remedy}"
     error.positions = (None,)
     return error
 
@@ -163,7 +163,7 @@ def not_confirmed() -> StoreTimeout:
     """Return the error of a call whose time is up before its entries are confirmed."""
     return StoreTimeout(
         "the time was up before all submitted entries were confirmed",
-        hint="It is on its way, and may be in the log. The store is slow or unreachable"
+        hint="Unconfirmed entries may be in the log. The store is slow or unreachable"
         " (`zlog doctor`).",
     )
 

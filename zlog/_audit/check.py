@@ -36,11 +36,11 @@ Progress = Callable[[int, int], object]
 
 
 class Checker:
-    """Goes through a log in steps, and yields findings.
+    """Checks a log window by window, and yields findings.
 
-    All objects check their entries' bytes themselves, at the same time, and return states and
-    append ids. Entries with MACs are read, since no object has the key. States that may be work in
-    progress are reported only if a second look finds them again.
+    The objects check the bytes of their entries themselves, in parallel, and return states and
+    append ids. Entries with MACs are read by the client, since no object has the key. A state that
+    may be work in progress is reported only if a second look finds it again.
     """
 
     def __init__(
@@ -204,7 +204,7 @@ class Checker:
         return sorted(rows, key=lambda row: row.start)
 
     def _with_reason(self, lost: list[Finding]) -> list[Finding]:
-        """Add, to findings about objects that could not be repaired, the reason."""
+        """Add the reason to findings about objects that could not be repaired."""
         return [
             each._replace(detail=self._not_repaired.get(each.object, each.detail)) for each in lost
         ]
@@ -248,6 +248,6 @@ class Checker:
 
 
 def _identity(finding: Finding) -> tuple[FindingKind, str, int | None, str]:
-    """Return what must be equal in two looks; for a layout change this includes its epoch."""
+    """Return what must be equal in two looks. For a layout change, this includes its epoch."""
     ahead = finding.kind is FindingKind.EPOCH_AHEAD
     return finding.kind, finding.object, finding.position, finding.detail if ahead else ""

@@ -91,7 +91,7 @@ class Inspector:
 
     Attributes:
         objects: the number of stripe objects in the last look.
-        taken: the position below which, as of that look, positions are taken or were below an
+        taken: at the time of that look, all positions below this one were taken, or were below an
             earlier tail.
     """
 
@@ -208,7 +208,7 @@ def _check(
             detail = f"holds position {stat.highest}, its stripe ends at {stripe.end}"
             yield about(FindingKind.BEYOND_END, ref.name, detail)
         if epoch < sealed:
-            detail = f"sealed with epoch {epoch} only, it must have {sealed}"
+            detail = f"sealed with epoch {epoch}, but needs {sealed}"
             yield about(FindingKind.EPOCH_BEHIND, ref.name, detail)
         if epoch > newest.epoch:
             detail = f"sealed with epoch {epoch}, the newest view has {newest.epoch}"
@@ -217,7 +217,7 @@ def _check(
             detail = f"trimmed to {trimmed}, the log to {newest.trim_point}"
             yield about(FindingKind.TRIM_AHEAD, ref.name, detail)
         if stat.records and stripe.start < freed and trimmed < freed:
-            detail = f"freed up to {trimmed}, the log is trimmed to {freed}"
+            detail = f"freed up to {trimmed}, although the log is trimmed to {freed}"
             yield about(FindingKind.TRIM_BEHIND, ref.name, detail)
 
 

@@ -30,14 +30,14 @@ class PositionCell:
     Attributes:
         start: the first position.
         end: one past the last position.
-        looked: the number of checked positions, which is the sum of the following.
-        written: entries.
-        filled: filled positions.
-        trimmed: trimmed positions.
-        unwritten: holes.
-        lost: damaged or missing; on Ceph, in the primary replica.
-        unreadable: written by a newer version.
-        unknown: in objects or stripes that are gone as a whole.
+        looked: the number of checked positions, the sum of the following numbers.
+        written: the number of entries.
+        filled: the number of filled positions.
+        trimmed: the number of trimmed positions.
+        unwritten: the number of holes.
+        lost: the number of damaged or missing positions; on Ceph, in the primary replica.
+        unreadable: the number of positions that a newer version wrote.
+        unknown: the number of positions in objects or stripes that are missing as a whole.
     """
 
     start: int

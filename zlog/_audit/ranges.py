@@ -137,7 +137,7 @@ class Holes:
 class Doubles:
     """Appends that are stored at several positions.
 
-    The first walk finds appends that it has seen before, and the second walk finds their positions.
+    The first walk finds appends that occur twice, and the second walk finds all their positions.
 
     Attributes:
         searched: the appends to find.

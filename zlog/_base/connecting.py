@@ -12,7 +12,7 @@ from zlog.errors import StoreTimeout, StoreUnavailable
 _CONFS = ("/etc/ceph/ceph.conf", "~/.ceph/ceph.conf", "./ceph.conf")
 """The files in which librados looks for its configuration (Ceph's manual, "Config")."""
 
-_ANOTHER = "Another client is named by ?id=NAME or -n client.NAME."
+_ANOTHER = "To use another client, add ?id=NAME to the URL, or -n client.NAME."
 
 
 class Attempt(NamedTuple):
@@ -82,8 +82,7 @@ def _not_let_in(attempt: Attempt, reason: str) -> StoreUnavailable | None:
         looked = ", ".join(f"{path}{_unreadable(path)}" for path in paths)
         return StoreUnavailable(
             f"there is no keyring for {client}: looked for {looked}",
-            hint=f"`ceph auth get {client} -o PATH` writes it, where an admin's keyring is."
-            f" {_ANOTHER}",
+            hint=f"With an admin's keyring, `ceph auth get {client} -o PATH` writes it. {_ANOTHER}",
         )
     if attempt.error == -errno.ENOENT and not attempt.monitors:
         return StoreUnavailable(
@@ -93,11 +92,11 @@ def _not_let_in(attempt: Attempt, reason: str) -> StoreUnavailable | None:
     if attempt.error in (-errno.EACCES, -errno.EPERM, -errno.EIO):
         return StoreUnavailable(
             f"the cluster does not let {client} in with the key in {used}: {reason}",
-            hint=f"`ceph auth get {client}` prints what should be there, where an admin's keyring"
-            f" is. {_ANOTHER}",
+            hint=f"With an admin's keyring, `ceph auth get {client}` prints the right key."
+            f" {_ANOTHER}",
         )
     return None
 
 
 def _unreadable(path: str) -> str:
-    return " (there, but not readable for this user)" if Path(path).exists() else ""
+    return " (exists, but this user cannot read it)" if Path(path).exists() else ""

@@ -40,7 +40,7 @@ class Deadline:
     reconnections and view changes share the budget.
 
     Args:
-        seconds: from now on. None, or more than a lock can wait for, means no limit.
+        seconds: the budget from now on. None, or more than a lock can wait for, means no limit.
         clock: a monotonic clock in seconds.
 
     Raises:

@@ -89,6 +89,6 @@ def key_bytes(given: MacKeySource) -> bytes:
         where = f" ({os.fspath(given)})" if isinstance(given, os.PathLike) else ""
         raise ValueError(
             f"a key has {MAC_KEY_BYTES_MIN} to {MAC_KEY_BYTES_MAX} bytes, not {size}{where}:"
-            " take 32 random ones"
+            " take 32 random bytes"
         )
     return bytes(key)

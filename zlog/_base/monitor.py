@@ -78,9 +78,9 @@ async def pool_size(io: Io, deadline: Deadline) -> int:
 
 
 async def explain(io: Io, error: StoreTimeout) -> None:
-    """Add to a write's timeout that the store is full, if the monitors report it.
+    """Add to the error of a write that timed out that the store is full, if the monitors say so.
 
-    A full Ceph cluster delays writes until there is space. To the writer it looks like a slow one.
+    A full Ceph cluster delays writes until there is space, so a writer only sees a slow store.
     """
     try:
         health = await ask(io, deadline_of(io, _EXPLAIN_SECONDS), "health", detail="detail")

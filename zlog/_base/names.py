@@ -35,12 +35,12 @@ def check_int(position: int) -> None:
 
 
 def head_object(log: str) -> str:
-    """Name of the object that holds the log's epoch counter and views."""
+    """Return the name of the object that holds the log's epoch counter and views."""
     return f"{objects_prefix(log)}head"
 
 
 def objects_prefix(log: str) -> str:
-    """Prefix of the names of a log's objects. Logs whose names continue after a dot share it."""
+    """Return the prefix of a log's object names. Log ``a.b`` also has that of log ``a``."""
     return f"zlog.{log}."
 
 
@@ -51,25 +51,25 @@ def log_of(object: str) -> str | None:
 
 
 def stripe_object(log: str, log_id: int, stripe_id: int, index: int) -> str:
-    """Name of a stripe object.
+    """Return the name of a stripe object.
 
-    It has the log's id, so that a late writer to a removed log does not affect a new log of this
-    name; and the stripe's id, the epoch of its creation, so that two clients that change the layout
-    at the same time never create the same object.
+    The name has the log's id, so that a late writer to a removed log does not affect a new log with
+    the same name. It also has the stripe's id, which is the epoch of its creation, so that two
+    clients that change the layout at the same time never create the same object.
     """
     return f"{objects_prefix(log)}{log_id:016x}.{stripe_id}.{index}"
 
 
 def wake_object(log: str) -> str:
-    """Name of the empty object for notifying readers. No log has an object of this name."""
+    """Return the name of the empty object for notifying readers. No log has such an object."""
     return f"zlog.wake/{log}"
 
 
 def directory_shards(kind: str) -> list[str]:
-    """Names of a list's objects in the directory. They differ from all names of logs' objects."""
+    """Return the names of a list's objects in the directory, which differ from all other names."""
     return [f"{DIRECTORY_OBJECT}/{kind}.{number}" for number in range(DIRECTORY_SHARDS)]
 
 
 def directory_shard(kind: str, log: str) -> str:
-    """Name of the object of a list that has the entry of a log."""
+    """Return the name of the object of a list that has the entry of a log."""
     return f"{DIRECTORY_OBJECT}/{kind}.{crc32(log.encode()) % DIRECTORY_SHARDS}"

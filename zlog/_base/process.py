@@ -26,8 +26,8 @@ _live: WeakSet[ProcessBound]
 class ProcessBound:
     """A handle for the process that made it.
 
-    In a child, the methods in ``_harmless`` do nothing, others raise StoreUnavailable, and
-    attributes and properties keep their values.
+    In a forked child, the methods in ``_harmless`` do nothing, and all others raise
+    StoreUnavailable. Attributes and properties keep their values.
     """
 
     _harmless: ClassVar[frozenset[str]] = frozenset({"close"})

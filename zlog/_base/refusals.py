@@ -51,12 +51,12 @@ _MEANINGS: dict[int, _Meaning] = {
     Code.INVALID_EPOCH: _Meaning("another client has changed the layout", kind=InvalidEpoch),
     Code.LIMIT_REACHED: _Meaning("a limit is reached", kind=LimitReached),
     Code.BEYOND_STRIPE: _Meaning(
-        "the live stripe takes no position that high",
+        "the position is too high for the live stripe",
         "Start a new stripe: `zlog reconfigure LOG --roll`.",
         LimitReached,
     ),
     Code.SAME_ID: _Meaning(
-        "an entry with this append id exists, maybe this one", kind=AlreadyWritten
+        "an entry with this append id exists; it may be this entry", kind=AlreadyWritten
     ),
     Code.BEYOND_TAIL: _Meaning("no tail that high was recorded", kind=BeyondTail),
     Code.UNREADABLE: _Meaning(
@@ -85,11 +85,10 @@ _MEANINGS: dict[int, _Meaning] = {
         ClassNotLoaded,
     ),
     -errno.EPERM: _Meaning(
-        "the OSD refused to run it for this client, whose caps do not allow it; or it may not load"
-        " the object class",
+        "the OSD refused the call: this client's caps do not allow it, or the OSD may"
+        " not load the object class",
         f"Give this client caps for the pool: {_CAPS}, or, without the object class, 'allow rw"
-        " pool=POOL'. `zlog doctor` shows whether it is the caps, or OSDs that may not load the"
-        " class (docs/operating.md).",
+        " pool=POOL'. `zlog doctor` shows which of the two it is (docs/operating.md).",
         ClassNotLoaded,
     ),
     -errno.EACCES: _Meaning(
@@ -97,19 +96,19 @@ _MEANINGS: dict[int, _Meaning] = {
     ),
     -errno.EROFS: _Meaning("the store is read-only", kind=StoreReadOnly),
     -errno.ETXTBSY: _Meaning(
-        "another process has opened the store for writing, and this one may not write lock.mdb, in"
-        " which readers are listed",
+        "another process has the store open for writing, and this process may not write"
+        " to lock.mdb, where readers must register",
         "Let this user write lock.mdb (data.mdb need only be readable), or read a copy:"
         " docs/operating.md, Embedded stores.",
     ),
     -errno.ESTALE: _Meaning(
         "the files of the store were removed or replaced while this process had them open",
-        "Close the store and connect again: its directory holds another one now, or none.",
+        "Close the store and connect again: its directory now has another store, or none.",
         retryable=False,
     ),
     -errno.EUCLEAN: _Meaning(
-        "data.mdb holds a database that was not written there, or an earlier state of the right"
-        " one: it was put back from a backup, or overwritten",
+        "data.mdb is not the database that was last written there: it was restored from"
+        " a backup, or overwritten",
         "To continue with its present contents, end all processes that use the store and run"
         " `zlog store restore`.",
         retryable=False,
@@ -146,8 +145,8 @@ _MEANINGS: dict[int, _Meaning] = {
         retryable=False,
     ),
     -errno.EUSERS: _Meaning(
-        "1024 reads of the store are under way, of all its processes",
-        "Try again; if it stays so, end processes that read the store.",
+        "1024 reads of the store are under way in all processes together",
+        "Try again. If the error stays, end processes that read the store.",
     ),
     -errno.ECANCELED: _Meaning(
         "the store was closed during the call", "Connect again.", retryable=False

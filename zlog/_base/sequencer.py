@@ -71,9 +71,9 @@ class Grant(NamedTuple):
 class LogAddress(NamedTuple):
     """A log in a pool of the cluster. Pool and namespace are empty without Ceph.
 
-    ``log_id`` distinguishes a log from a removed log of its name, whose epochs have the same
-    numbers. ``store`` is the identity of the store, which distinguishes it from a copy with the
-    same log ids. It is empty if it is unknown, and within a sequencer, which has checked it.
+    ``log_id`` distinguishes a log from a removed log of the same name, whose epochs have the same
+    numbers. ``store`` is the identity of the store, which distinguishes it from a restored copy
+    with the same log ids. It is empty if unknown, and within a sequencer, which has checked it.
     """
 
     pool: str
@@ -168,7 +168,7 @@ def parse_host_port(text: str) -> tuple[str, int]:
 def reachable_at(host: str, listening: socket.socket) -> str:
     """Return the ``HOST:PORT`` at which clients reach a socket that was bound to ``host``.
 
-    The machine's name replaces a host that stands for all addresses.
+    If ``host`` stands for all addresses, the name of this machine replaces it.
     """
     address, port = listening.getsockname()[:2]
     if ipaddress.ip_address(address).is_unspecified:

@@ -22,12 +22,12 @@ class HandleOptions:
     """The options of a handle on a log.
 
     Attributes:
-        timeout: limit of a call in seconds, unless the call has its own; None means no limit.
+        timeout: the default limit of a call in seconds; None means no limit.
         hole_timeout: seconds before a hole is filled; None means never.
         sequencer_timeout: seconds that a sequencer may be unreachable before writers install a
             view without it.
         entry_bytes_max: limit of an entry, 1 byte to 16 MiB.
-        key: of the log's MACs, if it was given.
+        key: the key of the log's MACs, if it was given.
     """
 
     timeout: float | None = TIMEOUT_SECONDS

@@ -24,7 +24,7 @@ class Striping(NamedTuple):
 
     @property
     def packed(self) -> int:
-        """Both in the one number of requests (docs/formats/wire.md)."""
+        """Return width and stripe unit as the one number of requests (docs/formats/wire.md)."""
         return self.width | (self.stripe_unit.bit_length() - 1) << _SHIFT_AT
 
     @property
@@ -76,7 +76,7 @@ class ObjectPositions(Sequence[int]):
 
     Attributes:
         start: the first position, unless there is none.
-        stop: a position above the last one.
+        stop: the end: all positions are below it.
     """
 
     __slots__ = ("_count", "start", "stop", "striping")

@@ -45,7 +45,7 @@ class Page(NamedTuple):
 
 
 class NameList:
-    """One list of names. ``older`` are further objects that may have some of its names."""
+    """One list of names. The objects ``older`` may also have some of its names."""
 
     def __init__(self, io: Io, kind: str, *older: str) -> None:
         self._io = io

@@ -92,10 +92,10 @@ class Head:
     ) -> tuple[int, int]:
         """Increment the durable counter. Returns the new epoch and the final tail floor.
 
-        After this, no tail of an earlier epoch can raise the floor. A stripe of ``width`` that may
-        be created in this epoch is recorded as pending first, so that its objects are found if the
-        client dies; 0 for none. ``above`` is an epoch that an object was sealed with although no
-        client was given it: the counter moves above it, or nearer, so that later seals succeed.
+        After this, no tail of an earlier epoch can raise the floor. If ``width`` is not 0, a stripe
+        of this width that may be created in the epoch is first recorded as pending, so that its
+        objects are found if the client dies. ``above`` is an epoch that an object was sealed with
+        although no client was given it: the counter moves above it, or as near as is allowed.
         """
         reply = await self.call("epoch_next", messages.epoch_next(width, above), deadline)
         epoch, tail_floor = messages.epoch_next_reply(reply.payload)
@@ -112,8 +112,8 @@ class Head:
     async def tail_raise(self, log_id: int, epoch: int, tail: int, deadline: Deadline) -> Code:
         """Record that ``tail`` was shown to a client in ``epoch``.
 
-        Returns OK. Or records nothing and returns STALE_EPOCH if a higher epoch was taken since, or
-        BEYOND_STRIPE if a tail that high needs a new stripe. Raises LogNotFound if the log was
+        Returns OK; or STALE_EPOCH if a higher epoch was taken since; or BEYOND_STRIPE if a tail
+        that high needs a new stripe. The last two record nothing. Raises LogNotFound if the log was
         removed, even if another log has its name.
         """
         call = Call(self._object, "tail_raise", messages.tail_raise(log_id, epoch, tail))
@@ -166,7 +166,7 @@ class Head:
     ) -> tuple[int, list[tuple[int, int]]]:
         """Return the newest view's epoch, and ``(id, width)`` of the pending stripes, ascending.
 
-        The views that need the stripes with ids above that epoch may still come.
+        Stripes with ids above that epoch may belong to views that are still to be proposed.
         """
         found: list[tuple[int, int]] = []
         newest, more = 0, True

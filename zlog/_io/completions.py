@@ -80,7 +80,7 @@ class CallsUnderWay:
 
     Attributes:
         handle: the handle that started the calls.
-        under_way: the store's object with which to abandon the calls.
+        under_way: the object that abandons the calls.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, handle: object, count: int) -> None:

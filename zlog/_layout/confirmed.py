@@ -25,9 +25,9 @@ async def confirmed_end(
 ) -> int | None:
     """Return the first unwritten position at or above ``start`` in the live stripe or some objects.
 
-    This makes one call to each object, which knows the answer from its header. The records are
-    counted only if positions were skipped and the header does not list all of them. Returns None if
-    there is a newer view, or must be one. Raises UnsupportedVersion if an OSD's class is too old.
+    This makes one call to each object, which knows the answer from its header, and counts records
+    only if positions were skipped and the header does not list all of them. Returns None if there
+    is a newer view, or one is needed. Raises UnsupportedVersion if an OSD's class is too old.
     """
     refs = [*view.objects(view.live_stripe)] if objects is None else objects
     request = messages.max_position(view.epoch, start)
@@ -69,9 +69,9 @@ async def _first_hole(
 
 
 async def _ask(io: Io, calls: Sequence[Call], deadline: Deadline) -> list[Reply] | None:
-    """Return the objects' replies; None if one shows that there is a newer view.
+    """Return the objects' replies; None if a reply shows that a newer view exists or is needed.
 
-    Such an object refuses the epoch, or is gone because a stripe without confirmed entries was
+    An object may refuse the epoch, or be missing, because a stripe without confirmed entries was
     replaced. If there is no newer view, the next change of the layout reports the missing object.
     """
     replies = await io.execute(calls, deadline)

@@ -225,7 +225,7 @@ class Layout:
             return self.view
 
     async def outdated(self, view: View, deadline: Deadline) -> bool:
-        """Whether a newer view or trim point may explain that an object of ``view`` is missing.
+        """Return whether a newer view or trim point may explain a missing object of ``view``.
 
         The object may be below a new trim point, or in an empty stripe that was replaced.
         Raises LogNotFound if the log was removed.
@@ -267,9 +267,9 @@ class Layout:
 
         Usually the client that sealed the objects is about to propose its view. If no view appears
         within a short random time, that client has probably died, and this client makes the change.
-        The new epoch is then above ``sealed``, the object's epoch, if given. A hostile client may
-        seal an object of an ended stripe with any epoch, and a change of the layout does not see
-        it.
+        ``sealed`` is the object's epoch, if known; the new epoch is above it. A hostile client may
+        have sealed an object of an ended stripe with any epoch, which a change of the layout does
+        not read.
         """
         io = self.io
         began = io.monotonic()
@@ -287,8 +287,8 @@ class Layout:
                 patience = self._refused[1] + wait * (1 + io.random())
             if deadline.expired:
                 raise StaleEpoch(
-                    f"log {stale.log!r}: epoch {stale.epoch} is sealed and no newer view came"
-                    " in time"
+                    f"log {stale.log!r}: epoch {stale.epoch} has ended, and no newer view"
+                    " appeared in time"
                 )
             if io.monotonic() >= patience:
                 with contextlib.suppress(SequencerBusy):  # repeat until it has capacity
@@ -298,11 +298,11 @@ class Layout:
             attempt += 1
 
     async def _finish(self, stale: View, deadline: Deadline, *, above: int = 0) -> View:
-        """Bring in a view above ``stale``, by its sequencer if it has one, else by this client.
+        """Create a view above ``stale``: ask its sequencer to, if it has one, or do it here.
 
         This client also does it if the new epoch must be ``above`` one that no client was given. In
-        a read-only store, reading continues in the epoch that was taken last: no object has a
-        higher epoch, and the stripes stay the same until a writer finishes the change.
+        a read-only store, it returns a view to read with, of the epoch that was taken last: no
+        object has a higher epoch, and the stripes stay the same until a writer finishes the change.
         """
         if self.io.store.read_only:
             counter, view = await self._look(deadline)
@@ -341,9 +341,9 @@ class Layout:
     async def renew(self, view: View, deadline: Deadline) -> View:
         """Return a newer view, because positions granted in ``view`` are taken or too high.
 
-        The tail of the new view is above the taken positions, and in a new stripe if it is far
-        above. All writers need this at once, so each waits for a random time, and lets a client
-        that has begun finish.
+        The tail of the new view is above the taken positions; if it is far above, the view starts a
+        new stripe. All writers need the view at the same time, so each waits for a random time, and
+        leaves the change to a client that has begun it.
         """
         await self.io.sleep(_SPREAD_SECONDS * self.io.random())
         counter, newest = await self._look(deadline)
@@ -387,7 +387,7 @@ class Layout:
     async def roll(self, full: Stripe, deadline: Deadline) -> None:
         """Start a new stripe of the same width, unless ``full`` is no longer the live stripe.
 
-        A TCP sequencer starts the stripe when it reopens the log, in one epoch instead of two.
+        A TCP sequencer starts the stripe while it reopens the log, which takes one epoch, not two.
         """
 
         def edit(view: View) -> View | None:

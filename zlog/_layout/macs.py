@@ -9,7 +9,7 @@ from zlog.view import View
 
 
 class Macs:
-    """The MACs of one log's entries. Whether they have MACs never changes.
+    """The MACs of one log's entries. A log has MACs from its creation on, or never.
 
     Attributes:
         key: the key for encoding and decoding entries; None if they have no MACs. If this client

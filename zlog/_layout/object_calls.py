@@ -84,9 +84,8 @@ async def prefix_end(
 ) -> tuple[View, int | None]:
     """Return the end of the confirmed entries, and the view in which it is valid.
 
-    That is ``view`` or a newer view. ``known`` takes a view and returns the end as far as it is
-    known, not below the start of the live stripe. If it returns None, the search ends without a
-    result. It may raise.
+    That is ``view`` or a newer view. ``known`` returns the end in a view as far as it is known, at
+    least the start of the live stripe, or None to end the search without a result. It may raise.
     """
     while (start := known(view)) is not None:
         end = await confirmed_end(layout.io, view, start, deadline)

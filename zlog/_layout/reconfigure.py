@@ -29,10 +29,10 @@ _RESCUE_BYTES_MAX = 4 << 20
 
 
 async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -> View:
-    """Bring in a view with another width, stripe unit or options, unless the newest view has them.
+    """Create a view with another width, stripe unit or options, unless the newest view has them.
 
     A call whose reply was lost can be repeated: no new stripe starts if the live stripe already has
-    the width and stripe unit. Raises ValueError if an option is one that zlog itself uses.
+    the width and stripe unit. Raises ValueError for an option that only zlog itself may set.
     """
     if MIRROR_OF in (changes.options or {}):
         raise ValueError(f"option {MIRROR_OF!r} is zlog's own: `zlog access promote` ends a mirror")
@@ -57,8 +57,8 @@ async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -
 async def roll(layout: Layout, deadline: Deadline, *, rescue: bool = False) -> View:
     """End the live stripe and start the next one with the same width.
 
-    If several clients call this at once, one of them does it for all. With ``rescue``, the new
-    stripe starts at the end of the log's entries, even if the tail is far above.
+    If several clients call this at once, the stripe is ended once. With ``rescue``, the new stripe
+    starts at the end of the log's entries, even if the tail is far above them.
     """
     ended = (await layout.refresh(deadline)).live_stripe
 
@@ -85,12 +85,11 @@ async def _change(
 
 
 async def _end_of_entries(io: Io, view: View, tail: int, deadline: Deadline) -> int:
-    """Return the end of the entries, before the first long gap, if ``tail`` is out of bounds.
+    """Return the end of the entries before the first long gap if ``tail`` is out of bounds.
 
-    Otherwise return ``tail``. An old object class without bounds let a hostile client take a
-    position near 2^63, or record it as a tail. The log then has no position left, and can get no
-    new view.
-    The search starts at the live stripe's start or at the trim point. The live stripe must be
+    Otherwise return ``tail``. Old object classes have no bounds, so a hostile client could take a
+    position near 2^63, or record it as a tail. Such a log has no position left and can get no new
+    view. The search starts at the live stripe's start or at the trim point. The live stripe must be
     sealed with the epoch of ``view``, so that nothing more is written.
     """
     live = view.live_stripe

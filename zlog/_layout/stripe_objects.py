@@ -33,15 +33,14 @@ async def seal(
 ) -> list[messages.SealReply] | int:
     """Seal stripe objects with ``epoch``, all at the same time.
 
-    An object refuses an epoch that is too far above its last one, and is then sealed in steps. The
+    An object refuses an epoch that is too far above its last one; it is then sealed in steps. The
     objects' stripe starts at or above ``start``. With ``missing_ok``, for the removal of a log,
-    missing objects are skipped, as well as objects for other positions, which a hostile client has
-    made. Otherwise a missing object is an error: it was lost, and must not silently become an empty
-    one.
+    missing objects are skipped, and so are objects for other positions, which a hostile client has
+    made. Otherwise a missing object is an error, since its entries are lost.
 
     Returns:
-        The objects' replies; or the highest epoch of an object if it is not below ``epoch``, which
-        means that another client is ahead.
+        The objects' replies; or, if an object has ``epoch`` or a higher one, the highest such
+        epoch, which means that another client is ahead.
     """
     sealed: list[messages.SealReply] = []
     ahead = 0
@@ -76,9 +75,9 @@ async def make(
 ) -> int:
     """Create the objects of a new stripe from ``start`` on. No other client seals with ``epoch``.
 
-    Returns 0 on success. If an object exists, a hostile client has guessed its name, and may have
-    put anything into it. The result is then a random epoch, which that client can't guess; the next
-    attempt's epoch must be above it.
+    Returns 0 on success. If an object exists, a hostile client has guessed its name and may have
+    put anything into it. The result is then a random epoch, which that client can't guess, and the
+    next attempt's epoch must be above it.
     """
     calls = [Call(ref.name, "seal", _seal(ref, epoch, start, create=True)) for ref in objects]
     made = True
@@ -94,7 +93,7 @@ def _seal(ref: ObjectRef, epoch: int, start: int, *, create: bool) -> bytes:
 
 
 async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Deadline) -> None:
-    """Remove stripe objects. Skip missing objects, and damaged ones, which can't be removed.
+    """Remove stripe objects. Missing objects, and damaged ones that can't be removed, are skipped.
 
     An object may have a higher epoch than ``epoch``, if a slow client sealed it after its stripe
     ended.
@@ -118,8 +117,8 @@ async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Dea
 async def discard(io: Io, view: View, stripe: Stripe, deadline: Deadline, *, made: bool) -> None:
     """Remove a stripe that this client announced for a view that was not accepted.
 
-    If its objects were made, the head may not list them, because another client may have reclaimed
-    the stripe before that. The stripe must have the start that was proposed for it, or 0.
+    If its objects were made, the head may no longer list the stripe, because another client has
+    reclaimed it. The stripe must have the start that was proposed for it, or 0.
     """
     head = Head(io, view.log)
     if made and not await _in_use(head, view.log_id, stripe, deadline):

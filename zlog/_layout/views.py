@@ -69,7 +69,7 @@ the head; returns the tail of the next view."""
 
 
 class Change(NamedTuple):
-    """A view that took effect, and the first position to grant in it."""
+    """A view that has taken effect, and the first position to grant in it."""
 
     view: View
     tail: int
@@ -293,7 +293,7 @@ def check_space(log: str, tail: int) -> None:
     This is checked before a stripe starts there, since later stripes can't start below it.
     """
     if tail > POSITION_MAX - WIDTH_MAX * OBJECT_POSITIONS_MAX:
-        raise LogExhausted(f"log {log!r}: the tail is {tail}, and positions end at 2^63")
+        raise LogExhausted(f"log {log!r}: no stripe fits between the tail, {tail}, and 2^63")
 
 
 def _full(view: View, sealed: list[messages.SealReply], tail: int) -> bool:
@@ -307,8 +307,8 @@ def _full(view: View, sealed: list[messages.SealReply], tail: int) -> bool:
 def _stripes(base: View, tail: int, made: Stripe | None) -> tuple[Stripe, ...]:
     """Return the stripes of the next view; ``made``, if given, begins at ``tail``.
 
-    Leaves out wholly trimmed stripes, and the oldest if there are too many. ``made`` replaces a
-    live stripe without entries, which would end where it starts.
+    Wholly trimmed stripes are left out, and the oldest ones if there are too many. ``made``
+    replaces a live stripe without entries.
     """
     stripes = list(base.stripes)
     if made is not None:
@@ -321,10 +321,10 @@ def _stripes(base: View, tail: int, made: Stripe | None) -> tuple[Stripe, ...]:
 
 
 def with_new_stripe(view: View, width: int | None = None, stripe_unit: int | None = None) -> View:
-    """Return a view in which another stripe follows the live one, for an edit.
+    """Return an edit's view in which another stripe follows the live one.
 
-    None keeps the live stripe's width or stripe unit. The change sets the stripe's start and id,
-    and sets a stripe unit of 1 if the class of an OSD does not know stripe units.
+    None keeps the live stripe's width or stripe unit. The change itself sets the stripe's start and
+    id, and a stripe unit of 1 if the class of an OSD does not know stripe units.
     """
     live = view.live_stripe
     spread = (
@@ -362,9 +362,9 @@ async def take_over(
 ) -> Change:
     """Make ``sequencer`` the sequencer of a log.
 
-    ``depose`` returns whether another sequencer may be replaced, as the holder of the lease may do.
-    Raises NotLeader if the view names a sequencer that may not be replaced, or if the log takes
-    none.
+    ``depose`` returns whether this sequencer may replace another one, as the holder of the lease
+    may. Raises NotLeader if the view names a sequencer that may not be replaced, or if the log has
+    no sequencer by its options.
     """
 
     def edit(view: View) -> View:

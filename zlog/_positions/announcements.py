@@ -44,7 +44,7 @@ class Announcements:
         self._next_poll = self._io.monotonic() + _POLL_SECONDS
 
     async def poll(self, view: View, deadline: Deadline) -> None:
-        """Look, at intervals, for a sequencer for a view that has none.
+        """Look for a sequencer for a view that has none, but only once per interval.
 
         Raises SequencerRefused if the announced sequencer and this client don't trust each other.
         """

@@ -64,8 +64,8 @@ class Positions:
     async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:
         """Return a view and the first of ``count`` positions to use in that view only.
 
-        A sequencer grants the positions to this caller only. Without a sequencer, the positions are
-        free as far as this client knows.
+        A sequencer grants the positions to this caller only. Without a sequencer, no other client
+        is known to use them.
 
         Raises:
             StoreReadOnly, AppendRefused: see :meth:`check_appendable`.
@@ -192,7 +192,8 @@ class Positions:
         """Raise BeyondTail if the tail is below ``end``. Requests the tail if necessary."""
         if end > self._handed_out and end > (tail := await self.tail(deadline)):
             raise BeyondTail(
-                f"can't {action} {position}: the tail of log {self.layout.view.log!r} is {tail}"
+                f"can't {action} {position}, which is not granted yet: the tail of log"
+                f" {self.layout.view.log!r} is {tail}"
             )
 
     async def resolve(self, spec: PositionSpec, deadline: Deadline) -> int:
@@ -253,11 +254,11 @@ class Positions:
         return (view, grant.position) if grant.epoch == view.epoch else None
 
     async def _quick_tail(self, view: View, deadline: Deadline) -> int | None:
-        """Ask the sequencer for the tail. Returns None unless a sequencer serves this view.
+        """Ask the sequencer for the tail. Return None unless a sequencer serves this view.
 
-        If it returns None and there is no newer view, the objects give a valid tail, though no
-        grant: it is above all acknowledged entries, and the tail floor is above all tails shown
-        before. So a reader never needs to change the view.
+        After None, if there is no newer view, the tail can be read from the objects. It is valid as
+        a tail, but not as a grant: it is above all acknowledged entries, and the tail floor is
+        above all tails shown before. So a reader never needs to change the view.
         """
         if not view.sequencer:
             return None
@@ -273,9 +274,9 @@ class Positions:
         return grant.position if grant.epoch == view.epoch else None
 
     async def _wait_once(self, position: int, timeout: float, deadline: Deadline) -> int | None:
-        """Wait at the sequencer, or poll the objects once; returns None if there is no new tail.
+        """Wait at the sequencer, or poll the objects once; return None if the tail is unchanged.
 
-        In an exclusive log, the object that has ``position`` shows whether there is more.
+        In an exclusive log, only the object with ``position`` is asked.
         """
         view = self.layout.view
         if view.writer is not None and position >= view.live_stripe.start:
@@ -308,7 +309,7 @@ class Positions:
 
         The tail of a mirror is its tail floor, above which rounds are incomplete. The tail of an
         exclusive log is the end of its confirmed entries. Lost objects are skipped, so that the
-        rest can be read. For grants, which must be above all entries, ``whole`` prevents this.
+        rest can be read, unless ``whole``: a grant must be above all entries.
         """
         while True:
             # The floor is read before the objects, so that their entries are below later tails.
@@ -348,8 +349,8 @@ class Positions:
     ) -> tuple[View, int, bool]:
         """Ask every object of the live stripe for its highest position.
 
-        ``check`` raises if the answer is of no use in a view. Returns the view, one past the
-        highest position, and whether an object is missing although its stripe is still live.
+        ``check`` may raise to end the call for a view. Returns the view, one past the highest
+        position, and whether an object is missing although its stripe is still live.
         """
 
         def calls(view: View) -> list[Call]:
@@ -395,8 +396,8 @@ def check_takes_appends(view: View) -> None:
     if view.writer is not None:
         raise AppendRefused(
             f"log {view.log!r} is exclusive: {describe(view.writer)} writes it",
-            hint="Leave it to that writer; take the log over if it is gone (`log.writer()`,"
-            " `zlog append LOG --exclusive`), or open it to all again (`zlog access fence LOG`).",
+            hint="Let that writer append. If it no longer runs, take the log over (`log.writer()`,"
+            " `zlog append LOG --exclusive`) or open it to all clients (`zlog access fence LOG`).",
         )
 
 

@@ -26,13 +26,13 @@ class LogStat(NamedTuple):
         trim_point: positions below it are trimmed.
         width: the number of stripe objects of the live stripe.
         stripe_unit: the number of consecutive positions in one stripe object.
-        stripes: the number of stripes with positions of the range, without wholly trimmed ones.
+        stripes: the number of stripes that have positions of the range and are not wholly trimmed.
         objects: the number of objects of these stripes.
         sequencer: the sequencer's address; empty if writers find the tail themselves.
         entries: the number of entries; lost entries count until they are trimmed.
         bytes: the size of the entries' data.
-        stored_bytes: the size of that data in the objects, without their index. Compression makes
-            it smaller than ``bytes``, and MACs make it larger.
+        stored_bytes: the space that this data takes in the objects, without their index. It is
+            smaller than ``bytes`` with compression, and larger with MACs.
     """
 
     name: str

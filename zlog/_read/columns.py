@@ -67,7 +67,7 @@ class ColumnReader(Prefetcher[list[Columns]]):
         self._with_tags = options.with_tags
 
     def positions_max(self, start: int) -> int:
-        """See :class:`Prefetcher`. The positions of the objects left out come on top."""
+        """See :class:`Prefetcher`. Positions of objects that are not read are not counted."""
         width = self.reader.layout.width_at(start)
         wanted = range(width) if self._indexes is None else self._indexes
         read = sum(1 for index in wanted if index < width)
@@ -177,7 +177,7 @@ class _TagColumns:
 
 
 def _split(items: Sequence[Entry | Gap]) -> Iterator[Sequence[Entry | Gap]]:
-    """Cut items into parts whose data fits into one `Columns`."""
+    """Divide items into parts whose data fits into one `Columns`."""
     begin = size = 0
     for i, item in enumerate(items):
         more = len(item.data) if isinstance(item, Entry) else 0

@@ -89,7 +89,7 @@ class Cursors:
         if reply.code == Code.CURSOR_AHEAD:
             kept = reply.number
             raise CursorAhead(
-                f"cursor {name!r} of log {self._address.name!r} is at {kept} already, beyond"
+                f"cursor {name!r} of log {self._address.name!r} is already at {kept}, beyond"
                 f" {position}",
                 position=kept,
             )
@@ -116,7 +116,7 @@ class Cursors:
         reply = await self._head.call("cursor_commit", request, deadline, *_COMMIT_REFUSALS)
         if reply.code == Code.LIMIT_REACHED:
             raise LimitReached(
-                f"log {self._address.name!r} has {reply.number} cursors already",
+                f"log {self._address.name!r} has {reply.number} cursors, which is the limit",
                 hint="Remove those without a reader: `zlog cursor ls`, `zlog cursor rm`.",
             )
         if reply.code == Code.BELOW_TRIM_POINT:

@@ -60,7 +60,7 @@ _PLAIN = (State.UNWRITTEN, State.TRIMMED)
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How a range is read, or a log is followed.
+    """How to read a range, or to follow a log.
 
     Attributes:
         tags, match: the tags of the entries to read; see :meth:`zlog.Log.read_range`.
@@ -108,16 +108,16 @@ class OrderedReader(Protocol[T_co]):
 class Prefetcher(ABC, Generic[T]):
     """Reads windows in order, and requests the next windows in advance.
 
-    If a window ends with a gap, the gap is held until the next window shows whether it continues.
-    At the tail, where no window follows, it is returned at once. So is a hole at which the reader
-    stops.
+    A gap at the end of a window is held until the next window shows whether it continues. It is
+    returned at once at the tail, where no window follows, and at a hole at which the reader stops.
 
-    The target size of a window is ``window_bytes`` of the options, its limit ``bytes_max``.
+    A window has about ``window_bytes`` of the options, and at most ``bytes_max``.
 
     Attributes:
         position: the next position.
-        with_ids: how many of the next windows request who filled positions. This costs 25 bytes per
-            entry, so it is 0 until a window has fills, whose positions are then read again.
+        with_ids: how many of the next windows request the ids of clients that filled positions. It
+            is 0 until a window has fills, which are then read again, since ids cost 25 bytes per
+            entry.
     """
 
     with_ids = 0
@@ -143,10 +143,10 @@ class Prefetcher(ABC, Generic[T]):
 
     @abstractmethod
     async def finish(self, window: Window, tail: int, deadline: Deadline) -> tuple[T, int, int]:
-        """Return a window's content, the bytes of data in it, and the end of the content.
+        """Return a window's content, its bytes of data, and the end of the content.
 
-        The content may end at a hole; then another call returns the rest. The window's ``end``
-        decreases if the data reaches the limit. Positions below ``tail`` are read after the window.
+        The content may end at a hole; then another call returns the rest. If the data reaches the
+        limit, the window's ``end`` decreases. Positions below ``tail`` are read after the window.
         """
 
     @abstractmethod
@@ -189,7 +189,7 @@ class Prefetcher(ABC, Generic[T]):
         data_bytes: int,
         deadline: Deadline,
     ) -> None:
-        """Read ``rest``, the positions that a window's replies leave open, into its ``found``.
+        """Read the positions ``rest``, which a window's replies leave open, into its ``found``.
 
         The replies have ``data_bytes`` of data. The window ends where its data reaches the limit.
         """
@@ -278,7 +278,7 @@ class EntryReader(Prefetcher[Items]):
     """Reads windows as entries and gaps, in order."""
 
     async def finish(self, window: Window, tail: int, deadline: Deadline) -> tuple[Items, int, int]:
-        """See :class:`Prefetcher`. A window full of entries is returned as it is."""
+        """See :class:`Prefetcher`. A window without gaps is returned as it is."""
         if window.found is None:
             decoded = DecodedWindow(window.start, window.end, self.reader.layout.macs.key)
             replies = await window.started.finish(deadline)
@@ -372,9 +372,9 @@ def range_reader(
 
 
 class Follower:
-    """Reads from ``start`` on, waits at the tail for more entries, and passes no open hole.
+    """Reads from ``start`` on, waits at the tail for more entries, and stops at an open hole.
 
-    In a `ReadOnlyStore`, a client can't fill a hole, so the reader passes it after waiting.
+    In a `ReadOnlyStore`, a client can't fill a hole, so the reader waits and then passes it.
     """
 
     def __init__(self, reader: Reader, start: int, options: ReadOptions) -> None:

@@ -57,8 +57,8 @@ _FILL_AHEAD_GROWTH = 4
 class HoleTimeout:
     """How long one reader waits for holes.
 
-    It waits only once for all positions that were granted before the wait, since further holes have
-    been open as long as the first one.
+    Several holes are waited for only once: positions granted before the wait have been open as long
+    as the first hole.
 
     Attributes:
         seconds: how many seconds to wait before a hole is filled; None means that holes are never
@@ -139,9 +139,9 @@ class Reader:
     ) -> dict[int, Slot]:
         """Read once from each object, up to ``bytes_max`` of data.
 
-        Returns the slots of the first positions of each object. There is at least one slot, unless
-        the trim point or the layout has changed, which the next call then uses. ``writers`` gets
-        the id of each entry's writer.
+        Returns the slots of the first positions of each object, at least one slot in all. It
+        returns none if the trim point or the layout has changed; the next call then uses the new
+        one. ``writers`` gets the id of each entry's writer.
         """
         view, asked, replies = await self.ask(positions, bytes_max, deadline)
         found: dict[int, Slot] = {
@@ -195,9 +195,9 @@ class Reader:
     ) -> None:
         """Read damaged positions from other replicas of an object.
 
-        That a replica lacks a position proves nothing, since it may have lost the position. While
+        A replica that lacks a position proves nothing, since it may have lost the position. While
         OSDs come and go, the primary may answer for all replicas, so they are asked repeatedly. A
-        position counts as lost once all replicas have answered. ``found`` has the gaps of the
+        position counts as lost once all replicas have answered. ``found`` has gaps at the
         positions, and gets the entries. If the layout has changed since, the positions are removed
         from ``found`` and must be read again. Raises StoreTimeout if not all replicas answered.
         """
@@ -235,7 +235,7 @@ class Reader:
             if last:
                 raise StoreTimeout(
                     f"position {left[0]} of log {self.layout.view.log!r} is damaged or lost in each"
-                    f" replica of object {name} that answered; one that may have it did not",
+                    f" replica of object {name} that answered; a replica that may have it did not",
                     hint="Try again once its OSDs are up and clean (`ceph health detail`).",
                 )
             await io.sleep(pause)
@@ -269,7 +269,7 @@ class Reader:
     ) -> Window:
         """Start one read of ``[start, end)`` per stripe object, without waiting.
 
-        With indexes, only the stripe objects with these indexes are read. Positions of a later
+        With ``indexes``, only the stripe objects with these indexes are read. Positions of a later
         stripe that is not known yet are left out. Raises StripeUnknown if the stripe of ``start``
         is not known.
         """
@@ -306,8 +306,8 @@ class Reader:
     ) -> int | None:
         """Wait for the holes in ``found``, and fill those that stay open.
 
-        Before it fills or reports a hole, it reads the trim point from the head: a trim raises that
-        point first, and its client may have died before it freed the position. If the parts of all
+        The trim point is read from the head before a hole is filled or reported: a trim raises it
+        first, and its client may have died before it freed the position. If the parts of all
         objects end with holes that were filled, the following positions below ``tail`` are also
         filled.
 
@@ -379,8 +379,8 @@ class Reader:
     ) -> None:
         """Fill the positions after ``parts``, in each object up to the first written position.
 
-        A client may take a million positions and write none of them, so the runs grow, up to the
-        number of positions that one operation can fill.
+        A client may take a million positions and write none of them. So each round fills more
+        positions than the round before, up to the limit of one operation.
 
         Args:
             parts: the positions that were filled in each object of one stripe.
@@ -406,7 +406,7 @@ class Reader:
     async def _fill_runs(
         self, runs: Sequence[ObjectPositions], deadline: Deadline
     ) -> list[int | None]:
-        """Fill a run of positions in each of some objects of one stripe, all of it or nothing.
+        """Fill a run of positions in each of some objects of one stripe, as a whole or not at all.
 
         Returns the first taken position of each run; None if the run was filled.
         """

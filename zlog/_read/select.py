@@ -76,7 +76,7 @@ class Wanted(NamedTuple):
             raise ValueError(f'match is "any" or "all", not {match!r}')
         checked = tags_checked(tags)
         if not checked:
-            raise ValueError("no tag is asked for; leave `tags` out to read all entries")
+            raise ValueError("`tags` is empty; omit it to read all entries")
         return cls(checked, match == "all")
 
     def fit(self, tags: Collection[str]) -> bool:
@@ -87,7 +87,7 @@ class Wanted(NamedTuple):
 
 @dataclass(slots=True)
 class _Part:
-    """One object's share of a range of positions, as far as it was searched.
+    """One object's share of a range of positions, and the results of the search there.
 
     Attributes:
         ref: the object.
@@ -178,7 +178,7 @@ class _TagSearch:
         return items[::-1] if reverse else items, reached
 
     async def _ask(self, first: int, tail: int, deadline: Deadline) -> bool:
-        """Let the objects search the next bit of their parts. Returns False after a trim.
+        """Let the objects search the next piece of their parts. Returns False after a trim.
 
         The call waits for a hole if it is ``first``, the reader's next position. Otherwise the
         object's part stops at the hole, so that the reader gets the items before it.
@@ -277,9 +277,9 @@ def doubtful_places(
 
 
 def _next_of(spans: list[ObjectPositions], most: int, *, reverse: bool) -> tuple[list[int], bool]:
-    """Return the first ``most`` positions, or the last ones in reverse, and whether that is all.
+    """Return the first ``most`` positions, or the last ones in reverse, and whether these are all.
 
-    The positions ascend. A hostile writer can leave a hole of millions of positions.
+    The positions ascend. The number is limited, since a hostile writer can leave millions of holes.
     """
     taken: list[int] = []
     for span in reversed(spans) if reverse else spans:

@@ -54,8 +54,8 @@ async def find_time(
 ) -> int:
     """Return the first position in ``[start, end)`` whose entry is not older than ``when``.
 
-    Returns ``end`` if all entries are older. If times fall along the log, the result is a position
-    whose entry is not older than ``when``, while the previous entry is older.
+    Returns ``end`` if all entries are older. If times fall along the log, there may be several
+    results: each is a position whose previous entry is older than ``when``.
 
     This is a binary search, which reads about log2(end - start) entries. It skips positions without
     an entry in growing steps.

@@ -120,8 +120,8 @@ async def answers(
 ) -> list[Reply]:
     """Replace replies that report damage with replies of sound replicas, if there are any.
 
-    If bytes that the call needs are damaged in the primary, a reading call is sent to other
-    replicas. A call that changes the object is repeated after a repair, so it must be idempotent.
+    A call that only reads is sent to other replicas if the primary's bytes are damaged. A call that
+    changes the object is repeated after a repair, so it must be idempotent.
     """
     result: list[Reply] = []
     for call, reply in zip(calls, replies, strict=True):

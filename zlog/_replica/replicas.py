@@ -44,8 +44,8 @@ _FAILED_MAX = 1 << 16
 class Replicas:
     """The replicas of an object, chosen at random and asked one after the other.
 
-    Ordinary calls go to the primary; this class is for calls whose answer from the primary reports
-    damage. ``method`` must only read. Asking takes only a part of the time until ``deadline``.
+    Ordinary calls go to the primary; this class is for calls that found damage there. ``method``
+    must only read. Asking takes only a part of the time until ``deadline``.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Replicas:
     async def _look(self) -> None:
         """Find out how many replicas there should be, after the first one did not help.
 
-        Answers count from here on, since an OSD that restarts later gets another number.
+        Only answers after this count, since an OSD that restarts later gets another number.
         """
         with contextlib.suppress(StoreUnavailable):
             self._size = await pool_size(self._io, self._deadline)
@@ -105,10 +105,10 @@ class Replicas:
             self._instances.clear()
 
     async def all_answered(self) -> bool:
-        """Whether every replica of the object has answered.
+        """Return whether every replica of the object has answered.
 
-        If replicas can't be distinguished, this returns whether all are up. The monitors must
-        report that no OSD has come or gone since.
+        If replicas can't be distinguished, this returns whether all are up. In both cases, the
+        monitors must report that no OSD has come or gone since.
         """
         if self._one_replica:
             return True
@@ -156,9 +156,9 @@ def note_failed(
 async def elsewhere(io: Io, call: Call, reply: Reply, deadline: Deadline) -> Reply:
     """Return the answer of sound replicas if the primary's stored bytes are damaged.
 
-    For positions, which never change, one answer is enough. For other values, a replica may have
-    missed the last changes, so all must answer, otherwise the call times out, and the sound ones
-    must agree.
+    Positions never change, so one answer is enough for them. A replica may have missed the last
+    change of another value, so for these all replicas must answer and the sound ones must agree;
+    otherwise the call times out.
     """
     if reply.code != -errno.EIO or not isinstance(call.payload, bytes):
         return reply

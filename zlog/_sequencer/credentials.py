@@ -21,7 +21,7 @@ from zlog.errors import SequencerRefused
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Paths of files. An empty path means no file.
+    """The files with a client's credentials. An empty path means no file.
 
     Attributes:
         ca: the authorities (PEM) that may sign a sequencer's certificate; by default the system's.

@@ -28,10 +28,10 @@ _BUSY_SECONDS = 1.0
 
 
 class Dialer(ABC):
-    """Makes the link, and has the locks under which it is made and logs are opened on it.
+    """Makes the link, and has the locks for making it and for opening logs on it.
 
     Attributes:
-        sessions: that share it.
+        sessions: the sessions that share the link.
         left: the logs of closed and collected sessions. A session that is collected, which may
             happen under any lock, only appends to this queue.
     """
@@ -63,10 +63,10 @@ class Dialer(ABC):
         """Connect, with TLS if a context is given."""
 
     async def link(self, deadline: Deadline) -> Link:
-        """Return the link, which is made if there is none.
+        """Return the link, and make it if there is none.
 
         Raises:
-            SequencerUnavailable: it cannot be made.
+            SequencerUnavailable: the link cannot be made.
         """
         link = self._link
         if link is not None and not link.lost:

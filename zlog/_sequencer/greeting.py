@@ -24,22 +24,22 @@ _CERTIFICATE_HINT = (
     " URL, or the variables ZLOG_SEQUENCER_CERT and ZLOG_SEQUENCER_KEY."
 )
 _CA_HINT = (
-    "Name who signs the sequencer's certificate: sequencer_ca=PATH in the store's URL, or the"
-    " variable ZLOG_SEQUENCER_CA. The certificate must name the host in the address."
+    "Name the authority of the sequencer's certificate: sequencer_ca=PATH in the store's URL, or"
+    " the variable ZLOG_SEQUENCER_CA. The certificate must name the host in the address."
 )
 _TLS_HINT = (
-    "If it serves TLS, its address is tls://HOST:PORT; if it wants certificates, this client's may"
-    " be one that it does not trust. The sequencer's log says why it closed the connection."
+    "If the sequencer uses TLS, its address is tls://HOST:PORT. If it requires certificates, it may"
+    " not trust this client's. The sequencer's log says why it closed the connection."
 )
 
 
 async def greet(link: Link, address: str, token: Token | None, deadline: Deadline) -> None:
-    """Say HELLO, and have both sides prove that they know the token, if there is one.
+    """Exchange HELLO. If there is a token, each side proves to the other that it knows it.
 
     Raises:
         SequencerRefused: one side requires a token or a certificate that the other lacks.
-        SequencerBusy: it has too many connections.
-        SequencerUnavailable: it is not a sequencer, or is about to stop.
+        SequencerBusy: the sequencer has too many connections.
+        SequencerUnavailable: the peer is not a sequencer, or is about to stop.
     """
     number = 0 if token is None else new_number()
     try:
@@ -50,13 +50,13 @@ async def greet(link: Link, address: str, token: Token | None, deadline: Deadlin
     _check_hello(address, reply)
     if reply.code == Code.TOKEN_WANTED:
         if token is None:
-            raise SequencerRefused(f"{address} wants a token", hint=_PROOF_HINT)
+            raise SequencerRefused(f"{address} requires a token", hint=_PROOF_HINT)
         await _prove(link, address, token, number, Pair(reply.a, reply.b), deadline)
     elif token is not None:
         raise SequencerRefused(
-            f"{address} does not ask for the token, so nothing shows that it is the right one",
-            hint="Give the sequencer the same token (`zlog seqr --token-file PATH`), or this"
-            " client none.",
+            f"{address} does not ask for the token, so it may be the wrong sequencer",
+            hint="Start the sequencer with the same token (`zlog seqr --token-file PATH`), or use"
+            " no token in this client.",
         )
 
 
@@ -86,7 +86,7 @@ def _check_hello(address: str, reply: Reply) -> None:
             hint="Install the same version of zlog on both sides.",
         )
     if reply.code == Code.CERTIFICATE_WANTED:
-        raise SequencerRefused(f"{address} wants a client's certificate", hint=_CERTIFICATE_HINT)
+        raise SequencerRefused(f"{address} requires a client certificate", hint=_CERTIFICATE_HINT)
     if reply.code == Code.LIMIT:
         raise SequencerBusy(f"{address} has too many connections, or too many from this host")
     raise SequencerUnavailable(f"{address} is about to stop")

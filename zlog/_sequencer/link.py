@@ -24,8 +24,8 @@ class Link(Protocol):
     """A connection to a sequencer.
 
     Attributes:
-        heard: when it last received anything, by its dialer's clock.
-        lost: why it ended; empty while it is open.
+        heard: when the link last received anything, by its dialer's clock.
+        lost: why the link ended; empty while it is open.
     """
 
     heard: float
@@ -72,8 +72,8 @@ class Lane:
 
     Attributes:
         guard: held while the log is opened or closed.
-        handle: its last OPEN; None while it is closed.
-        users: number of sessions that use it, counted by the dialer.
+        handle: the reply to its last OPEN; None while it is closed.
+        users: the number of sessions that use it, counted by the dialer.
     """
 
     log: LogAddress

@@ -112,8 +112,8 @@ class Session:
     ) -> Grant | None:
         """Wait until the tail has passed ``position``. Returns None if the time passes first.
 
-        A WAIT has no epoch. If the sequencer's epoch is lower than the caller's, either no client
-        appends, or a client does and the sequencer learns the higher epoch.
+        WAIT does not carry an epoch. If the sequencer's epoch is lower than the caller's, it learns
+        the higher one from the next client that appends; until then there is nothing to wait for.
         """
         patience = deadline.sooner(timeout)
         while True:
@@ -145,13 +145,13 @@ class Session:
             status = json.loads(reply.payload)
             if isinstance(status, dict):
                 return status
-        raise SequencerUnavailable(f"{self._address} gave a broken STATUS")
+        raise SequencerUnavailable(f"{self._address} sent a malformed STATUS")
 
     async def close(self) -> None:
         """Stop using the connection.
 
-        The last session ends it, so that calls that wait on it fail. Other sessions only close the
-        logs that no session uses any more; calls that wait end within about a second.
+        The last session ends the connection, and with it all calls that wait. Other sessions close
+        logs that no session uses any more; calls that wait for these end within about a second.
         """
         if self._closed:
             return
@@ -173,8 +173,8 @@ class Session:
     async def _ask(self, kind: Kind, log: LogAddress, a: int, b: int, deadline: Deadline) -> Reply:
         """Send a request about a log, which is opened if necessary.
 
-        If the caller's view has a higher epoch than the sequencer, the log is opened again, with
-        the sequencer's epoch as dead. The sequencer checks that and takes the log over.
+        If the caller's view has a higher epoch than the sequencer, the log is opened again, and the
+        sequencer's epoch is reported as ended. The sequencer checks that, and takes the log over.
         """
         lost: LinkLost | None = None
         dead_epoch = 0
@@ -199,7 +199,7 @@ class Session:
                 dead_epoch = reply.a
             if lane.handle is handle:
                 lane.handle = None
-        raise SequencerUnavailable(f"log {log}: {self._address} keeps closing it")
+        raise SequencerUnavailable(f"log {log}: {self._address} closes it again after each OPEN")
 
     async def _quickly(
         self, link: Link, kind: Kind, handle: int, a: int, b: int, deadline: Deadline
@@ -212,7 +212,7 @@ class Session:
         except SequencerTimeout:
             if link.heard < began and due <= self._dialer.monotonic() - _SILENCE_SECONDS:
                 # The network may have lost the connection, so the next call makes another.
-                link.drop(f"{self._address} was silent")
+                link.drop(f"{self._address} does not respond")
             raise
 
     # Opening and closing logs.
@@ -227,8 +227,8 @@ class Session:
     async def _close_unused(self) -> None:
         """Close logs that no session uses any more.
 
-        The sequencer may give their handles to other logs then. The guard makes a session that
-        starts using the log again wait, and open it.
+        After this, the sequencer may give their handles to other logs. So a session that wants to
+        use the log again waits for the guard, and then opens it.
         """
         for lane in self._dialer.unused():
             if await lane.guard.acquire(_AT_ONCE):  # else a call of a closed session is opening it

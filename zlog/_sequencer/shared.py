@@ -33,7 +33,7 @@ class SharedSequencerClient:
         """Refuse: only a change of view activates this sequencer."""
         raise SequencerUnavailable(
             f"log {log}: the store's sequencer is not active; only a change of view activates it",
-            hint="Append to the log: a writer brings in a view that activates it.",
+            hint="Append to the log: the append makes a view that activates the sequencer.",
         )
 
     async def next(self, log: LogAddress, count: int, epoch: int, deadline: Deadline) -> Grant:

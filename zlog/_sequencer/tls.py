@@ -20,7 +20,7 @@ class TlsStream:
     """The TLS layer of a connection.
 
     Args:
-        host: name that the sequencer's certificate must have.
+        host: the name that the sequencer's certificate must have.
     """
 
     def __init__(self, context: ssl.SSLContext, host: str) -> None:
@@ -29,10 +29,10 @@ class TlsStream:
         self._lock = Mutex()
 
     def shake_hands(self, connected: socket.socket, deadline: Deadline) -> None:
-        """Do the handshake on a socket, whose timeout changes.
+        """Do the handshake on a socket. This changes the socket's timeout.
 
         Raises:
-            OSError: it failed: an ``ssl.SSLError``, or a TimeoutError.
+            OSError: the handshake failed: an ``ssl.SSLError``, or a TimeoutError.
         """
         while True:
             try:
@@ -57,7 +57,7 @@ class TlsStream:
             return self._outgoing.read()
 
     def unwrap(self, data: bytes) -> bytes:
-        """Decrypt ``data``, or return nothing if it ends no record.
+        """Decrypt ``data``. Return nothing if it completes no record.
 
         Raises:
             ssl.SSLError: the data was changed, or the peer has aborted the connection.

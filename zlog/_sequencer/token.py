@@ -85,7 +85,7 @@ def read_tokens(path: str) -> tuple[Token, ...]:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it has no token, or a token is too short.
+        ValueError: the file has no token, or a token is too short.
     """
     with Path(path).open("rb") as file:
         content = file.read(TOKEN_FILE_BYTES_MAX + 1)

@@ -33,8 +33,8 @@ async def promote(reader: Reader, deadline: Deadline) -> None:
        below one position the log is an exact copy of its source.
     3. A view without the mark lets appends begin above these positions.
 
-    A repeated call continues an unfinished one. The second step is only done in a view with the
-    mark, and in its epoch. So it can't trim entries that are appended after a concurrent call has
+    A repeated call continues an unfinished one. The second step needs a view with the mark, and
+    works only in its epoch. So it can't trim entries that are appended after a concurrent call has
     done the third step.
     """
     layout = reader.layout

@@ -59,7 +59,7 @@ class Target:
 
     Raises:
         CopyDiffers: the log is not a mirror, or is being promoted.
-        KeyNeeded: its entries have MACs, but this client has no key.
+        KeyNeeded: the log's entries have MACs, but this client has no key.
     """
 
     def __init__(self, reader: Reader, cursors: Cursors) -> None:
@@ -146,7 +146,7 @@ class Target:
     async def _written(self, pieces: Sequence[Piece], deadline: Deadline) -> bool:
         """Write pieces. Returns False if another copier has raised the tail above their start.
 
-        The positions that it copied may be trimmed, in the source or in the mirror.
+        These positions must not be written again, since they may already be trimmed.
         """
         made: list[tuple[Call, Stripe]] = []
         sent = "none"

@@ -123,7 +123,7 @@ class Watch:
         """Return a lower bound of how long the log was watched, in µs.
 
         Only the time between two successive rounds of the same machine counts. If another machine
-        did a round in between, that time would include some from before its marks.
+        did a round in between, part of that time may be before the marks of that round.
         """
         return self.watched + (max(0, time.us - self.us) if time.clock == self.clock else 0)
 
@@ -201,8 +201,8 @@ async def watch(
 ) -> tuple[Watch, int | None]:
     """Do a round: find out how far the log is settled, and store the watch.
 
-    A hole that has been open for long is filled, as by any reader. The search takes at most half
-    the time; the next round continues. Only one of two concurrent rounds is stored.
+    A hole that has been open for long is filled, as by any reader. Looking for holes takes at most
+    half the time, and the next round continues. One of two concurrent rounds is not stored.
 
     Returns:
         The watch, and how long it has watched the log, in µs, or None if the clocks of this machine

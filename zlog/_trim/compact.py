@@ -49,7 +49,7 @@ async def compact(layout: Layout, old_end: int, deadline: Deadline, *, now: bool
 
     All positions below ``old_end`` must be settled and old enough. If the time is up, the next call
     continues. Mirrors are not compacted, since a copier compares a mirror with its source. Unless
-    ``now``, logs with few new entries are not compacted either.
+    ``now``, a log with few new entries is not compacted either.
     """
     log_id = layout.view.log_id
     _, state = await layout.head.retention_read(log_id, deadline)
@@ -140,8 +140,8 @@ class _Pass:
     async def _learn(self, start: int, end: int, *, tags_max: int = 0) -> int:
         """Find the newest entry of each tag in ``[start, end)``; returns the end of the search.
 
-        The search ends early if half the time is up or if there are too many tags. With
-        ``tags_max``, it leaves out further tags instead.
+        The search ends early if half the time is up or if there are too many tags. If ``tags_max``
+        is not 0, the search ignores tags above that number instead.
         """
         newest, stripes = self._newest, self._layout.stripes(start, end, self._deadline)
         left = self._budget.remaining()
@@ -165,8 +165,8 @@ class _Pass:
     async def _clean(self, start: int, end: int, *, again: bool = False) -> int:
         """Trim the superseded entries in ``[start, end)``; returns where it stopped.
 
-        Unless ``again``, it changes something before it stops for lack of time, so that every pass
-        comes to an end.
+        Before it stops for lack of time, it changes something, so that every pass comes to an end.
+        With ``again``, it may stop before that.
         """
         at = start
         async for stripe in self._layout.stripes(start, end, self._deadline):

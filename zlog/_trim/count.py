@@ -82,10 +82,10 @@ async def end_beyond(layout: Layout, limit: Size, deadline: Deadline) -> int:
     """Return one past the last entry beyond the limit, or the trim point.
 
     The entries from there on reach the limit of entries, or exceed the limit of bytes by less than
-    one entry, whichever comes first. For whole stripes, the objects' statistics are used. In the
-    stripe in which the limit is reached, the objects count ranges, which grow while a whole range
-    is beyond the limit, and are then halved. If entries are lost, the statistics are too high, and
-    the rest of the stripe is counted.
+    one entry, whichever comes first. Whole stripes are counted by the statistics of their objects.
+    In the stripe in which the limit is reached, the objects count ranges of entries; the ranges
+    grow while a whole range is beyond the limit, and are then halved. If entries are lost, the
+    statistics are too high, and the rest of the stripe is counted.
     """
     start = layout.view.trim_point
     # Free the space of an earlier trim, which would count as entries. The space that an older class
@@ -128,7 +128,7 @@ async def _held(layout: Layout, stripe: Stripe, deadline: Deadline) -> _Held:
 
 
 async def _seen_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
-    """Return the position of a stripe from which on readers see no entries.
+    """Return the position in a stripe from which on readers see no entries.
 
     Entries above it belong to a round of a mirror's copier, or were never confirmed by an exclusive
     writer.

@@ -49,7 +49,7 @@ class Retention:
         bytes: the maximum size of the data of all entries together.
         entries: the maximum number of entries.
         skew: the number of seconds by which clocks may differ before reports mention it.
-        compact_after: an age in seconds; of older entries, only the newest with each tag are kept.
+        compact_after: the age in seconds from which on only the newest entry of each tag is kept.
     """
 
     age: float | None = None
@@ -68,7 +68,7 @@ class Retention:
         for what in ("bytes", "entries"):
             limit = getattr(self, what)
             if limit is not None and not (isinstance(limit, int) and 0 <= limit <= _LIMIT_MAX):
-                raise ValueError(f"{what} to keep are a number up to 2^53, not {limit!r}")
+                raise ValueError(f"the {what} to keep are a number up to 2^53, not {limit!r}")
 
     @property
     def unlimited(self) -> bool:

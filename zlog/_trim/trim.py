@@ -35,10 +35,10 @@ async def trim_to(
     """Trim every position below ``position``, which must not be above the tail.
 
     The head first records the trim point, which must be below a tail that it knows. Then the
-    objects of stripes wholly below the point are removed, and the stripe that contains the point
-    frees its records below it. If this client dies, the positions are trimmed anyway, and the next
-    call frees the rest. If an object fails, as an older class does at a record of a newer version,
-    the other objects are freed before the error is raised.
+    objects of stripes wholly below the point are removed. The stripe that contains the point frees
+    its records below it. If this client dies, the positions are trimmed anyway, and the next call
+    frees the rest. If an object fails, for example because its class is too old for a record, the
+    other objects are freed before the error is raised.
 
     Raises HeldByCursor if a cursor is below ``position``, unless ``past_cursors``. The head decides
     this in the same step that records the point, so no cursor is created in between.

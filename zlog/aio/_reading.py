@@ -55,10 +55,10 @@ class Reading(ProcessBound):
 
     @property
     def replica_reads(self) -> Mapping[str, int]:
-        """The number of replies from other replicas, because the primary was damaged, by object.
+        """The number of reads of each object that another replica answered, for a damaged primary.
 
         Such a read takes longer; without the other replica it would have been an error or a gap.
-        :meth:`check` with ``repair`` repairs the damage.
+        Call :meth:`check` with ``repair`` to repair the damage.
         """
         return dict(self._client.io.replica_reads)
 
@@ -126,8 +126,8 @@ class Reading(ProcessBound):
     ) -> AsyncIterator[Columns]:
         """Iterate over ``[start, end)`` as :meth:`read_range` does, a window of entries at a time.
 
-        This is made for tables: entries are not Python objects. All positions of a window are in
-        one stripe.
+        Use this for tables: it makes no Python object for an entry. All positions of a window are
+        in one stripe.
 
         Args:
             start: the first position.
@@ -200,8 +200,8 @@ class Reading(ProcessBound):
         Args:
             checked: whether the answer is linearizable: above every entry acknowledged before the
                 call, and never below an earlier checked answer to any client. The head records the
-                answer, which costs one operation. An unchecked answer comes from the sequencer, and
-                may be too high or too low if the sequencer was replaced a moment ago.
+                answer, which costs one operation. An unchecked answer is the sequencer's, which may
+                be too high or too low right after the sequencer was replaced.
         """
         return await drive(self._client.positions.tail(self._deadline(timeout), checked=checked))
 
@@ -287,8 +287,8 @@ class Reading(ProcessBound):
         """Return statistics of the log, with one request per stripe object.
 
         Args:
-            start, end: count only stripes with positions of ``[start, end)``, but these stripes as
-                a whole. None means no end.
+            start, end: count stripes that have positions of ``[start, end)``, each as a whole. An
+                ``end`` of None means no limit.
         """
         return await drive(stat(self._client.positions, start, end, self._deadline(timeout)))
 

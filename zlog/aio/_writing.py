@@ -64,8 +64,8 @@ class Writing(Reading):
         This is much faster than single appends: it takes one request for a range of positions, and
         one write per stripe object. Positions ascend, even if the layout changes, with one
         exception: a reader may fill the position of an entry before the entry arrives, or, in a log
-        without a sequencer, another writer may take it. The entry then moves above its successors.
-        If entries must never change places, append them one by one.
+        without a sequencer, another writer may take it. That entry then gets a position above those
+        of its successors. If this must never happen, append the entries one by one.
 
         Args:
             entries: any number of entries.

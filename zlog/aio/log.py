@@ -47,8 +47,8 @@ class Log(Writing):
     does not disturb writers.
 
     Every call takes ``timeout=``, a budget in seconds for all its work, retries included. None
-    means no limit; the default (``...``) is the handle's own, 30 seconds unless set when opening.
-    After the time-out of a write it is unknown whether it took effect.
+    means no limit. By default (``...``) it is the time-out of the handle, 30 seconds unless another
+    one was set when opening. After a write has timed out, it is unknown whether it took effect.
 
     Every method raises LogNotFound if the log was removed, StoreTimeout if the budget ran out, and
     StoreUnavailable or ClassNotLoaded if the store refuses.
@@ -138,10 +138,10 @@ class Log(Writing):
             entry_bytes_max: the maximum size of an entry to append, in bytes, up to 16 MiB.
             mac_key: the key that the log was created with, 16 to 4,096 bytes. Pass the bytes, the
                 path of a file that contains nothing else, or a function that returns the bytes and
-                is called once. Appended entries get a MAC, and every entry read is checked: if the
-                store's owner has changed, moved or forged it, it is a gap of kind FORGED. Without
-                the key the log can be trimmed and administered, but not read or appended to
-                (KeyNeeded).
+                is called once. Appended entries get a MAC, and the MAC of every entry read is
+                checked: an entry that the store's owner has changed, moved or forged becomes a gap
+                of kind FORGED. Without the key the log can be trimmed and administered, but not
+                read or appended to (KeyNeeded).
 
         Raises:
             LogNotFound: the log does not exist, and ``create`` is not given.
@@ -221,7 +221,7 @@ class Log(Writing):
         """Mark one position as no longer needed and free its space. Safe to repeat.
 
         Raises:
-            BeyondTail: it was not granted yet.
+            BeyondTail: the position was not granted yet.
         """
         await drive(self._client.trim(position, self._deadline(timeout)))
 
@@ -247,8 +247,8 @@ class Log(Writing):
     async def set_retention(self, retention: Retention, *, timeout: Timeout = ...) -> None:
         """Set the log's retention, by a new view in which only the options differ.
 
-        The call trims nothing: the leading sequencer enforces retention from time to time, and
-        :meth:`apply_retention` does so at once.
+        The call trims nothing. The leading sequencer enforces retention from time to time, and
+        :meth:`apply_retention` enforces it at once.
         """
         await drive(set_retention(self._client.layout, retention, self._deadline(timeout)))
 
@@ -297,9 +297,9 @@ class Log(Writing):
     async def roll(self, *, rescue: bool = False, timeout: Timeout = ...) -> View:
         """End the live stripe, start the next one with the same settings; return the new view.
 
-        When a stripe is full, this happens without a call. Call this to continue in new objects,
-        for example to trim the present stripe completely later, which removes its objects. Appends
-        wait for some milliseconds. Each call starts one stripe; concurrent calls share one.
+        A full stripe ends without a call. Call this to continue in new objects, for example to trim
+        the present stripe completely later, which removes its objects. Appends wait for some
+        milliseconds. Each call starts one stripe; concurrent calls share one.
 
         Args:
             rescue: whether to start the new stripe where the log's entries end, if the tail was
@@ -389,9 +389,9 @@ class Log(Writing):
     ) -> Check:
         """Audit the log while it is used. The audit yields its findings, none for a sound log.
 
-        Every object checks the bytes of its own entries, all objects at the same time, so no data
-        is sent. The log is not changed, except that reading the tail may finish a layout change
-        whose client died.
+        The objects check the bytes of their own entries, all at the same time, so no data is sent.
+        The log is not changed, except that reading the tail may finish a layout change whose client
+        died.
 
         Args:
             orphans: look for objects that no view has, by listing the store's objects. On Ceph this
@@ -399,8 +399,8 @@ class Log(Writing):
                 without it the summary's ``listed`` is False.
             repair: repair damage of an object's primary replica from another replica. Only
                 stores on Ceph have several replicas. Sound data is never changed.
-            replicas: then repeat the audit this many times on replicas chosen at random, and report
-                damage that another replica can repair; with ``repair``, repair it.
+            replicas: how many times to repeat the audit on replicas chosen at random. It reports
+                damage that another replica can repair, or repairs it with ``repair``.
             rebuild_index: rebuild wrong indexes of tags.
             progress: called from time to time with the number of checked positions, and their
                 total number.

@@ -106,8 +106,8 @@ class Stream(ProcessBound):
         """Open a cursor of this stream; see :meth:`zlog.aio.Log.cursor`.
 
         The cursor's name in the log is ``stream.TAG.NAME`` (:func:`cursor_name`), and it limits
-        trims like any other cursor. So also commit while the stream gets no entries: use the
-        positions of a follower's gaps, or the log's tail.
+        trims like any other cursor. So commit also while the stream gets no entries, with the
+        positions of a follower's gaps or with the log's tail.
         """
         return await self._log.cursor(cursor_name(self.tag, name), create=create, timeout=timeout)
 

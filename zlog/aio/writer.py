@@ -39,9 +39,9 @@ class Writer(ProcessBound):
     it or :meth:`release` is called. From then on every call that writes raises Fenced.
 
     If an append fails with another error, all unconfirmed entries fail with it, although a prefix
-    of them may be in the log. The writer can continue. If futures of :meth:`submit` have failed,
-    the next call of any kind first raises their error, so that you notice before further entries
-    follow a missing one.
+    of them may be in the log. The writer can continue. If a future of :meth:`submit` has failed,
+    the next call of any kind raises its error before it does anything, so that you notice before
+    further entries follow a missing one.
     """
 
     _harmless = frozenset()  # after a close, all entries are confirmed or have failed
@@ -190,8 +190,8 @@ class Writer(ProcessBound):
     def recover(self) -> AsyncIterator[Entry | Gap]:
         """Iterate over the entries that the log held when this writer took it.
 
-        Large reads are in flight while the caller works. Gaps occur only if the log was not always
-        exclusive.
+        Large reads are requested ahead while the caller works. There are gaps only if the log was
+        not always exclusive.
         """
         return iterate(range_reader(self._client.reader, 0, self.start, untrimmed=True))
 

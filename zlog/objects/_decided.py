@@ -28,10 +28,11 @@ class Outcome(NamedTuple):
         code: the kind of outcome.
         position: the position of the entry that decided the transaction.
         results: the results of its commands, if it was committed; empty if it is ``repeated`` and
-            the space does not remember them.
+        results: the results of the commands of a committed transaction; empty if it is ``repeated``
+            and the space no longer has the results.
         error: why the transaction was rejected.
-        items: the values that the transaction had read and that have changed.
-        attempt: the attempt of the entry that decided the transaction.
+        items: the values that the transaction had read and that have changed since.
+        attempt: the attempt whose entry decided the transaction.
         committed: for ``repeated``, whether the earlier transaction was committed.
     """
 
@@ -55,8 +56,9 @@ class Decision(NamedTuple):
 class Decided:
     """The most recently decided transactions, by id, and the newest results.
 
-    If a client's entry is trimmed before the client applies it, the client finds the result here,
-    in the checkpoint that was written for the trim. No decision depends on results.
+    If a client's entry is trimmed before the client applies it, the client finds its result here,
+    because the checkpoint that was written for the trim contains it. No decision depends on
+    results.
 
     Attributes:
         floor: decisions at this position or above have not been forgotten.

@@ -1,7 +1,7 @@
 """Reads the entries of a space in order, either by their tag or among all entries of the log.
 
-Reading all entries is ten times as fast as selecting by tag, if most entries are the space's. So
-the feed estimates, for each window, the cost of the other way, and uses the cheaper one.
+Reading all entries is ten times as fast as selecting by tag, if most of them belong to the space.
+So the feed estimates the cost of both ways for each window, and uses the cheaper one.
 """
 
 from __future__ import annotations

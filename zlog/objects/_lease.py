@@ -92,7 +92,7 @@ class Lease:
 async def acquire(replica: Replica, name: str, owner: Any, lease: float, timeout: Timeout) -> Lease:
     """Request a lock, and wait for it; see ``Lock.acquire``.
 
-    If the call is interrupted, or gets no answer in time, it withdraws its request.
+    If the call is interrupted or not answered in time, the request is withdrawn.
     """
     began = replica.port.monotonic()
     deadline = replica.port.deadline(timeout)
@@ -122,10 +122,10 @@ async def _command(replica: Replica, name: str, *words: Any) -> None:
 
 
 async def _withdraw(replica: Replica, name: str, ask: tuple[Any, ...], id: str) -> None:
-    """Withdraw a request whose token is unknown, because the position of its entry is.
+    """Withdraw a request whose token is unknown, because the position of its entry is unknown.
 
     The request is repeated under its id. The state decides the first of the two entries, whose
-    position is then known. If the log does not answer, a lock that was granted ends with its lease.
+    position is then known. If the log does not answer, a granted lock expires with its lease.
     """
     with contextlib.suppress(ZlogError):
         asked = await replica.commit([ask], id, 1, replica.machine.position)

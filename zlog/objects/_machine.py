@@ -61,10 +61,10 @@ _MARKS_MAX = 8
 
 
 class Chunk(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """A part of an object's state in a checkpoint, or the decided transactions if it has no kind.
+    """A part of an object's state in a checkpoint.
 
-    In the second case, the name has the results of commands, as JSON. Versions that do not know
-    results ignore it.
+    A chunk without a kind has decided transactions, with the results of their commands as JSON in
+    the field ``name``, which versions that do not know results ignore.
     """
 
     object: str
@@ -119,7 +119,7 @@ class Machine:
         objects: the objects, by name.
         decided: the transactions that were decided last.
         changes: the changes since the caller last cleared the list; None if they are not needed.
-        wanted: the ids of marks at which to freeze the state, each with the state once it is
+        wanted: the ids of marks at which to freeze the state. Each gets the state once it is
             frozen.
     """
 
@@ -198,8 +198,8 @@ class Machine:
     ) -> list[tuple[str, object]]:
         """Return the items of a read set that have changed.
 
-        A key is unchanged if it has the version that was read. A range is unchanged if it has the
-        same number of keys and none was put since, so that these are the same keys
+        A key is unchanged if it has the version that was read. A range is unchanged if it has as
+        many keys as were read and no key was put since, which proves that the keys are the same
         (docs/decisions/0022-objects.md).
         """
         found: list[tuple[str, object]] = []
@@ -298,8 +298,8 @@ class Machine:
             if mine.get(name, theirs) != theirs:
                 bare = name.partition("\0")[0]
                 raise Diverged(
-                    f"object {bare!r} was another here, at {manifest.start}, than the checkpoint"
-                    f" at {position} says",
+                    f"object {bare!r} had another state here, at {manifest.start}, than "
+                    f"in the checkpoint at {position}",
                     position=position,
                 )
 
@@ -312,7 +312,7 @@ class Machine:
                 return
         except DecodeError as error:
             raise UnknownRecord(
-                f"the checkpoint below {self.position} has a part that is none: {error}",
+                f"the checkpoint below {self.position} has an invalid part: {error}",
                 position=self.position,
             ) from error
         state = self.objects.get(found.object)

@@ -23,13 +23,13 @@ class _Turn(Generic[T]):
 class Rounds(Generic[T]):
     """One piece of work, done once for all callers that request it at about the same time.
 
-    A caller that comes during a run gets the result of the next run, which begins later. The first
-    waiting caller does the work for all.
+    A caller that comes during a run gets the result of the next run, since the current one began
+    too early for it. The first waiting caller does the work for all.
 
     Args:
         port: the port of the replica.
-        count: a function that returns a number that only grows; see ``join``. It shows progress to
-            waiting callers.
+        count: a function that returns a number that only grows, by which waiting callers see
+            progress; see ``join``.
 
     Attributes:
         began_at: the count when the current run began.
@@ -52,9 +52,9 @@ class Rounds(Generic[T]):
     ) -> T | None:
         """Do the work, or wait until another caller has done it; return its result.
 
-        With ``seconds``, the result of the current run is enough, and the call waits this long for
-        it. It returns None after that time, or at once if the count is above ``seen``. So work that
-        ends when the count grows ends for all waiting callers.
+        With ``seconds``, the call waits this long for the current run, whose result is enough, and
+        then returns None. It returns None at once if the count is above ``seen``. So work that ends
+        when the count grows ends for all waiting callers.
 
         Raises:
             ReentrantCall: a signal handler calls this while its thread does the work.
@@ -99,7 +99,7 @@ class Rounds(Generic[T]):
         while count < (count := self._count()):
             if await turn.done.wait(seconds):
                 return
-        raise StoreTimeout(f"another thread has not come further for {seconds} s")
+        raise StoreTimeout(f"another thread has made no progress for {seconds} s")
 
     async def _lead(self, turn: _Turn[T], work: Callable[[], Awaitable[T]]) -> T:
         try:

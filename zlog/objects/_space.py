@@ -85,7 +85,7 @@ async def _known(replica: Replica, id: str) -> int:
     known = replica.machine.decided.find(id)
     if known is not None and known.code == "committed":
         raise AlreadyCommitted(
-            f"transaction {id!r} was committed at {known.position} already",
+            f"transaction {id!r} was already committed at position {known.position}",
             position=known.position,
         )
     return 0 if known is None else known.attempt

@@ -351,5 +351,5 @@ def typed(objects: Mapping[str, State], name: str, kind: str) -> State | None:
     """
     state = objects.get(name)
     if state is not None and state.kind != kind:
-        raise WrongType(f"{name!r} is a {state.kind}, and no {kind}")
+        raise WrongType(f"{name!r} is a {state.kind}, not a {kind}")
     return state

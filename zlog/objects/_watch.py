@@ -44,10 +44,10 @@ Opener = Callable[[int], Awaitable[Replica]]
 
 
 class Watching:
-    """The changes of a space that match a filter, with one event for each entry that has some.
+    """The changes of a space that match a filter, with one event for each entry with such changes.
 
-    It waits without end. A bounded number of events is kept for a slow watch. A watch that is
-    slower still reads the log itself from its position on, until it has caught up.
+    It waits without end. A bounded number of events is kept for a slow watch. If that is not
+    enough, the watch reads the log itself from its position on, until it has caught up.
 
     Attributes:
         position: the position at which another watch would continue after the last event.
@@ -156,7 +156,7 @@ class Watching:
         if own.overtaken:
             self._own = None
             raise PastLost(
-                f"the log was trimmed beyond {self.position}, where a watch is",
+                f"the log was trimmed above {self.position}, the position of a watch",
                 resume=own.resumed,
             )
 

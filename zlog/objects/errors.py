@@ -179,5 +179,5 @@ class LockLost(ZlogError):
 class LockTimeout(ZlogError, TimeoutError):
     """A lock was not granted in time. The request was withdrawn."""
 
-    hint = "Wait longer, or look who holds it (`lock.holder()`)."
+    hint = "Wait longer, or find out which client holds it (`lock.holder()`)."
     retryable = True

@@ -65,9 +65,9 @@ class ZlogDataSource(DataSource):
     def schema(self) -> StructType:
         """Check the options, and return the columns.
 
-        When a table is created, its first column carries the options: Spark keeps a table's columns
-        unchanged, but passes its options to no read. The column's comment shows the options in
-        ``DESCRIBE TABLE`` and ``SHOW CREATE TABLE``.
+        When a table is created, the options are also stored in the comment of its first column:
+        Spark keeps the columns, but does not pass the table's options to reads. The comment appears
+        in ``DESCRIBE TABLE`` and ``SHOW CREATE TABLE``.
         """
         if _PROVIDER not in self.options:
             return StructType(_columns(SourceOptions.parse(self.options, streaming=None)))
@@ -101,7 +101,7 @@ class ZlogDataSource(DataSource):
         return StreamWriter(SinkOptions.parse(self.options, streaming=True), schema)
 
     def _read_options(self, schema: StructType, *, streaming: bool) -> SourceOptions:
-        """Return the options of the table, if there is one, and of this read."""
+        """Return the options of this read, and of the table if the read is of a table."""
         kept = schema.fields[0].metadata.get(_KEPT, {}) if schema.fields else {}
         batch, stream = {*BATCH_OPTIONS}, {*STREAM_OPTIONS}
         unused = {name.lower() for name in (batch - stream if streaming else stream - batch)}

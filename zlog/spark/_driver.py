@@ -116,7 +116,7 @@ class Planner:
         """Return the tasks that read ``[start, end)``, which are the same for each call.
 
         Raises:
-            Invalidated: a part of the range is trimmed, and that counts as a loss.
+            Invalidated: a part of the range is trimmed, and the options make that an error.
         """
         trim_point = self.log.call(lambda handle: handle.earliest())
         if start < trim_point:
@@ -163,11 +163,11 @@ class StreamPlanner:
         return self._planner.log
 
     def initial(self) -> Offset:
-        """Return where a new query begins, and set the cursor that holds the log from there on.
+        """Return where a new query begins, and set its cursor there, so that trims stop there.
 
         Spark calls this again when it runs or replays the first batch, which may begin before the
         latest position at that time. So an existing cursor never moves forward here. A cursor that
-        another query left at a higher position moves back, or this query's entries could be
+        another query left at a higher position moves back; otherwise this query's entries could be
         trimmed.
 
         Raises:

@@ -15,7 +15,7 @@ from zlog.view import Stripe
 class WrongCheckpoint(ZlogError):
     """The checkpoint of a query belongs to another log than the one that the query reads."""
 
-    hint = "Start the query with a checkpoint of its own, or with the log that this one is of."
+    hint = "Use another checkpoint, or read the log to which this checkpoint belongs."
 
 
 class Selection(TypedDict):
@@ -67,12 +67,10 @@ class Offset:
     """The end of a batch. Positions are global, so that a change of width doesn't matter.
 
     Attributes:
-        position: one past the last position of the batch.
-        since: the batch's first position. Spark asks for the first offset again when it replays a
-            query's first batch, and "latest" is then another position. So the batch is determined
-            by its end alone.
+        since: the batch's first position. It is recorded because Spark asks for the first offset
+            again when it replays a query's first batch, and "latest" may then be another position.
         log: the name of the log.
-        log_id: the id of the log, since another log may have the name by now.
+        log_id: the id of the log, since another log may have the name in the meantime.
         recorded: the inputs of the batch's plan; None if the offset ends no batch, or if an older
             version of zlog made it.
     """
@@ -109,26 +107,26 @@ class Offset:
                 return cls(position, since, str(log), int(str(log_id), 16), recorded)
         except (LookupError, TypeError, ValueError):
             pass
-        raise WrongCheckpoint(f"the checkpoint is not of a log of zlog: it holds {dict(content)}")
+        raise WrongCheckpoint(f"the checkpoint belongs to no log of zlog: it has {dict(content)}")
 
     def check(self, log: str, log_id: int | None, selection: Selection) -> None:
         """Raise WrongCheckpoint unless the offset belongs to this log and selects the same rows."""
         if self.log != log:
-            raise WrongCheckpoint(f"the checkpoint is of log {self.log!r}, and not of {log!r}")
+            raise WrongCheckpoint(f"the checkpoint belongs to log {self.log!r}, not to {log!r}")
         if self.log_id != log_id:
             raise WrongCheckpoint(
-                f"the checkpoint is of a log {log!r} that was removed: another one has its name"
+                f"the checkpoint belongs to a removed log {log!r}: another one has its name"
             )
         given = cast("Mapping[str, object]", selection)
         kept = cast("Mapping[str, object]", self.recorded.selection if self.recorded else {})
         for name, value in kept.items():
             if value != given[name]:
                 raise WrongCheckpoint(
-                    f"the checkpoint is of a query with {_shown(name, value)}, and not with"
+                    f"the checkpoint belongs to a query with {_shown(name, value)}, not with"
                     f" {_shown(name, given[name])}",
-                    hint=f"Set {name} back, and this query continues. To read other rows from"
-                    f" {self.position} on, start a query with a checkpoint of its own and"
-                    f" startingPosition={self.position}, once this one has come as far.",
+                    hint=f"Set {name} back to continue this query. To read other rows from"
+                    f" {self.position} on, let it reach this position; then start a query with"
+                    f" another checkpoint and startingPosition={self.position}.",
                 )
 
 

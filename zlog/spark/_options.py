@@ -128,7 +128,7 @@ class SourceOptions:
         include_gaps = given.get("includeGaps", _flag, "false")
         include_tags = given.get("includeTags", _flag, "false")
         if tags is not None and include_gaps:
-            raise ValueError("the options tags and includeGaps exclude each other")
+            raise ValueError("the options tags and includeGaps cannot be combined")
         there_are = [*COLUMNS[:4], *["tags"] * include_tags, *["state"] * include_gaps]
         return cls(
             log=given.require("log", check_log_name),
@@ -256,7 +256,7 @@ class _Given:
             raise ValueError(
                 f'zlog needs the option {name}: .option("{name}", …). Only CREATE TABLE … USING'
                 " zlog OPTIONS (…) without a list of columns makes a table that keeps its options;"
-                " saveAsTable does not. INSERT INTO hands on no options: write by .save()"
+                " saveAsTable does not. INSERT INTO passes no options: write with .save()"
             )
         return value
 
@@ -285,7 +285,7 @@ def _tags(text: str) -> tuple[str, ...]:
     except TypeError as error:
         raise ValueError(str(error)) from None
     if not tags:
-        raise ValueError("it lists no tag; leave it out to read all entries")
+        raise ValueError("it lists no tag; omit the option to read all entries")
     return tags
 
 

@@ -87,10 +87,10 @@ def split(
 ) -> list[Shares]:
     """Return the part of each task, so that all tasks together read ``[start, end)`` once.
 
-    A task reads one stripe object, or one object of each of several small neighbouring stripes, so
-    that there are as many tasks as the widest of these has objects. If there are fewer tasks than
-    wanted, objects are cut; if there are more, a task gets several consecutive objects. If the
-    number of tasks was set, all have about the same number of positions.
+    A task reads one stripe object, or one object of each of several small neighbouring stripes. In
+    that case there are as many tasks as the widest of these stripes has objects. If there are fewer
+    tasks than wanted, objects are divided; if there are more, a task gets several consecutive
+    objects. If the number of tasks was set, all have about the same number of positions.
 
     Args:
         log: the name of the log.
@@ -173,9 +173,9 @@ def _part(share: Share, first: int, last: int) -> Share:
 
 
 def _group(shares: Sequence[Share], count: int) -> list[Shares]:
-    """Divide whole shares among up to ``count`` tasks, by the position of each share's middle.
+    """Divide shares among up to ``count`` tasks, without cutting any.
 
-    Objects of one stripe are read together.
+    The position of its middle decides the task of a share. Objects of one stripe stay together.
     """
     groups: list[list[Share]] = [[] for _ in range(count)]
     total = sum(len(share) for share in shares)

@@ -63,8 +63,8 @@ def _read(partition: InputPartition) -> Iterator[pa.RecordBatch]:
 class BatchReader(DataSourceReader):
     """A batch read.
 
-    It does not accept filters from Spark (`pushFilters`): a filter would stay with the source's
-    object, which other reads of the same DataFrame share. Options select what to read.
+    It does not accept filters from Spark (`pushFilters`): Spark would keep a filter in the source's
+    object, and other reads of the same DataFrame use that object. Options select what to read.
     """
 
     def __init__(self, options: SourceOptions) -> None:

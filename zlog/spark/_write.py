@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _TAGS = "tags"
 """The column whose arrays are the entries' tags."""
 
-_NULL = "a null is no entry: leave such rows out, or write empty ones"
+_NULL = "a row is null: remove such rows, or write empty entries"
 
 
 @dataclass
@@ -81,8 +81,8 @@ class ExactTask:
         batch = context and context.getLocalProperty("streaming.sql.batchId")
         if not (context and query and batch):
             raise RuntimeError(
-                "Spark does not tell this task of which query and batch it is, and so nothing can"
-                " be written exactly once: set the option exactlyOnce to false"
+                "Spark does not report the query and batch of this task, so rows cannot "
+                "be written exactly once: set the option exactlyOnce to false"
             )
         return cls(query, int(batch), context.partitionId())
 
@@ -137,7 +137,7 @@ class Appender:
     def done(self, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
         """Let the log forget earlier batches. The driver calls this once all tasks have ended.
 
-        This batch is not forgotten: Spark records its end later, and may repeat it before.
+        This batch is not forgotten: until Spark has recorded its end, Spark may repeat it.
 
         Raises:
             SequenceDiffers: an earlier run of this batch had more tasks. Some of their rows are in
@@ -200,7 +200,7 @@ def _columns(
                 raise ValueError(_NULL)
             own = [each or [] for each in batch.column(tags).to_pylist()]
             if any(tag is None for each in own for tag in each):
-                raise ValueError("a null is no tag: leave it out of the array")
+                raise ValueError("a tag is null: remove it from the array")
             yield _joined([column]), own
         return
     for joined in _joined_columns(batches):

@@ -30,7 +30,7 @@ class Parser(Protocol):
         """Do the checks that need Spark.
 
         Raises:
-            ValueError: it is invalid.
+            ValueError: the schema is invalid.
         """
         ...
 
@@ -47,7 +47,7 @@ def parser_of(how: str | None, schema: str | None) -> Parser:
         schema: the names and types of columns, in the syntax of SQL, or None.
 
     Raises:
-        ValueError: an argument is invalid, as far as this can be checked without Spark.
+        ValueError: an argument is invalid, and this can be found without Spark.
         OSError: reading the file fails.
     """
     if how == "json":
@@ -74,7 +74,7 @@ def check_new(names: Iterable[str], taken: Iterable[str] = ENTRY_COLUMNS) -> Non
     """Refuse columns that a table already has. Spark's names are case-insensitive.
 
     Raises:
-        ValueError: two columns have the same name.
+        ValueError: two columns would have the same name.
     """
     seen = {name.lower() for name in taken}
     for name in names:
@@ -115,7 +115,7 @@ class NoParser:
 
 @dataclass
 class PatternParser:
-    """A parser that makes a column for each named group, null if the line does not match.
+    """A parser that makes a column for each named group: null in lines that do not match.
 
     Attributes:
         pattern: the pattern, which may match anywhere in a line.
@@ -155,7 +155,7 @@ class PatternParser:
 
 @dataclass
 class JsonParser:
-    """A parser that makes columns from a JSON object, null if the entry is not an object.
+    """A parser that makes columns from a JSON object: null if the entry is not an object.
 
     Attributes:
         schema: the names and types of the fields.

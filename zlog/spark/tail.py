@@ -74,7 +74,7 @@ class Tail:
 
         Raises:
             ValueError: the columns are invalid.
-            ZlogError: Spark can't start it.
+            ZlogError: Spark can't start the query.
         """
         try:
             return self._start(spark)
@@ -122,8 +122,8 @@ class Tail:
 def cursor_name_of(table: str, checkpoint: str) -> str:
     """Return the name of a query's cursor, which depends on its checkpoint.
 
-    Two queries have different checkpoints, and so different cursors. The table's name is only there
-    for people.
+    Two queries have different checkpoints, and so different cursors. The name also contains the
+    table's name, for people.
     """
     digest = hashlib.sha256(checkpoint.encode()).hexdigest()[:8]
     words = _NOT_IN_A_NAME.sub("-", table.rstrip("/").rpartition("/")[2]).strip("-.") or "table"
@@ -198,9 +198,9 @@ class Run:
         self._committed = -1
 
     def stop(self) -> None:
-        """Stop the query after the current batch, or amid it on a second call or after a while.
+        """Stop the query after the current batch, or at once on a second call or after a while.
 
-        The next run repeats an abandoned batch, and the table gets it once.
+        The next run repeats an abandoned batch, so that the table gets it once.
         """
         self._events.put(_STOP)
 

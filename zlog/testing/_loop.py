@@ -37,7 +37,7 @@ _CLOSES_MAX = 100
 
 
 class Stuck(RuntimeError):
-    """All tasks of a virtual loop wait for something that never happens, or one loops forever."""
+    """All tasks of a virtual loop wait for something that never happens, or one never waits."""
 
 
 class VirtualWorld(World):
@@ -56,7 +56,7 @@ class VirtualWorld(World):
         return self._random.randbytes(count)
 
     def wall_clock_us(self) -> int:
-        """Microseconds since 1970; they advance with the loop's time."""
+        """Return the microseconds since 1970. They advance with the loop's time."""
         assert self.clock is not None  # set above
         return WALL_CLOCK_START_US + round(self.clock() * 1e6)
 
@@ -74,12 +74,13 @@ class VirtualWorld(World):
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop whose clock jumps to the next timer as soon as nothing else is left to do.
 
-    Connections between its tasks go through ``network``, which is simulated too: nothing leaves
-    the process. Threads, and file descriptors of others than zlog's stores, can't be used on it,
-    since no task would wait for them.
+    Connections between its tasks go through ``network``, a simulation that sends nothing out of the
+    process. No task can use threads on it, or file descriptors except for zlog's stores, since the
+    loop does not wait for them.
 
     Args:
-        seed: decides the order of callbacks ready at the same time, and zlog's random numbers.
+        seed: the seed for the order of callbacks that are ready at the same time, and for zlog's
+            random numbers.
 
     Attributes:
         network: the simulated network, a :class:`Network`.
@@ -121,15 +122,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self.network.listen(protocol_factory, options["sock"])
 
     def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
-        """As ever; of several that are readable, the one added first comes first."""
+        """Wait as the base class does. Readable descriptors come in the order of their addition."""
         self._serial_of[fd] = next(self._serials)
         super().add_reader(fd, callback, *args)
 
     def close(self) -> None:
-        """Close the loop, and abandon what still runs on it, as a process ends.
+        """Close the loop and abandon all tasks on it, as if the process ended.
 
-        None of the tasks runs again, and no other task is notified. The ``finally`` blocks of their
-        coroutines do run, without their awaits, so this loop is the running one for them.
+        No task runs again, and no other task is notified. The ``finally`` blocks of their
+        coroutines do run, up to their first await, and see this loop as the running one.
         """
         if self.is_closed():
             return
@@ -151,7 +152,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._ready.extend(handles)  # type: ignore[attr-defined]
 
     def end(self, process: Process) -> None:
-        """Break a dead process's connections, and watch its file descriptors no longer."""
+        """Break the connections of a dead process, and stop watching its file descriptors."""
         self.network.kill(process)
         for key in list(self._selector.get_map().values()):  # type: ignore[attr-defined]
             reader = key.data[0]
@@ -172,7 +173,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._now += _TURN_SECONDS
         self._turns += 1
         if self._turns > _TURNS_MAX:
-            raise Stuck(f"tasks run in circles, among them {ready[0]!r}")
+            raise Stuck(f"tasks run without end, among them {ready[0]!r}")
         batch = list(ready)
         ready.clear()
         if len(batch) > 1:
@@ -216,7 +217,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def _close(coroutine: Any) -> None:
-    """Close a coroutine, again after each await in its ``finally`` blocks."""
+    """Close a coroutine, and close it again after each await in its ``finally`` blocks."""
     for _ in range(_CLOSES_MAX):
         with contextlib.suppress(BaseException):
             coroutine.close()
@@ -224,7 +225,7 @@ def _close(coroutine: Any) -> None:
 
 
 def _is_heard(key: selectors.SelectorKey) -> bool:
-    """Whether a task reads a descriptor now; where a process is paused, it stays readable."""
+    """Return whether a task reads a descriptor now, so that its process is not paused."""
     reader = key.data[0]
     process = None if reader is None else reader._context.get(PROCESS)
     return process is None or process.running
@@ -236,10 +237,10 @@ def run_virtually(work: Coroutine[Any, Any, T], seed: int = 0, seconds_max: floa
     Args:
         work: the coroutine to run.
         seed: see :class:`VirtualLoop`.
-        seconds_max: of virtual time; longer work counts as endless.
+        seconds_max: the limit of virtual time; work that takes longer counts as endless.
 
     Raises:
-        TimeoutError: that much virtual time has passed.
+        TimeoutError: the limit of virtual time has passed.
         Stuck: the work waits for something that never happens.
     """
     loop = VirtualLoop(seed)

@@ -40,7 +40,7 @@ class NetworkFaults:
 
 
 class Listening:
-    """In the place of a bound socket: the address of a listener."""
+    """The address of a listener, which takes the place of a bound socket."""
 
     def __init__(self, host: str, port: int) -> None:
         self.host, self.port = host, port
@@ -74,7 +74,7 @@ class Network:
         return Listening(host, port)
 
     def listen(self, factory: Callable[[], asyncio.BaseProtocol], where: Listening) -> Listener:
-        """Accept connections there, in the name of the process that runs."""
+        """Accept connections at an address, for the running process."""
         if where.getsockname() in self._listeners:
             raise OSError(f"{where.host}:{where.port} has a listener already")
         listener = Listener(self, factory, where)
@@ -84,7 +84,7 @@ class Network:
     async def connect(
         self, factory: Callable[[], asyncio.BaseProtocol], host: str | None, port: int | None
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
-        """Connect to a listener. Raises ConnectionRefusedError where there is none."""
+        """Connect to a listener. Raises ConnectionRefusedError if none listens at the address."""
         await asyncio.sleep(self._delay())
         here = PROCESS.get()
         where = str(host), int(port or 0)
@@ -103,24 +103,24 @@ class Network:
         return near, near.protocol
 
     def cut(self, one: str, other: str) -> None:
-        """Let nothing pass between two processes, by name, in silence."""
+        """Stop all data between two processes, given by name. Neither gets an error."""
         self._cut.add(frozenset((one, other)))
 
     def restore(self) -> None:
-        """Restore the network: data in flight arrives."""
+        """Restore the network. Data in flight then arrives."""
         self._cut.clear()
         for end in list(self._ends):
             end.catch_up()
 
     def break_some(self, probability: float) -> int:
-        """Break each connection with this probability; returns how many broke."""
+        """Break each connection with this probability. Returns the number of broken connections."""
         chosen = [end for end in self._ends if self._random.random() < probability / 2]
         for end in chosen:
             end.break_()
         return len(chosen)
 
     def kill(self, process: Process) -> None:
-        """Break the connections of a process that is gone, and listen no more in its name."""
+        """Break the connections of a process that has ended, and close its listeners."""
         for where, listener in list(self._listeners.items()):
             if listener.process is process:
                 del self._listeners[where]
@@ -130,11 +130,11 @@ class Network:
     # For listeners and ends.
 
     def _close_listener(self, where: tuple[str, int]) -> None:
-        """Refuse connections there from now on."""
+        """Refuse connections to an address from now on."""
         self._listeners.pop(where, None)
 
     def _forget(self, end: _End) -> None:
-        """Know an end no longer."""
+        """Forget an end of a connection."""
         self._ends.pop(end, None)
 
     def _delay(self) -> float:
@@ -145,21 +145,21 @@ class Network:
         return self._random.uniform(*faults.latency)
 
     def _breaks(self) -> bool:
-        """Whether the next chunk finds its connection broken."""
+        """Return whether the next chunk finds its connection broken."""
         return bool(self.faults.broken) and self._random.random() < self.faults.broken
 
     def _part(self, chunks: deque[bytes]) -> Iterator[bytes]:
-        """Return what arrives of that which is on its way when a connection breaks."""
+        """Return the part of the data in flight that arrives when a connection breaks."""
         for _ in range(self._random.randint(0, len(chunks))):
             yield chunks.popleft()
 
     def _passes(self, end: _End) -> bool:
-        """Whether anything reaches this end from its peer."""
+        """Return whether data can reach this end from its peer."""
         assert end.peer is not None  # both have been connected
         return not self._is_cut(end.process, end.peer.process)
 
     def _call_later(self, end: _End, seconds: float, callback: Callable[[], object]) -> None:
-        """Call in the name of an end's process."""
+        """Schedule a call for the process of an end."""
         self._loop.call_later(seconds, callback, context=end.context)
 
     def _is_cut(self, one: Process | None, other: Process | None) -> bool:
@@ -169,7 +169,7 @@ class Network:
 
 
 class Listener:
-    """Where connections are accepted, and for whom."""
+    """A listener: the place that accepts connections, and the process that it belongs to."""
 
     def __init__(
         self, network: Network, factory: Callable[[], asyncio.BaseProtocol], where: Listening
@@ -181,19 +181,19 @@ class Listener:
         self._where = where
 
     def close(self) -> None:
-        """Accept no more."""
+        """Accept no more connections."""
         self._network._close_listener(self._where.getsockname())
 
 
 class _Socket:
-    """In the place of a socket, to set options on."""
+    """Takes the place of a socket whose options are set."""
 
     def setsockopt(self, *_: object) -> None:
-        """Nothing to set."""
+        """Do nothing."""
 
 
 class _End(asyncio.Transport):
-    """One end of a connection. ``_coming`` is what its peer has sent and it has not been given."""
+    """One end of a connection. ``_coming`` has the peer's chunks that are not delivered yet."""
 
     def __init__(
         self,
@@ -227,7 +227,7 @@ class _End(asyncio.Transport):
             self._send(bytes(data))
 
     def close(self) -> None:
-        """End the connection after written data; the peer notices when this arrives."""
+        """End the connection after the written data. The peer notices when that has arrived."""
         if not self._closing and not self._over:
             self._closing = True
             self._send(_END)
@@ -240,11 +240,11 @@ class _End(asyncio.Transport):
             self.break_()
 
     def is_closing(self) -> bool:
-        """Whether it is closed, or about to be."""
+        """Return whether it is closed or about to be closed."""
         return self._closing or self._over
 
     def pause_reading(self) -> None:
-        """Take nothing more in for now."""
+        """Stop receiving data for now."""
         self._reading = False
 
     def resume_reading(self) -> None:
@@ -253,11 +253,11 @@ class _End(asyncio.Transport):
         self.catch_up()
 
     def is_reading(self) -> bool:
-        """Whether it receives data."""
+        """Return whether it receives data."""
         return self._reading
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Nothing is kept back here."""
+        """Do nothing: written data is in flight at once."""
 
     def get_write_buffer_size(self) -> int:
         """Return 0: written data is already in flight."""
@@ -268,7 +268,7 @@ class _End(asyncio.Transport):
         return False
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        """Give received data to another protocol."""
+        """Use another protocol from now on."""
         self.protocol = protocol
 
     def get_protocol(self) -> asyncio.BaseProtocol:
@@ -278,14 +278,14 @@ class _End(asyncio.Transport):
     # What the network does with it.
 
     def made(self) -> None:
-        """Give the protocol the connection, and data that has arrived since."""
+        """Pass the connection to the protocol, and data that has arrived in the meantime."""
         if not self._over:
             self._made = True
             self.protocol.connection_made(self)
             self.catch_up()
 
     def break_(self) -> None:
-        """Break the connection: both ends find that out, each in its time."""
+        """Break the connection. Both ends notice it, each at its own time."""
         for end in (self, self.peer):
             assert end is not None  # both have been connected
             end._coming = deque(self._network._part(end._coming))
@@ -293,7 +293,7 @@ class _End(asyncio.Transport):
             end.expect()
 
     def catch_up(self) -> None:
-        """Have all that has come, and was not taken in then, given to the protocol soon."""
+        """Schedule the chunks that arrived while the protocol received nothing."""
         for _ in range(len(self._coming) or self._broken):
             self.expect()
 
@@ -310,7 +310,7 @@ class _End(asyncio.Transport):
             peer.expect()
 
     def _take(self) -> None:
-        """Give the protocol the chunk that was sent first."""
+        """Pass the oldest chunk to the protocol."""
         if self._over or not (self._made and self._reading and self._network._passes(self)):
             return
         if self._coming:

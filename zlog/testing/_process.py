@@ -14,7 +14,7 @@ _TASKS_MAX = 256
 
 
 class _Loop(Protocol):
-    """What a process needs of the virtual loop that it runs on."""
+    """The part of the virtual loop that a process uses."""
 
     def carry_on(self, handles: Iterable[asyncio.Handle]) -> None: ...
     def end(self, process: Process) -> None: ...
@@ -46,7 +46,7 @@ class Process:
         self._loop: _Loop | None = None
 
     def start(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Start a task in this process; all that comes of it belongs to it too."""
+        """Start a task in this process. The tasks that it starts also belong to the process."""
         assert not self.dead
         loop = asyncio.get_running_loop()
         self._loop = cast(_Loop, loop)
@@ -68,7 +68,7 @@ class Process:
         self._held.clear()
 
     def kill(self) -> None:
-        """End it, as SIGKILL does: nothing of it runs again, and its connections break."""
+        """End the process, as SIGKILL does: no task runs again, and its connections break."""
         if self.dead:
             return
         self.running, self.dead = False, True
@@ -77,13 +77,13 @@ class Process:
             self._loop.end(self)
 
     def own(self, task: asyncio.Task[Any]) -> None:
-        """Keep a task: a dead process's must not be cleaned up, which would run parts of it."""
+        """Keep a task alive, since the cleanup of a dead process's task would run a part of it."""
         self._tasks.append(task)
         if len(self._tasks) > _TASKS_MAX:
             self._tasks = [each for each in self._tasks if not each.done()]
 
     def hold(self, handle: asyncio.Handle) -> None:
-        """Keep callbacks of a stopped process."""
+        """Keep callbacks of a stopped process for later."""
         if not self.dead:
             self._held[id(handle)] = handle
 

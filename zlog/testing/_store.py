@@ -27,16 +27,16 @@ class StoreCall(NamedTuple):
 
 
 class Fate(NamedTuple):
-    """What becomes of one operation. As it stands, it takes effect and is answered at once.
+    """The fate of one operation. By default it takes effect and is answered at once.
 
     Attributes:
-        effect: seconds until it takes effect; None: it never does.
-        reply: seconds from its beginning until its answer comes, which it gave when it took effect;
-            so not before that. None: no answer comes.
-        error: an errno that is the answer instead, whether or not it took effect by then.
+        effect: the seconds until it takes effect; None means that it never does.
+        reply: the seconds from its beginning until it is answered, with the reply that it gave when
+            it took effect, so never before that. None means that it is not answered.
+        error: an errno that is the answer instead, whether or not the operation took effect.
         answer: a code and a reply that are the answer instead, in the same way.
-        again: seconds until it takes effect a second time, as when a client library that lost the
-            reply sends it again; this second answer counts.
+        again: the seconds until it takes effect a second time, as when a client library lost the
+            reply and sends it again; the answer is then the second one.
     """
 
     effect: float | None = 0.0
@@ -58,12 +58,11 @@ Plan = Callable[[StoreCall], Fate]
 
 
 class FaultyStore:
-    """Passes operations on to ``store``, each as ``plan`` says.
+    """Passes operations on to ``store``, each with the fate that ``plan`` decides.
 
-    On a virtual loop the waiting costs no time, and the inner store is called where the plan says
-    so, in the name of no process: an operation continues after its process was killed.
-    Without an event loop the caller's thread sleeps instead, and an operation that gets no answer
-    returns ETIMEDOUT at once.
+    On a virtual loop the waiting costs no time. Operations belong to no process, so an operation
+    continues after the process that began it was killed. Without an event loop the caller's thread
+    sleeps instead, and an operation that is never answered returns ETIMEDOUT at once.
 
     Attributes:
         inner: the store.
@@ -74,7 +73,7 @@ class FaultyStore:
     def __init__(
         self, store: Store, plan: Plan = lambda _: AT_ONCE, *, share_sequencer: bool = True
     ) -> None:
-        """Wrap a store; without ``share_sequencer`` it has none of its own, as a Ceph cluster."""
+        """Wrap a store. Without ``share_sequencer`` it has no shared sequencer, as on Ceph."""
         self.inner = store
         self.plan = plan
         self.operations = 0
@@ -100,7 +99,7 @@ class FaultyStore:
     def submit(
         self, queue: CompletionQueue, token: int, calls: Sequence[tuple[str, str, RequestPayload]]
     ) -> None:
-        """Start methods; the queue gets the replies that the plan lets through."""
+        """Start methods. The queue gets the replies that the plan lets through."""
         for number, call in enumerate(calls, token):
             fate = self.decide(call[0], call[1])
             if fate == AT_ONCE:
@@ -111,33 +110,33 @@ class FaultyStore:
     def list_objects(
         self, queue: CompletionQueue, token: int, prefix: str, after: bytes = b""
     ) -> None:
-        """Start a listing; to a plan, a method ``list_objects`` of the prefix."""
+        """Start a listing. For the plan, it is a method ``list_objects`` of the prefix."""
         start = functools.partial(self.inner.list_objects, prefix=prefix, after=after)
         self.pass_on(queue, token, self.decide(prefix, "list_objects"), start)
 
     def lock(
         self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
     ) -> None:
-        """Start a method of Ceph's class ``lock``; to a plan, a method ``lock`` of the object."""
+        """Start a method of Ceph's class ``lock``. For the plan, it is ``lock`` of the object."""
         start = functools.partial(self.inner.lock, object=object, method=method, request=request)
         self.pass_on(queue, token, self.decide(object, "lock"), start)
 
     def ask_replica(
         self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
     ) -> None:
-        """Ask a copy of an object; to a plan, the method itself."""
+        """Ask a replica of an object. For the plan, it is the method itself."""
         start = functools.partial(
             self.inner.ask_replica, object=object, method=method, request=request
         )
         self.pass_on(queue, token, self.decide(object, method), start)
 
     def ask_monitor(self, queue: CompletionQueue, token: int, command: str) -> None:
-        """Ask the monitors; to a plan, a method ``ask_monitor`` of no object."""
+        """Ask the monitors. For the plan, it is a method ``ask_monitor`` of no object."""
         start = functools.partial(self.inner.ask_monitor, command=command)
         self.pass_on(queue, token, self.decide("", "ask_monitor"), start)
 
     def notify(self, object: str) -> None:
-        """Notify an object; to a plan, a method ``notify`` of it without an answer."""
+        """Notify an object. For the plan, it is a method ``notify`` without an answer."""
         fate = self.decide(object, "notify")
         for moment in (fate.effect, fate.again):
             if moment is not None:
@@ -146,7 +145,7 @@ class FaultyStore:
     def watch(
         self, queue: CompletionQueue, token: int, object: str, seen: int = 0
     ) -> UnderWay | None:
-        """Wait for a notification; to a plan, a method ``watch``: it fails, is lost, or waits."""
+        """Wait for a notification. For the plan, it is ``watch``: it fails, is lost, or waits."""
         fate = self.decide(object, "watch")
         instead = fate.instead
         if fate.reply is None:
@@ -157,19 +156,19 @@ class FaultyStore:
         return self.inner.watch(queue, token, object, seen)
 
     def remove_watched(self, queue: CompletionQueue, token: int, object: str) -> None:
-        """Remove the object of a watch; in a plan this is the method ``remove_watched``."""
+        """Remove the object of a watch. For the plan, it is a method ``remove_watched``."""
         start = functools.partial(self.inner.remove_watched, object=object)
         self.pass_on(queue, token, self.decide(object, "remove_watched"), start)
 
     def pass_on(self, queue: CompletionQueue, token: int, fate: Fate, start: Start) -> None:
-        """Start an operation that ``start`` passes on; it meets this fate."""
+        """Start an operation with the given fate. ``start`` passes it on."""
         if fate == AT_ONCE:
             start(queue, token)
         else:
             _Operation(queue, token, lambda: _outcome(start)).begin(fate)
 
     def decide(self, object: str, method: str) -> Fate:
-        """Return what becomes of the next operation."""
+        """Return the fate of the next operation."""
         number, self.operations = self.operations, self.operations + 1
         return self.plan(StoreCall(number, object, method))
 
@@ -178,7 +177,7 @@ class FaultyStore:
         return self.inner.execute(object, method, payload)
 
     def sequencer(self) -> SharedSequencer | None:
-        """The inner store's, unless it is not to be shared."""
+        """Return the inner store's sequencer, unless it is not to be shared."""
         return self.inner.sequencer() if self._share_sequencer else None
 
     def compact(self) -> int:
@@ -197,7 +196,7 @@ class FaultyStore:
 
 
 class _Operation:
-    """One submitted operation: it takes effect never, once or twice, and is answered or not."""
+    """A submitted operation, with its fate."""
 
     def __init__(
         self, queue: CompletionQueue, token: int, carry_out: Callable[[], tuple[int, bytes]]
@@ -207,7 +206,7 @@ class _Operation:
         self._carry_out = carry_out
 
     def begin(self, fate: Fate) -> None:
-        """Set its timers."""
+        """Set the timers of its fate."""
         instead = fate.instead
         if instead is not None and fate.reply is not None:
             _later(fate.reply, lambda: self._queue.put(self._token, *instead))
@@ -221,7 +220,7 @@ class _Operation:
             _later(fate.again, lambda: self._take_effect(wait if answers else None))
 
     def _take_effect(self, wait: float | None) -> None:
-        """Do it, and answer after ``wait`` seconds; None: never."""
+        """Do the operation, and answer ``wait`` seconds later; None means never."""
         code, reply = self._carry_out()
         if wait is not None:
             _later(wait, lambda: self._queue.put(self._token, code, reply))
@@ -237,7 +236,7 @@ def _outcome(start: Start) -> tuple[int, bytes]:
 
 
 def _later(seconds: float, callback: Callable[[], object]) -> None:
-    """Call it after ``seconds``, in the name of no process."""
+    """Schedule a call after ``seconds`` that belongs to no process."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
@@ -265,10 +264,10 @@ class StoreFaults:
         slow_seconds: the maximum number of seconds of a slow half.
         never: the probability that an operation is lost on its way, and never answered.
         silent: the probability that it takes effect, but the reply is lost.
-        late: probability that it is answered with ETIMEDOUT and takes effect up to
+        late: the probability that it is answered with ETIMEDOUT and takes effect up to
             ``late_seconds`` later.
         late_seconds: the maximum number of seconds until a late operation takes effect.
-        again: probability that it takes effect twice, up to ``again_seconds`` apart.
+        again: the probability that it takes effect twice, up to ``again_seconds`` apart.
         again_seconds: the maximum number of seconds between both effects.
         refused: the probability that it is answered with EAGAIN and has no effect.
     """
@@ -297,7 +296,7 @@ class SeededPlan:
         self._random = random.Random(f"{seed}.store")
 
     def __call__(self, call: StoreCall) -> Fate:
-        """Return what becomes of an operation."""
+        """Return the fate of an operation."""
         faults, draw = self.faults, self._random
         effect, reply = self._half(), self._half()
         kind = draw.random()

@@ -147,7 +147,7 @@ class Guard:
     """Checks requests, and sets headers that isolate the page in browsers.
 
     Without a token, only requests to loopback addresses and `localhost` are answered. Otherwise a
-    page of another site, whose name is made to point to this machine, could read everything.
+    page of another site could read everything, if its owner lets its name point to this machine.
     Requests from pages of other sites or ports are refused, since some requests start work such as
     an audit.
     """
@@ -171,9 +171,10 @@ class Guard:
         path = request.url.path
         is_api = path.startswith("/api/")
         if not self._access.token and not is_loopback(_name(request.headers)):
-            return _refuse(421, "this console answers to localhost only", "Use a token file.")
+            reason = "this console has no token, so it answers only requests to localhost"
+            return _refuse(421, reason, "Start the console with --token-file.")
         if request.headers.get("sec-fetch-site", "none") not in _OWN_PAGES and is_api:
-            return _refuse(403, "the console answers to its own page only", "")
+            return _refuse(403, "the request comes from a page of another site", "")
         if request.method not in ("GET", "HEAD") and CHANGE_HEADER not in request.headers:
             return _refuse(403, f"a change needs the header {CHANGE_HEADER}", "")
         if is_api and path != "/api/session" and not self._access.admits(request):

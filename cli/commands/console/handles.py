@@ -35,8 +35,7 @@ class Handles:
     async def use(self, name: str) -> AsyncIterator[zlog.aio.Log]:
         """Open a log, or return its open handle.
 
-        If its log was removed, the handle is forgotten, so that a new log of the same name is
-        found.
+        The handle of a removed log is replaced, so that a new log of the same name is found.
 
         Raises:
             LogNotFound: the log does not exist.

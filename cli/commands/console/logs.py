@@ -25,8 +25,8 @@ class Logs:
     """The last known state of all logs, and their changes between polls.
 
     Args:
-        watch: polls the logs.
-        interval: seconds between polls; longer if polls take long.
+        watch: the object that polls the logs.
+        interval: the seconds between polls; longer if polls take long.
     """
 
     def __init__(self, watch: Watch, interval: float) -> None:

@@ -80,8 +80,8 @@ async def _told(
 
     Args:
         work: the work. Its errors are raised.
-        take: returns all findings since the last call, and forgets them before they are sent.
-            Findings made while a browser takes an event are in the next one.
+        take: a function that returns all findings since its last call, or None. Findings made while
+            a browser takes an event are in the next event.
     """
     running = asyncio.create_task(work)
     try:

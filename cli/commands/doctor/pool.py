@@ -74,9 +74,7 @@ def _recovery(ask: Callable[..., Any]) -> Diagnosis:
         return note(part, text, f"ceph config get osd {_WHOLE_OBJECTS}")
     if intervals == 0:
         return ok(part, "copies objects as a whole")
-    text = (
-        "copies parts of objects: entries may get lost where OSDs freeze shortly after each other"
-    )
+    text = "copies parts of objects: entries may be lost if OSDs freeze shortly after each other"
     return warning(part, text, f"ceph config set osd {_WHOLE_OBJECTS} 0")
 
 

@@ -63,19 +63,20 @@ _ALLOW_CLASS = (
 _ALLOWED_CLASS = (
     f"the monitors' {_LOAD_LIST} has zlog already, so restart the OSDs; if that does not help, a"
     " ceph.conf on their hosts takes precedence: append zlog to osd_class_load_list and"
-    f" osd_class_default_list there. ceph tell osd.0 config get {_LOAD_LIST} prints an OSD's own"
+    f" osd_class_default_list there. ceph tell osd.0 config get {_LOAD_LIST} prints an"
+    " OSD's own setting"
 )
 _INSTALL_CLASS = (
     "install libcls_zlog.so in rados-classes on every OSD host; the OSDs look for it at each call"
 )
 _REBUILD_CLASS = (
-    "build libcls_zlog.so for the release that the OSDs are of (ceph versions), and install it on"
+    "build libcls_zlog.so for the release of the OSDs (ceph versions), and install it on"
     " every OSD host; an OSD's log says why: grep _load_class /var/log/ceph/ceph-osd.*.log"
 )
 _FIND_DAMAGE = "ceph health detail   # shows scrub errors; ceph pg repair PG repairs them"
 _IN_CLIENT = (
-    "methods run in this client: safe, slower if writers compete, and who may write to the pool can"
-    " overwrite logs"
+    "methods run in this client: this is safe, but slower if writers compete, and every"
+    " client that may write to the pool can overwrite logs"
 )
 
 
@@ -85,7 +86,7 @@ def examine_class(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]
     if refusal is not None:
         yield _refused(store, refusal, url)
     elif never_asks(url):
-        yield ok("object class", f"not asked for, {_IN_CLIENT}")
+        yield ok("object class", f"not requested: {_IN_CLIENT}")
     elif is_plain(store):
         yield _not_used(url, seconds)
     else:
@@ -157,7 +158,7 @@ def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
     try:
         names = Log.list(store, timeout=seconds)
         views = views_of(store, names[:_LOGS_MAX], timeout=seconds)
-        offered = announced_sequencer(store, timeout=seconds)
+        announced = announced_sequencer(store, timeout=seconds)
     except ZlogError as error:
         yield failed("logs", error)
         return
@@ -172,15 +173,15 @@ def examine_logs(store: Store, url: str, seconds: float) -> Iterator[Diagnosis]:
     for name, view in views.items():
         if view.sequencer not in ("", "store:"):
             served.setdefault(view.sequencer, []).append(name)
-    if offered:
-        found = _sequencer(offered, served.pop(offered, []), url, offered=True)
+    if announced:
+        found = _sequencer(announced, served.pop(announced, []), url, announced=True)
         led = found.level is Level.OK
         yield found
     for address, logs in sorted(served.items()):
         yield _sequencer(address, logs, url, led=led)
-    if not (served or offered) and store.sequencer() is not None:
-        yield ok("sequencer", "shared through the store; none needs to run")
-    elif not (served or offered or store.read_only):
+    if not (served or announced) and store.sequencer() is not None:
+        yield ok("sequencer", "shared through the store; no process needs to run")
+    elif not (served or announced or store.read_only):
         yield note(
             "sequencer",
             "none: writers find the tail themselves, which is slower",
@@ -219,16 +220,16 @@ def _retention(store: Store, names: list[str], seconds: float) -> Iterator[Diagn
 
 
 def _sequencer(
-    address: str, logs: list[str], url: str, *, offered: bool = False, led: bool = False
+    address: str, logs: list[str], url: str, *, announced: bool = False, led: bool = False
 ) -> Diagnosis:
     named = [f"named by {some(logs)}"] if logs else []
-    whose = " and ".join(["announced in the store"] * offered + named)
+    whose = " and ".join(["announced in the store"] * announced + named)
     try:
         status = sequencer_status(address, url=url, timeout=_SEQUENCER_SECONDS)
     except SequencerRefused as error:
         return failed("sequencer", error)
     except OtherProtocol as error:
-        text = f"{error}; this client appends without it, and slowly while others use it"
+        text = f"{error}; this client appends without it, which is slow while other clients use it"
         return warning("sequencer", text, error.hint)
     except SequencerUnavailable as error:
         text = f"{address}, {whose}, does not answer: {error}"
@@ -241,7 +242,7 @@ def _sequencer(
             f" zlog --store {shlex.quote(url)} seqr forget {address}. Otherwise the next append to"
             " each log waits some seconds for it, and continues without it"
         )
-        level = Level.FAILURE if offered else Level.WARNING  # an append to such a log resolves it
+        level = Level.FAILURE if announced else Level.WARNING  # an append to such a log resolves it
         return Diagnosis("sequencer", level, text, fix, ExitCode.UNREACHABLE)
     version, role = status.get("version"), status.get("role")
     return ok("sequencer", f"{address}, {whose}, answers (version {version}, {role})")

@@ -37,7 +37,7 @@ def compare(osds: Osds) -> Iterator[Diagnosis]:
     for code in sorted({*osds.refusals.values()}, reverse=True):
         those = _named(osd for osd, each in osds.refusals.items() if each == code)
         if code == -errno.EACCES:
-            text = f"this client's caps don't allow to ask {those}"
+            text = f"this client's caps don't allow it to ask {those}"
             yield note(_PART, text)
             continue
         if code == -errno.ETIMEDOUT:

@@ -118,7 +118,7 @@ def get(
     exist, the exit code is 4.
     """
     if key is not None and prefix is not None:
-        raise click.UsageError("KEY and --prefix exclude each other")
+        raise click.UsageError("KEY and --prefix cannot be combined")
     with open_space(session, log, space) as opened, Output() as out:
         views = opened.local
         kind = views.objects().get(name)
@@ -143,7 +143,7 @@ def get(
 
 def _nothing(message: str, log: str, name: str | None = None) -> Failure:
     shows = f"ls {log}" if name is None else f"get {log} {name}"
-    return Failure(message, ExitCode.NO_ENTRY, f"`zlog objects {shows}` shows what is there.")
+    return Failure(message, ExitCode.NO_ENTRY, f"`zlog objects {shows}` lists them.")
 
 
 def _print_map(
@@ -250,7 +250,7 @@ def put(
             found = txn.map(name)
             if version not in (None, found.version(key)):
                 was = "is not there" if key not in found else f"has version {found.version(key)}"
-                hint = f"Look again, and decide anew: `zlog objects get {log} {name} {key} --json`."
+                hint = f"Read it, and decide again: `zlog objects get {log} {name} {key} --json`."
                 raise Failure(f"key {key!r} of map {name!r} {was}", ExitCode.CHANGED, hint)
             if value is None:
                 found.delete(key)

@@ -116,7 +116,7 @@ def lock(
             try:
                 held.release()
             except zlog.ZlogError as error:
-                say(f"lock {name!r} was not released, and is free when its lease ends: {error}")
+                say(f"lock {name!r} was not released; it becomes free when its lease ends: {error}")
 
 
 def _run(words: list[str], held: Held, name: str) -> int:
@@ -142,7 +142,7 @@ def _run(words: list[str], held: Held, name: str) -> int:
             elif time.monotonic() >= kill_at:
                 send(signal.SIGKILL)
     if kill_at is not None:
-        hint = "Another client may hold it now; see what the command has done before it ended."
+        hint = "Another client may hold it now. Check what the command did before it ended."
         raise Failure(f"lock {name!r} was lost", ExitCode.NOT_HELD, hint)
     code = process.returncode
     return code if code >= 0 else 128 - code  # ended by a signal: as shells say it

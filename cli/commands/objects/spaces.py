@@ -53,10 +53,12 @@ def open_space(session: Session, log: str, name: str, *, create: bool = False) -
         ):
             yield space
     except objects.SpaceNotFound as error:
-        hint = f"`zlog objects put {log} …` makes it; `zlog cursor ls {log}` has objects.NAME for"
+        hint = (
+            f"`zlog objects put {log} …` creates it. `zlog cursor ls {log}` lists objects.NAME for"
+        )
         raise Failure(str(error), ExitCode.NO_SUCH_LOG, f"{hint} each space.") from error
     except objects.UnknownObjectType as error:
-        hint = "The command knows zlog's own types. Read the space in Python, with its classes."
+        hint = "This command knows only zlog's own types. Use Python with the space's classes."
         raise Failure(str(error), ExitCode.FAILURE, hint) from error
     except objects.WrongType as error:
         hint = f"`zlog objects ls {log}` shows the types."
@@ -67,13 +69,13 @@ def open_space(session: Session, log: str, name: str, *, create: bool = False) -
             hint = f"Changes are known from --from {error.resume} on."
         raise Failure(str(error), ExitCode.NO_ENTRY, hint) from error
     except objects.OutcomeUnknown as error:
-        hint = "Look at the object before you repeat it."
+        hint = "Read the object before you repeat the command."
         raise Failure(str(error), ExitCode.UNREACHABLE, hint) from error
     except objects.LockTimeout as error:
         hint = "Give a longer --wait, or omit it to wait without a limit."
         raise Failure(str(error), ExitCode.NOT_HELD, hint) from error
     except objects.LockLost as error:
-        hint = "Run it again; its place in the queue is lost."
+        hint = "Run the command again. Its place in the queue is lost."
         raise Failure(str(error), ExitCode.NOT_HELD, hint) from error
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     "--count",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Stop after N changes, and the other changes of the last entry.",
+    help="Stop after the entry with the Nth change.",
 )
 @space_option
 @json_option("Print JSON lines.")
@@ -66,7 +66,7 @@ def watch(
     `deleted`. No change is omitted. To resume later, use --from with the last position plus 1.
     """
     if key is not None and prefix is not None:
-        raise click.UsageError("KEY and --prefix exclude each other")
+        raise click.UsageError("KEY and --prefix cannot be combined")
     show = _as_json if as_json else _as_text
     with open_space(session, log, space) as opened, Output() as out:
         printed = 0

@@ -73,7 +73,7 @@ def check_spark() -> None:
         raise click.ClickException(str(error)) from error
     if _IN_SPARK_SUBMIT not in os.environ and _java() is None:
         raise click.ClickException(
-            "Spark needs a Java runtime, 17 or later, and there is none: apt-get install"
+            "Spark needs a Java runtime, 17 or later, but none is installed: apt-get install"
             " default-jre-headless, or set JAVA_HOME"
         )
 

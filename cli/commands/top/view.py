@@ -115,7 +115,7 @@ class TopView(App[None]):
         try:
             seen = await look(self._store, self._match, self._timeout)
         except ZlogError as error:
-            self.query_one("#summary", Static).update(f"can't look at the logs: {error}")
+            self.query_one("#summary", Static).update(f"can't read the logs: {error}")
             return
         finally:
             self._looking = False
@@ -145,7 +145,7 @@ class TopView(App[None]):
     def _details(self) -> str:
         row = next((row for row in self._rows if row.log.name == self._one), None)
         if row is None:
-            return f"{self._one}: no such log any more"
+            return f"{self._one}: the log no longer exists"
         log = row.log
         if log.error:
             return f"{log.name}: {log.error}"
@@ -235,5 +235,5 @@ class TopView(App[None]):
 
 def _rate(row: Row) -> str:
     if row.rate is None:
-        return "known with the next look"
+        return "not known yet"
     return f"{row.rate:,.1f} entries/s, {human_bytes(int(row.bytes_rate))}/s"

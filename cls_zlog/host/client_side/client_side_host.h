@@ -20,10 +20,10 @@ class ReadSet;
 // Runs the methods in this process, with operations that every cluster has. The OSDs do not need
 // the class.
 //
-// A method runs on an optimistic read set of its object. If it needs more, that is read, and the
-// method runs again. Its changes are then written together on condition that the object still has
-// the same version; otherwise everything is repeated. Each call is therefore one atomic step, as in
-// an OSD, and clients that use the class and clients that use this host may share objects
+// A method runs on an optimistic read set of its object. If the method needs more, the host reads
+// it and runs the method again. Then the changes are written together if the object still has the
+// same version; otherwise everything is repeated. Each call is therefore one atomic step, as in an
+// OSD, and clients that use the class and clients that use this host may share objects
 // (docs/design/object-class.md).
 //
 // States of a call that changes the object: waiting (for its turn) → reading ⇄ running → writing →

@@ -66,8 +66,8 @@ class ObjectStore {
 
   virtual ~ObjectStore() = default;
 
-  // Reads the attributes and `reads`, in one step. A missing object is not an error.
-  // `replica`: from a replica chosen at random.
+  // Reads the attributes and `reads`, in one step. A missing object is not an error. If `replica`
+  // is set, they are read from a replica chosen at random.
   virtual Ticket read(const std::string& object, Reads reads, bool replica, ReadDone done) = 0;
 
   // Makes changes together and in their order if the object has this version; 0 means that it does

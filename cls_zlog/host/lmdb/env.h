@@ -41,8 +41,8 @@ class LmdbEnv {
   // changes are durable; otherwise nothing is changed. Waits for other writers, including those of
   // other processes. ESTALE: the files of the environment were removed or replaced. EUCLEAN: the
   // database is not in the state in which its users left it, because it was restored from a backup
-  // or overwritten. EIO: pages are damaged; this process can't write any more, and others can only
-  // after the thread that met the damage ends.
+  // or overwritten. EIO: pages are damaged. This process can't write any more; other processes can
+  // once the thread that found the damage has ended.
   int write(const Work& work) { return transact(0, true, work); }
 
   // Like write(), with one sync instead of two if there are few changes (RedoLog).
@@ -60,12 +60,11 @@ class LmdbEnv {
   // transaction, so this makes an extra one.
   int release_freed_pages();
 
-  // Returns whether, after a transaction that adds this much data, enough pages remain for another
-  // one that frees space.
+  // Returns whether a transaction that adds this much data leaves enough pages for another
+  // transaction that frees space.
   bool has_space_for(size_t bytes);
 
-  // Sets `bytes` to how much data fits into free pages of the file, and so can be added on a full
-  // disk.
+  // Sets `bytes` to the amount of data that fits into free pages of the file, even on a full disk.
   int space_inside(uint64_t* bytes);
 
   // Runs work that frees space, and lets it use the space that is reserved for such work.

@@ -17,7 +17,7 @@
 
 #include "cls_zlog/host/file_descriptor.h"
 
-// Locks on single bytes of a database's files, by which its users find out about each other. A lock
+// Locks on single bytes of a database's files. They show its users which other users exist. A lock
 // belongs to the open file (F_OFD_SETLK) and not to the process: it also works between handles of
 // one process, and ends with its owner. A read-only descriptor is enough for a shared lock, even on
 // a read-only file system. All calls return 0 or a negative errno.
@@ -169,8 +169,8 @@ class DatabaseLock {
       const int error = lock_in_time(file_.fd(), F_RDLCK, kGlance);
       if (error != 0) return error == -EBUSY ? -ETXTBSY : error;
     }
-    // This check follows the reader's own lock, and a writer looks for glances after its own lock,
-    // so that one of the two sees the other.
+    // The reader checks this after it has taken its lock, and a writer looks for glances after it
+    // has taken its own. So at least one of the two sees the other.
     bool writers = false;
     int error = is_locked(file_.fd(), kWriting, &writers);
     if (error == 0 && writers) error = -ETXTBSY;
@@ -232,8 +232,8 @@ class LmdbLocks {
   // their pid.
   bool pid_taken() const { return pid_taken_; }
 
-  // Takes over LMDB's locks, which say that the database is in use and that this pid may be in the
-  // list of readers.
+  // Takes the same locks as LMDB: that the database is in use, and that this pid may be in the list
+  // of readers.
   int keep() {
     if (const int error = lock_in_time(file_.fd(), F_RDLCK, kUse)) return error;
     struct stat status{};

@@ -35,8 +35,8 @@ struct RadosTarget {
 };
 
 // Runs methods in the OSDs of a cluster or in this process: every operation is a call of the
-// class's method through librados, or is passed to a ClientSideHost. Unless the caller decides
-// which, the first replies do. An OSD that lacks the class or the method refuses a call before it
+// class's method through librados, or is passed to a ClientSideHost. If the caller does not choose,
+// the first replies decide this. An OSD that lacks the class or the method refuses a call before it
 // does anything, and the call is then passed to the ClientSideHost.
 //
 // Giving up an operation cancels it in librados, which would otherwise keep and resend it while the

@@ -14,10 +14,9 @@ namespace zlog {
 // replica (8 bytes, little-endian; 0 if unknown), followed by the method's reply.
 Buffer replica_reply(uint64_t instance, const Buffer& reply);
 
-// Makes OSDs other than the primary serve reads of the object. They do so only if no other OSD may
-// lack a change of it, and they learn how far the others are from each change in the placement
-// group. This therefore makes two changes: it creates and removes an object. It does nothing for a
-// client that may not do that.
+// Makes OSDs other than the primary serve reads of the object. An OSD does so only if it knows that
+// no other OSD lacks a change of the object, and it learns this with each change in the placement
+// group. So this function creates and removes an object there, unless the client may not do that.
 void stir(rados_ioctx_t io, const std::string& object, bool client_side);
 
 // Runs a read-only method at a replica chosen at random, and passes `done` a replica_reply(). Waits

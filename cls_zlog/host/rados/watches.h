@@ -65,8 +65,8 @@ class RadosWatches : public std::enable_shared_from_this<RadosWatches> {
  public:
   explicit RadosWatches(std::shared_ptr<RadosIo> io) : io_(std::move(io)) {}
 
-  // As in NotificationTable. Also fails if the watch does: with EPERM if the client's caps do not
-  // allow it, with ENOTCONN if it was lost.
+  // Waits as in NotificationTable. Also fails with EPERM if the client's caps do not allow the
+  // watch, and with ENOTCONN if the watch was lost.
   Ticket wait(std::string_view object, uint64_t seen, Done done) {
     std::unique_lock<std::mutex> lock(mutex_);
     if (closed_) {

@@ -297,7 +297,7 @@ def test_an_entry_is_lost_only_if_all_replicas_lack_it(
     else:
         store.without_class = {2}
     with zlog.Log.open(store, "orders") as log:
-        reason = r"position 2 of log 'orders' .* one that may have it did not"
+        reason = r"position 2 of log 'orders' .* a replica that may have it did not"
         with pytest.raises(zlog.StoreTimeout, match=reason):
             log.read(2)
         assert log.read(1).data == LARGE[1]

@@ -85,8 +85,7 @@ class Lock(Handle[LockView]):
             lease: the number of seconds without a renewal after which others take the lock.
             timeout: how many seconds to wait; None means no limit. The default is the time-out of
                 the log's handle.
-            keep: whether to have a task renew the lease until the lock is released or the space is
-                closed.
+            keep: whether a task renews the lease until the lock is released or the space is closed.
 
         Raises:
             LockTimeout: the lock was not granted in time.
@@ -142,5 +141,5 @@ class Election(ProcessBound):
         return await self.lock.holder(staleness=staleness)
 
     def watch(self, *, start: int | None = None, events: int = WATCH_EVENTS) -> Watch:
-        """Watch changes of the leader; see :meth:`Space.watch`."""
+        """Watch for changes of the leader; see :meth:`Space.watch`."""
         return self.lock.watch(start=start, events=events)

@@ -143,8 +143,8 @@ class Space(ProcessBound):
 
         The transaction takes effect atomically, or not at all. If another transaction changes a
         value that it has read, the function runs again after a pause that grows. An exception of
-        the function ends the transaction without effect. A transaction without writes appends
-        nothing.
+        a pause that grows. An exception of the function ends the transaction without effect. A
+        transaction without writes appends nothing.
 
         Args:
             body: a function of the transaction. It may run several times, so it must have no effect
@@ -177,7 +177,7 @@ class Space(ProcessBound):
                 (:meth:`zlog.aio.Log.find_time`).
 
         Raises:
-            PastLost: the log was trimmed, and has no checkpoint from before.
+            PastLost: the log was trimmed, and no checkpoint is old enough.
             BeyondTail: the position was not granted yet.
         """
         return await drive(at(self._replica, when))
@@ -199,8 +199,8 @@ class Space(ProcessBound):
             prefix: report only keys with this prefix.
             start: the first position; None means the entries that this client applies from now on.
                 To continue after an event, pass its ``position + 1``.
-            events: the number of events that are kept for a slow watch. A watch that is slower
-                still reads the log into a state of its own until it has caught up.
+            events: the number of events that are kept for a slow watch. If that is not enough, the
+                watch reads the log into a state of its own until it has caught up.
         """
         return Watch(watching(self._replica, object, key, prefix, start, events))
 

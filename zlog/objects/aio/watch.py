@@ -40,5 +40,5 @@ class Watch(ProcessBound):
         self._inner.call(callback)
 
     def close(self) -> None:
-        """End the watch, within some seconds where a task waits for it."""
+        """End the watch. A task that waits for it ends within some seconds."""
         self._inner.close()

@@ -46,7 +46,7 @@ function heard(event) {
   const state = document.getElementById("state");
   state.className = event.error ? "bad" : "";
   state.textContent = event.error
-    ? `can't look at the logs: ${event.error}`
+    ? `can't read the logs: ${event.error}`
     : `${plural(model.rows.size, "log")}${event.left_out ? `, ${event.left_out} more` : ""} · looked in ${span(event.seconds)}`;
   for (const listener of model.listeners) listener();
 }
