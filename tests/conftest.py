@@ -80,11 +80,12 @@ def _elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _interruptible() -> None:
-    """Heed SIGINT, which tests send: a shell has whatever it starts with `&` ignore it.
+    """Heed SIGINT and SIGHUP, which tests send, even if the shell or nohup had them ignored.
 
     For each test again, since a uvloop that took the signal keeps it when it is closed.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)

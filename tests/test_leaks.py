@@ -18,11 +18,14 @@ DATAGRAM = f"{LOOP}.create_datagram_endpoint(asyncio.Protocol, ('127.0.0.1', 9))
     ("leak", "complaint"),
     [
         pytest.param("asyncio.sleep(0)", "coroutine 'sleep' was never awaited", id="coroutine"),
-        pytest.param(f"await {DATAGRAM}", "unclosed transport", id="transport"),
+        pytest.param(
+            f"await {DATAGRAM}", "unclosed transport", id="transport", marks=pytest.mark.long
+        ),
         pytest.param(
             f"await asyncio.to_thread({LOOP}.call_soon, print)",
             "Non-thread-safe operation",
             id="call from another thread",
+            marks=pytest.mark.long,
         ),
     ],
 )

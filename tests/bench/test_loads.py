@@ -168,6 +168,7 @@ def test_benchmarks_run_on_cluster(store_url: str, words: list[str], expected: l
         assert report["result"]["cpu_us_per_entry"].keys() >= {"client", "osd"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
 def test_failover_benchmark_cleans_up_pool(store_url: str) -> None:
     rados = pytest.importorskip("rados")

@@ -70,6 +70,7 @@ def test_monitor_restarts_at_same_address(folder: FolderOfCluster) -> None:
         assert ioctx.read("object") == b"data"
 
 
+@pytest.mark.long
 def test_monitor_majority_serves_clients(folder: FolderOfCluster) -> None:
     conf = folder.up("--mons", "3")["conf"]
     folder.run("mon", "kill", "a")

@@ -67,6 +67,7 @@ def test_missing_pool_is_reported(ceph_cluster: CephCluster) -> None:
     assert (wrong["code"], "ceph osd pool create nosuchpool" in wrong["fix"]) == (6, True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ceph_cluster", [ClusterSpec(manager=True)], indirect=True)
 def test_doctor_examines_only_its_pool(
     ceph_cluster: CephCluster, without_python_rados: str

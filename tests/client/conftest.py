@@ -14,7 +14,7 @@ from ..support.sequencer import SequencerProcess
 from ..support.stores import PLAIN, url_of
 from .faulty import WithoutSequencer
 
-HOSTS = ("mem", "embedded", "ceph-bluestore", PLAIN)
+HOSTS = ("mem", "embedded", "ceph-bluestore", pytest.param(PLAIN, marks=pytest.mark.long))
 """The class does the same on memstore as on BlueStore: the conformance suite runs on both."""
 
 

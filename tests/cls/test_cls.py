@@ -81,6 +81,7 @@ def test_messages_are_extensible(programs: Path) -> None:
     run(programs / "messages_test")
 
 
+@pytest.mark.long
 def test_methods_survive_fuzzing(programs: Path) -> None:
     """It refuses to begin without a sound request of each method."""
     run(programs / "fuzz_methods", "1", "20000")

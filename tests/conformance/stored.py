@@ -17,10 +17,11 @@ from urllib.parse import parse_qs, urlsplit
 import zlog
 from zlog._native.local import MemoryStore
 
+from ..support.stores import MEMSTORE, PLAIN
 from . import wire
 
 # Of the fixture store_url.
-STORES_WITH_DOORS = ("mem", "ceph-memstore", "ceph-bluestore", "ceph-plain")
+STORES_WITH_DOORS = ("mem", MEMSTORE, "ceph-bluestore", PLAIN)
 STORED_VERSION = 1
 LATER = 5  # than every version of a record
 HEADER = b"zlog.header"  # a stripe object's attribute

@@ -14,6 +14,15 @@ from .objects import Store
 from .transcript import HostWorld, Interpreter, ModelWorld, World, format_file, parse_file
 
 TRANSCRIPTS = sorted((Path(__file__).parent / "testdata").glob("*.txt"))
+LONG = {"stripe_large"}
+
+each_transcript = pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.long] if path.stem in LONG else [])
+        for path in TRANSCRIPTS
+    ],
+)
 
 
 def check(path: Path, world: World, rewrite: bool) -> None:
@@ -36,14 +45,14 @@ def check(path: Path, world: World, rewrite: bool) -> None:
         assert not wrong, "\n\n".join(wrong)
 
 
-@pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
+@each_transcript
 def test_host_follows_transcript(
     path: Path, store: Store, prefix: str, rewrite_transcripts: bool
 ) -> None:
     check(path, HostWorld(store, prefix), rewrite_transcripts)
 
 
-@pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
+@each_transcript
 def test_model_follows_transcript(path: Path) -> None:
     check(path, ModelWorld(), rewrite=False)
 

@@ -42,6 +42,7 @@ CONTENDED_KINDS = ("OSD killed", "OSD frozen", "connections to Ceph cut", "clien
 KILLS = 15
 
 
+@pytest.mark.long
 def test_faults(new_ceph_cluster: Callable[[ClusterSpec], CephCluster], tmp_path: Path) -> None:
     """P1 to P13."""
     with power.that_may_fail(tmp_path / "power", power.BLUESTORE):
@@ -54,6 +55,7 @@ def test_faults(new_ceph_cluster: Callable[[ClusterSpec], CephCluster], tmp_path
     assert outcome.operations["read"] > outcome.operations["append"]
 
 
+@pytest.mark.long
 def test_objects(new_ceph_cluster: Callable[[ClusterSpec], CephCluster], tmp_path: Path) -> None:
     """P17 to P19; P22 and P23."""
     crowd = replace(EXCLUSIVE, roles={**EXCLUSIVE.roles, "p0": "actor", "p1": "actor"})
@@ -66,7 +68,13 @@ def test_objects(new_ceph_cluster: Callable[[ClusterSpec], CephCluster], tmp_pat
     assert outcome.transactions["ok"] > 50
 
 
-@pytest.mark.parametrize("lost", [False, True], ids=["killed", "power lost"])
+@pytest.mark.parametrize(
+    "lost",
+    [
+        pytest.param(False, id="killed"),
+        pytest.param(True, id="power lost", marks=pytest.mark.long),
+    ],
+)
 def test_properties_hold_on_embedded_store_with_kills(tmp_path: Path, lost: bool) -> None:
     """P14."""
     outcome = run_kills(tmp_path, 1, KILLS, power=lost)
@@ -78,6 +86,7 @@ def test_properties_hold_on_embedded_store_with_kills(tmp_path: Path, lost: bool
     assert outcome.operations["read"] > outcome.operations["append"]
 
 
+@pytest.mark.long
 def test_rolled_back_store_is_detected(tmp_path: Path) -> None:
     """While no process runs it is put back to what it was before."""
     store, earlier = tmp_path / "store", tmp_path / "earlier"

@@ -97,6 +97,7 @@ WRITE = """
 """
 
 
+@pytest.mark.long
 def test_power_failure_loses_unsynced_pages(tmp_path: Path) -> None:
     file = tmp_path / "file"
     pages = set()

@@ -11,6 +11,8 @@ import pytest
 from .cases import CONFIGURATIONS, VARIANTS, Configuration, Variant
 from .search import MODEL, Search, exhaust, shortest
 
+pytestmark = pytest.mark.long
+
 Searches = dict[str, Future[Search]]
 
 # No searches but these at the same time: each keeps a core busy.

@@ -288,6 +288,7 @@ def deaths(folder: Path, die: Path) -> Iterator[Path]:
         shutil.rmtree(copy)
 
 
+@pytest.mark.long
 def test_compaction_survives_kill_at_any_step(folder: Path, die: Path) -> None:
     whole = size_of(folder)
     sizes = set()

@@ -12,6 +12,8 @@ import struct
 import subprocess
 from pathlib import Path
 
+import pytest
+
 import zlog
 
 from .support import finish, start
@@ -34,6 +36,7 @@ COPY_AND_APPEND = """
 """
 
 
+@pytest.mark.long
 def test_copying_files_does_not_disturb_writers(tmp_path: Path) -> None:
     folder = tmp_path / "store"
     with zlog.connect(folder) as store:

@@ -6,6 +6,8 @@ import json
 import signal
 from pathlib import Path
 
+import pytest
+
 from .support import run
 
 # Makes a store, and then copies of it with one page in the place of another. A child for each reads
@@ -53,6 +55,7 @@ DAMAGE = """
 """
 
 
+@pytest.mark.long
 def test_damaged_pages_never_abort_process(tmp_path: Path) -> None:
     endings = json.loads(run(DAMAGE, tmp_path, 40))
     assert 1 in endings, "no damage was met"

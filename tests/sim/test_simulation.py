@@ -25,7 +25,16 @@ unbroken = functools.cache(run)
 """What came of a seed, for all tests that look at it."""
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
+@pytest.mark.parametrize(
+    "first",
+    [
+        0,
+        *(
+            pytest.param(n, marks=pytest.mark.long)
+            for n in range(SEEDS_PER_TEST, SEEDS, SEEDS_PER_TEST)
+        ),
+    ],
+)
 def test_log_properties_hold_under_faults(first: int) -> None:
     operations = 0
     for seed in range(first, first + SEEDS_PER_TEST):
@@ -39,6 +48,7 @@ SPACE_SEEDS = (*range(4), 25, 47, 64, 80, 272)
 """Some that have found a mistake are among them."""
 
 
+@pytest.mark.long
 def test_object_spaces_hold_under_faults() -> None:
     operations = 0
     for seed in SPACE_SEEDS:

@@ -31,7 +31,9 @@ def log(ceph_url: str) -> Iterator[zlog.Log]:
 
 
 @pytest.mark.parametrize(
-    "ceph_cluster", [ClusterSpec(), ClusterSpec(with_class=False)], indirect=True
+    "ceph_cluster",
+    [ClusterSpec(), pytest.param(ClusterSpec(with_class=False), marks=pytest.mark.long)],
+    indirect=True,
 )
 def test_log_on_ceph_is_table_and_stream(
     spark: SparkSession, log: zlog.Log, pipeline: Pipeline
@@ -71,6 +73,7 @@ def test_secrets_never_appear_in_plans_or_checkpoints(
     assert not [key for key in secrets_of(ceph_url) if key in told]
 
 
+@pytest.mark.long
 def test_worker_keeps_its_connection(spark: SparkSession, log: zlog.Log, ceph_url: str) -> None:
     """Queries one after the other make no more sessions with the cluster than there are workers."""
     ref = LogRef(ceph_url, log.name)

@@ -150,6 +150,7 @@ def _without_sources(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     return None if left_out & set(Path(member.name).parts) else member
 
 
+@pytest.mark.long
 def test_two_workers_copy_a_log(cluster: Cluster, ceph_url: str, tmp_path: Path) -> None:
     """They get zlog in a packed environment, and find no other."""
     archive = tmp_path / "env.tar.gz"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.long
 def test_stream_follows_successive_writers(log: zlog.Log, pipeline: Pipeline) -> None:
     log.append_many([b"shared"] * 5)
     pipeline.run(log)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.long
 def test_key_is_read_on_workers(
     spark: SparkSession,
     store: zlog.Store,

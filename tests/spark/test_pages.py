@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 PAGE = DOCS / "spark.md"
 
 
+@pytest.mark.long
 def test_documented_pipeline_prints_documented_counts(
     spark: SparkSession,  # noqa: ARG001  # the page's getOrCreate finds it
     tmp_path: Path,

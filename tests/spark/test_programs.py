@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from ..bench.test_bench import limits_of, reports
 from ..support.programs import run_module
 from .torture import Found, faults
@@ -17,6 +19,7 @@ def test_checker_finds_duplicate_and_missing_rows() -> None:
     assert len(faults(Found(10, 10, 9, 9), tail=10, acknowledged=10)) == 1
 
 
+@pytest.mark.long
 def test_torture_program_survives_one_kill(tmp_path: Path) -> None:
     store = (tmp_path / "store").as_uri()
     words = f"--store {store} --kills 1 --spread 1 --rate 1000 --seed 7"
@@ -25,6 +28,7 @@ def test_torture_program_survives_one_kill(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1].startswith("1 kills, ")
 
 
+@pytest.mark.long
 def test_spark_benchmark_runs(tmp_path: Path) -> None:
     words = f"--store {(tmp_path / 'store').as_uri()} --entries 400 --per-batch 100 --width 2"
     quick = "--seconds 0.1 --rounds 1 --master local[2]"

@@ -326,6 +326,7 @@ def clone(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signal_ends_command_cleanly(
     store: zlog.Store, log: zlog.Log, tmp_path: Path, clone: Path, number: signal.Signals
@@ -348,6 +349,7 @@ def test_signal_ends_command_cleanly(
     assert positions_of(tmp_path / "table") == list(range(60))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("debug", [False, True])
 def test_spark_failure_prints_line_and_hint(
     store: zlog.Store, log: zlog.Log, tmp_path: Path, debug: bool
@@ -373,6 +375,7 @@ def test_jvm_output_is_shown_on_start_failure(store: zlog.Store, log: zlog.Log) 
     assert any("none" in line for line in jvm)
 
 
+@pytest.mark.long
 def test_command_runs_under_spark_submit(store: zlog.Store, log: zlog.Log, tmp_path: Path) -> None:
     log.append_many([b"x"] * 50)
     cli = cli_of(store)

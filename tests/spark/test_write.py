@@ -165,7 +165,9 @@ def test_stream_is_written_to_log(spark: SparkSession, log: zlog.Log, tmp_path: 
         copy.log.append_once([], producer=query.id, sequence=0)
 
 
-@pytest.mark.parametrize(("exactly_once", "copies"), [("true", 1), ("false", 2)])
+@pytest.mark.parametrize(
+    ("exactly_once", "copies"), [("true", 1), pytest.param("false", 2, marks=pytest.mark.long)]
+)
 def test_unrecorded_batch_is_written_once(
     spark: SparkSession, log: zlog.Log, tmp_path: Path, exactly_once: str, copies: int
 ) -> None:

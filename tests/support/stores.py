@@ -13,7 +13,10 @@ from zlog._native.completions import CompletionQueue
 from .ceph import Clusters, ClusterSpec
 
 PLAIN = "ceph-plain"  # the methods run in the client, on the cluster of ceph-memstore
-STORES = ("mem", "embedded", "ceph-memstore", "ceph-bluestore", PLAIN)
+MEMSTORE = pytest.param("ceph-memstore", marks=pytest.mark.long)
+"""Where a test runs on BlueStore too, which executes the same class."""
+
+STORES = ("mem", "embedded", MEMSTORE, "ceph-bluestore", PLAIN)
 
 
 def url_of(request: pytest.FixtureRequest, folder: Path) -> str:

@@ -259,6 +259,7 @@ def test_caps_table_is_complete() -> None:
     assert not EVERYTHING  # no method is named: all are allowed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("role", SETS)
 def test_caps_allow_nothing_else(user: Callable[..., str], log: zlog.Log, role: str) -> None:
     url = user(*allowed(" ".join(SETS[role])), name="app")

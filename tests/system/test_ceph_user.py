@@ -46,6 +46,7 @@ def managed(
     return new_ceph_cluster(ClusterSpec(manager=True))
 
 
+@pytest.mark.long
 def test_ceph_status_shows_sequencers_and_leader(managed: CephCluster, tmp_path: Path) -> None:
     certificate = Authority(tmp_path, "authority").sign("seqr")
     with (
@@ -107,6 +108,7 @@ def sequencer_caps() -> list[str]:
     return [*caps("be the sequencer"), *(f"{LOCK} {method}" for method in LOCK_METHODS)]
 
 
+@pytest.mark.long
 def test_documented_caps_suffice_for_sequencer(user: Callable[..., str]) -> None:
     url = user(*sequencer_caps(), name="seqr")
     with (

@@ -162,7 +162,7 @@ def test_frozen_leader_is_replaced_and_steps_down(url, start, load):
     writers.check()
 
 
-@pytest.mark.parametrize("fate", ["kill", "freeze"])
+@pytest.mark.parametrize("fate", ["kill", pytest.param("freeze", marks=pytest.mark.long)])
 def test_writers_continue_without_sequencer(url, start, load, fate):
     """A frozen one that wakes up has a dead epoch, and does no harm either."""
     leader, standby = crew(url, start, 2)
@@ -193,6 +193,7 @@ def test_restarted_sequencer_resumes_immediately(url, start, load):
     assert sequencer.stop() == 0
 
 
+@pytest.mark.long
 def test_three_sequencers_lead_in_turn(url, start, load):
     crowd = crew(url, start, 3)
     writers = load(url)

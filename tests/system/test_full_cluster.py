@@ -87,6 +87,7 @@ def fill_up(cluster: FullCluster, log: zlog.Log) -> zlog.StoreTimeout:
     raise AssertionError("the cluster did not get full")
 
 
+@pytest.mark.long
 def test_trim_frees_space_on_full_cluster(cluster: FullCluster) -> None:
     url = cluster.ceph.url()
     with (
@@ -142,6 +143,7 @@ def test_trim_frees_space_on_full_cluster(cluster: FullCluster) -> None:
         zlog.Log.remove(store, "orders", timeout=SECONDS)
 
 
+@pytest.mark.long
 def test_log_removal_works_on_full_cluster(cluster: FullCluster) -> None:
     with zlog.connect(cluster.ceph.url()) as store:
         with zlog.Log.create(store, "orders", width=2, stripe_unit=2) as log:

@@ -17,6 +17,7 @@ KILLS = 15
 SEED = 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("store_url", ["embedded", "ceph-memstore"], indirect=True)
 def test_mirror_killed_at_any_moment(tmp_path: Path, store_url: str) -> None:
     chances = random.Random(SEED)

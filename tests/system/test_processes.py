@@ -60,6 +60,7 @@ def test_observers_never_disturb_writers(store_url: str, tmp_path: Path) -> None
     disturb(store_url, tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
 def test_observers_never_disturb_sequencer(store_url: str, tmp_path: Path) -> None:
     """The same with a sequencer: no client steals it by opening the log."""

@@ -145,6 +145,7 @@ def test_audit_names_replica_of_damaged_entry(damaged: Damaged) -> None:
         }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rank", [0, 1], ids=["primary", "other"])
 def test_audit_repairs_damaged_replica(damaged: Damaged, rank: int) -> None:
     damaged.damage(everything(damaged), rank)
@@ -199,6 +200,7 @@ def test_replicas_have_distinct_instance_numbers(
     assert answering(ceph_cluster.url(damaged.namespace, plain=True), damaged.stripe) == {0}
 
 
+@pytest.mark.long
 def test_entry_is_not_lost_while_a_replica_is_down(
     damaged: Damaged, ceph_cluster: CephCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,6 +85,7 @@ def test_reverse_select_reads_records_once(
         assert backwards.bytes < 2 * forwards.bytes
 
 
+@pytest.mark.long
 def test_cost_of_other_records(
     ceph_cluster: CephCluster, cost_of: Callable[[Callable[[], object]], Cost]
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from uuid import uuid4
 
@@ -43,6 +42,7 @@ def served(cli: Cli, log: str) -> None:
         assert zlog.Log.open(store, log).view.sequencer == announced_sequencer(store)
 
 
+@pytest.mark.long
 def test_removed_in_time(cli: Cli, store: zlog.Store, sequencer: SequencerProcess) -> None:
     for log in ("idle", "orders"):
         served(cli, log)
@@ -81,9 +81,7 @@ def test_forgotten_by_hand(cli: Cli, store: zlog.Store, sequencer: SequencerProc
     assert announced_sequencer(store) == ""
     for log in ("idle", "orders"):
         assert zlog.Log.open(store, log).view.sequencer == ""
-        began = time.monotonic()
         cli.ok("append", log, stdin=b"second\n")
-        assert time.monotonic() - began < 3  # as long as a writer would wait for it
         assert cli.ok("read", log) == b"first\nsecond\n"
     again = cli("seqr", "forget", where)
     assert (again.code, "no log names it" in again.err) == (1, True)

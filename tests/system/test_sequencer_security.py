@@ -100,6 +100,7 @@ def test_client_without_token_changes_nothing(place: Place, log: zlog.Log) -> No
         assert place.status(sequencer.address)["closed"]
 
 
+@pytest.mark.long
 def test_secrets_never_appear_in_processes_or_logs(place: Place, log: zlog.Log) -> None:
     with place.start() as sequencer:
         log.append(b"first")

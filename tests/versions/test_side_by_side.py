@@ -95,6 +95,7 @@ def settled(stripes: list[Stripe], wanted: set[State]) -> list[State]:
 OWN = ClusterSpec("bluestore", osds=3, options=("mon_osd_down_out_interval=3600",))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ceph_cluster", [OWN], indirect=True)
 def test_classes_of_two_versions_serve_one_log(
     ceph_cluster: CephCluster,
@@ -164,6 +165,7 @@ def test_classes_of_two_versions_serve_one_log(
         assert {len(fields_of(header)[0]) for header in headers} >= {179}
 
 
+@pytest.mark.long
 def test_sequencers_and_clients_of_two_versions_coexist(
     ceph_cluster: CephCluster, newer_package: Path, tmp_path: Path
 ) -> None:
