@@ -67,7 +67,7 @@ class InvalidTag(ZlogError, ValueError):
 class AlreadyWritten(ZlogError):
     """The position holds an entry, so it can't be filled."""
 
-    hint = "It needs no fill: readers get the entry (`zlog read LOG POSITION`)."
+    hint = "The position needs no fill: readers get the entry (`zlog read LOG POSITION`)."
 
 
 class NotWritten(ZlogError):
@@ -92,13 +92,13 @@ class Invalidated(_HoldsNoEntry):
         gap: after a read of one position, whether it was filled or trimmed, by whom and when.
     """
 
-    hint = "Continue with the next position; `read_range` and `follow` do, and report a Gap."
+    hint = "Continue with the next position, as `read_range` and `follow` do."
 
 
 class BeyondTail(ZlogError, ValueError):
     """A fill, a trim or a cursor would reach positions that were not granted yet."""
 
-    hint = "Use a position below the tail (`zlog info LOG`). A trim or a cursor may also end there."
+    hint = "Use a lower position: `zlog info LOG` shows the tail. A trim or cursor may end at it."
 
 
 class _AtCursor(ZlogError):
@@ -143,7 +143,7 @@ class SequenceSuperseded(ZlogError):
     rest.
     """
 
-    hint = "Leave it to the other attempt; repeat the append only if that one has ended."
+    hint = "Let the other attempt finish. Repeat the append only if that attempt has ended."
 
 
 class SequenceDiffers(ZlogError):
@@ -197,8 +197,8 @@ class ExportDamaged(ZlogError):
     """A file is truncated, damaged or not an export. Entries before the damage can be imported."""
 
     hint = (
-        "Import the complete file: it continues where this one ended. Without one,"
-        " `zlog access promote LOG` makes a log of its own of the imported entries."
+        "Import the complete file, which continues where this one ended. If you have none,"
+        " `zlog access promote LOG` turns the imported entries into an independent log."
     )
 
 
@@ -216,7 +216,7 @@ class LogNotFound(ZlogError, LookupError):
 class LogExists(ZlogError):
     """The store already has a log of this name."""
 
-    hint = "Open it, choose another name, or remove it first (`zlog rm LOG`)."
+    hint = "Open the log, choose another name, or remove the log first (`zlog rm LOG`)."
 
 
 class EntryTooLarge(ZlogError, ValueError):

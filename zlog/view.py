@@ -26,7 +26,7 @@ STRIPES_MAX = codes.VIEW_STRIPES_MAX
 def check_width(width: int) -> None:
     """Raise TypeError or ValueError unless ``width`` is valid."""
     if not isinstance(width, int):
-        raise TypeError(f"a width is an int, not {width!r}")
+        raise TypeError(f"a width must be an int, not {width!r}")
     if not 1 <= width <= WIDTH_MAX:
         raise ValueError(f"width must be 1 to {WIDTH_MAX} stripe objects, not {width}")
 
@@ -34,7 +34,7 @@ def check_width(width: int) -> None:
 def check_stripe_unit(stripe_unit: int) -> None:
     """Raise TypeError or ValueError unless ``stripe_unit`` is valid."""
     if not isinstance(stripe_unit, int):
-        raise TypeError(f"a stripe unit is an int, not {stripe_unit!r}")
+        raise TypeError(f"a stripe unit must be an int, not {stripe_unit!r}")
     if not 1 <= stripe_unit <= STRIPE_UNIT_MAX or stripe_unit & (stripe_unit - 1):
         raise ValueError(
             f"unit must be a power of two from 1 to {STRIPE_UNIT_MAX}, not {stripe_unit}"

@@ -262,7 +262,7 @@ def test_compaction_settings_are_validated(log: zlog.Log) -> None:
     assert log.view.options == {"retention_entries": "5", "retention_compact_after_s": "60"}
     assert log.retention == Retention(entries=5, compact_after=60.0)
     assert not Retention(compact_after=0.0).unlimited
-    with pytest.raises(ValueError, match="compact_after is a number of seconds"):
+    with pytest.raises(ValueError, match="compact_after must be a number of seconds"):
         Retention(compact_after=-1.0)
     assert Retention.of({"retention_compact_after_s": "soon"}) == Retention()
 

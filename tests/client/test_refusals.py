@@ -52,7 +52,7 @@ def test_handles_refuse_negative_time_outs(
     memory: zlog.Store, setting: str, seconds: float
 ) -> None:
     settings: dict[str, Any] = {setting: seconds}
-    words = rf"^{setting} is a number of seconds, 0 or more, not {seconds}$"
+    words = rf"^{setting} must be a number of seconds, 0 or more, not {seconds}$"
     with pytest.raises(ValueError, match=words):
         zlog.Log.create(memory, "orders", **settings)
     assert zlog.Log.list(memory) == []
@@ -112,30 +112,30 @@ def test_non_numeric_settings_are_refused(memory: zlog.Store) -> None:
     zlog.Log.create(memory, "orders").append(b"first")
     for setting in ("timeout", "hole_timeout", "sequencer_timeout"):
         with pytest.raises(
-            TypeError, match=f"^{setting} is a number of seconds( or None)?, not '5'"
+            TypeError, match=f"^{setting} must be a number of seconds( or None)?, not '5'"
         ):
             zlog.Log.open(memory, "orders", **cast(Any, {setting: "5"}))
-    with pytest.raises(TypeError, match="entry_bytes_max is an int, not '1M'"):
+    with pytest.raises(TypeError, match="entry_bytes_max must be an int, not '1M'"):
         zlog.Log.open(memory, "orders", entry_bytes_max=cast(Any, "1M"))
-    with pytest.raises(TypeError, match="a time-out is a number of seconds or None, not '5'"):
+    with pytest.raises(TypeError, match="a time-out must be a number of seconds or None, not '5'"):
         zlog.Log.open(memory, "orders").read(0, timeout=cast(Any, "5"))
 
 
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
-        ({"width": "8"}, TypeError, "a width is an int, not '8'"),
+        ({"width": "8"}, TypeError, "a width must be an int, not '8'"),
         ({"entry_bytes_max": 0}, ValueError, "entry_bytes_max"),
         ({"entry_bytes_max": (16 << 20) + 1}, ValueError, "entry_bytes_max"),
-        ({"options": {"team": 1}}, TypeError, "options are text"),
-        ({"options": {1: "team"}}, TypeError, "options are text"),
+        ({"options": {"team": 1}}, TypeError, "options must be text"),
+        ({"options": {1: "team"}}, TypeError, "options must be text"),
         ({"options": {"": "x"}}, ValueError, "option"),
         ({"options": {"k" * 129: "x"}}, ValueError, "option"),
         ({"options": {"k": "v" * 4097}}, ValueError, "option"),
         (
             {"sequencer_timeout": None},
             TypeError,
-            "^sequencer_timeout is a number of seconds, not",
+            "^sequencer_timeout must be a number of seconds, not",
         ),
     ],
 )
@@ -312,7 +312,7 @@ def test_non_integer_position_is_refused(memory: zlog.Store, wrong: Any) -> None
         if wrong is not None:  # as an end that means: up to the tail
             uses.append(lambda log: next(log.read_range(0, wrong)))
         for use in uses:
-            with pytest.raises(TypeError, match="a position is an int"):
+            with pytest.raises(TypeError, match="a position must be an int"):
                 use(log)
 
 
@@ -320,7 +320,7 @@ async def test_stores_and_names_are_type_checked(memory: zlog.Store) -> None:
     stores: list[Any] = ["mem://", None]
     names: list[Any] = [5, None, b"orders"]
     calls = [(store, "orders", "zlog.connect") for store in stores]
-    calls += [(memory, name, "the name of a log is a str") for name in names]
+    calls += [(memory, name, "the name of a log must be a str") for name in names]
     for store, name, expected in calls:
         for use in (zlog.Log.open, zlog.Log.create, zlog.Log.remove):
             with pytest.raises(TypeError, match=expected):

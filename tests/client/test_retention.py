@@ -52,7 +52,7 @@ def test_invalid_limits_trim_nothing(store: zlog.Store) -> None:
     options = {"retention_age_s": "-1", "retention_bytes": "10G", "retention_entries": "nan"}
     assert Retention.of(options) == Retention()
     for key, value in options.items():
-        with pytest.raises(ValueError, match=f"option '{key}' is a number"):
+        with pytest.raises(ValueError, match=f"option '{key}' must be a number"):
             zlog.Log.create(store, "draft", options={key: value})
     for wrong in ({"age": -1.0}, {"age": float("inf")}, {"bytes": -1}, {"entries": 1.5}):
         with pytest.raises(ValueError, match="not"):

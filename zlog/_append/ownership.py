@@ -47,7 +47,7 @@ def _checked_name(name: str | None) -> str:
     if name is None:
         return f"{socket.gethostname()}:{os.getpid()}"
     if not isinstance(name, str):
-        raise TypeError(f"the name of a writer is text, not {name!r}")
+        raise TypeError(f"the name of a writer must be text, not {name!r}")
     if not name.isprintable() or not 1 <= len(name.encode()) <= WRITER_NAME_BYTES_MAX:
         raise ValueError(
             f"the name of a writer has 1 to {WRITER_NAME_BYTES_MAX} bytes and is printable,"

@@ -224,6 +224,6 @@ class ProducerRecords:
 
 def _check_number(what: str, value: int, most: int) -> None:
     if not hasattr(value, "__index__"):
-        raise TypeError(f"the number of a {what} is an int, not {value!r}")
+        raise TypeError(f"the number of a {what} must be an int, not {value!r}")
     if not 0 <= value <= most:
-        raise ValueError(f"the number of a {what} is 0 to {most}, not {value}")
+        raise ValueError(f"the number of a {what} must be 0 to {most}, not {value}")

@@ -24,7 +24,7 @@ class WriterLimits:
     def __post_init__(self) -> None:
         for what, limit in (("window_bytes", self.window_bytes), ("capacity", self.capacity)):
             if limit is not None and (not isinstance(limit, int) or limit < 1):
-                raise ValueError(f"{what} is a number of bytes from 1 on, not {limit!r}")
+                raise ValueError(f"{what} must be a number of bytes from 1 on, not {limit!r}")
         if self.when_full not in ("wait", "raise"):
             raise ValueError(f"when_full is 'wait' or 'raise', not {self.when_full!r}")
 

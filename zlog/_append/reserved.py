@@ -44,7 +44,7 @@ class Reserved:
     async def reserve(self, count: int, deadline: Deadline) -> range:
         """Return ``count`` positions that are not granted again."""
         if not hasattr(count, "__index__"):
-            raise TypeError(f"a number of positions is an int, not {count!r}")
+            raise TypeError(f"a number of positions must be an int, not {count!r}")
         if not 1 <= count <= GRANT_COUNT_MAX:
             raise ValueError(
                 f"1 to {GRANT_COUNT_MAX} positions can be reserved at once, not {count}"

@@ -54,7 +54,7 @@ _NOTHING = _Look(ObjectPositions(Striping(1), 0, 0), [], [], 0)
 
 
 class Scrub:
-    """Goes through one replica of each of a log's objects, one operation at a time.
+    """Checks one replica of each object of a log, one operation at a time.
 
     The replica is the primary, which serves all other calls, or a replica chosen at random for each
     operation. Clients do not notice damage in a replica before it becomes the primary.

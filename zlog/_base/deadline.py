@@ -20,9 +20,9 @@ def check_seconds(what: str, seconds: float | None, *, optional: bool = True) ->
         return
     if seconds is None or not hasattr(seconds, "__float__"):  # which NumPy's numbers have too
         kind = "a number of seconds or None" if optional else "a number of seconds"
-        raise TypeError(f"{what} is {kind}, not {seconds!r}")
+        raise TypeError(f"{what} must be {kind}, not {seconds!r}")
     if not seconds >= 0:
-        raise ValueError(f"{what} is a number of seconds, 0 or more, not {seconds}")
+        raise ValueError(f"{what} must be a number of seconds, 0 or more, not {seconds}")
 
 
 def _endless(seconds: float) -> bool:

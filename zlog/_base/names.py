@@ -18,7 +18,7 @@ def check_position(position: int) -> None:
     """Raise TypeError or ValueError unless it is a valid position."""
     check_int(position)
     if not 0 <= position <= POSITION_MAX:
-        raise ValueError(f"a position is 0 to 2**63 - 1, not {position}")
+        raise ValueError(f"a position must be 0 to 2**63 - 1, not {position}")
 
 
 def check_range(start: int, end: int | None) -> None:
@@ -31,7 +31,7 @@ def check_range(start: int, end: int | None) -> None:
 def check_int(position: int) -> None:
     """Raise TypeError unless it is an integer."""
     if not hasattr(position, "__index__"):  # which NumPy's integers have too
-        raise TypeError(f"a position is an int, not {position!r}")
+        raise TypeError(f"a position must be an int, not {position!r}")
 
 
 def head_object(log: str) -> str:

@@ -41,10 +41,10 @@ class HandleOptions:
         check_seconds("hole_timeout", self.hole_timeout)
         check_seconds("sequencer_timeout", self.sequencer_timeout, optional=False)
         if not hasattr(self.entry_bytes_max, "__index__"):
-            raise TypeError(f"entry_bytes_max is an int, not {self.entry_bytes_max!r}")
+            raise TypeError(f"entry_bytes_max must be an int, not {self.entry_bytes_max!r}")
         if not 0 < self.entry_bytes_max <= ENTRY_BYTES_MAX:
             raise ValueError(
-                f"entry_bytes_max is 1 to {ENTRY_BYTES_MAX} bytes, not {self.entry_bytes_max}"
+                f"entry_bytes_max must be 1 to {ENTRY_BYTES_MAX} bytes, not {self.entry_bytes_max}"
             )
 
 

@@ -96,7 +96,7 @@ class Replicas:
     async def _look(self) -> None:
         """Find out how many replicas there should be, after the first one did not help.
 
-        Only answers after this count, since an OSD that restarts later gets another number.
+        Answers count only from then on, since an OSD that restarts later gets another number.
         """
         with contextlib.suppress(StoreUnavailable):
             self._size = await pool_size(self._io, self._deadline)

@@ -64,11 +64,11 @@ class Retention:
             if each is None and what != "skew":
                 continue
             if not (isinstance(each, (int, float)) and 0 <= each <= _LIMIT_MAX):
-                raise ValueError(f"{what} is a number of seconds up to 2^53, not {each!r}")
+                raise ValueError(f"{what} must be a number of seconds up to 2^53, not {each!r}")
         for what in ("bytes", "entries"):
             limit = getattr(self, what)
             if limit is not None and not (isinstance(limit, int) and 0 <= limit <= _LIMIT_MAX):
-                raise ValueError(f"the {what} to keep are a number up to 2^53, not {limit!r}")
+                raise ValueError(f"the {what} to keep must be a number up to 2^53, not {limit!r}")
 
     @property
     def unlimited(self) -> bool:

@@ -219,7 +219,7 @@ def check_key(key: Any) -> str:
         TypeError: ``key`` is not a str.
     """
     if type(key) is not str:
-        raise TypeError(f"a key is a str, not {key!r}")
+        raise TypeError(f"a key must be a str, not {key!r}")
     return key
 
 

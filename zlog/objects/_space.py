@@ -202,5 +202,5 @@ def check_id(id: str) -> str:
         ValueError: ``id`` is empty or too long.
     """
     if not isinstance(id, str) or not 0 < len(id.encode()) <= ID_BYTES_MAX:
-        raise ValueError(f"an id is text of 1 to {ID_BYTES_MAX} bytes in UTF-8, not {id!r}")
+        raise ValueError(f"an id must be text of 1 to {ID_BYTES_MAX} bytes in UTF-8, not {id!r}")
     return id

@@ -25,7 +25,7 @@ class Process:
 
     Operations that were already given to a store or to the network take effect anyway.
 
-    Life: running ⇄ paused → dead.
+    States: running ⇄ paused → dead.
 
     Args:
         name: the name of the process, for messages.
@@ -33,7 +33,7 @@ class Process:
     Attributes:
         running: whether the process is neither paused nor dead.
         dead: whether the process was killed.
-        local: the data that zlog has once for each process.
+        local: the data that zlog keeps for each process.
     """
 
     def __init__(self, name: str) -> None:

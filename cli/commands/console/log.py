@@ -84,7 +84,7 @@ async def _entries(request: Request) -> Response:
     assert start is not None
     assert count is not None
     if not 1 <= count <= ENTRIES_MAX:
-        raise ValueError(f"count is 1 to {ENTRIES_MAX}, not {count}")
+        raise ValueError(f"count must be 1 to {ENTRIES_MAX}, not {count}")
     items: list[dict[str, object]] = []
     size = 0
     async with request.app.state.handles.use(request.path_params["name"]) as log:
@@ -146,7 +146,7 @@ def _number(request: Request, name: str, default: int | None) -> int | None:
     if given is None:
         return default
     if not given.isascii() or not given.isdecimal() or len(given) > 19:
-        raise ValueError(f"{name} is a number, not {given!r}")
+        raise ValueError(f"{name} must be a number, not {given!r}")
     return int(given)
 
 
