@@ -12,6 +12,8 @@ BIN := $(CURDIR)/.venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INSTALL := $(PIP) install --no-build-isolation --config-settings=build-dir=build/package
 DONE := .venv/done
+# Have Python keep what it compiles: pytest takes half a minute to compile the tests.
+export PYTHONDONTWRITEBYTECODE :=
 TEST_MINUTES := 45
 # Each has clusters of its own. Tests wait half of the time: three keep two cores busy.
 TEST_WORKERS := 3
@@ -57,10 +59,17 @@ help: ## say what can be made
 demo: $(DONE)/package ## build, then keep a real file in a log on the local disk
 	@PATH="$(BIN):$$PATH" VIRTUAL_ENV=.venv examples/demo.sh
 
-.PHONY: test
-test: lint docs-check limits $(TESTING) $(DONE)/java $(DONE)/spin ## check the code, then run all tests; without Ceph they fail
-	ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
+ALL_TESTS = ZLOG_CLASS=$$(ceph-dev/cluster build-class build/class) && export ZLOG_CLASS && \
 	ZLOG_REQUIRE_CEPH=1 $(REQUIRE_CHROMIUM) $(PYTEST)
+
+.PHONY: test
+test: lint-quick docs-check limits $(TESTING) $(DONE)/java ## check the code, then run tests of every kind; without Ceph they fail
+	$(ALL_TESTS) -m 'not long'
+
+.PHONY: test-long
+test-long: TEST_MINUTES := 90
+test-long: lint docs-check limits $(TESTING) $(DONE)/java $(DONE)/spin ## clang-tidy, and the tests that make test leaves out
+	$(ALL_TESTS) -m long
 
 .PHONY: test-local
 test-local: limits $(TESTING) $(DONE)/spin ## all tests that need neither Ceph nor Spark
@@ -188,10 +197,13 @@ chaos-faults: $(TESTING) $(DONE)/ceph ## MINUTES=10 of faults on a Ceph cluster 
 	$(BIN)/python -m tests.faults --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 .PHONY: lint
-lint: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package $(DONE)/ceph $(SYNC) ## ruff, mypy, clang-format and clang-tidy, and that what is generated is current
+lint: lint-quick ## what lint-quick does, and clang-tidy
+	find $(CPP_FOLDERS) -name '*.cc' | xargs --max-procs=$$(nproc) --max-args=1 $(BIN)/clang-tidy --quiet
+
+.PHONY: lint-quick
+lint-quick: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package $(DONE)/ceph $(SYNC) ## ruff, mypy, clang-format, and that what is generated is current
 	$(BIN)/python -m tools.messages --check
 	find $(CPP_FOLDERS) -name '*.cc' -o -name '*.h' | xargs $(BIN)/clang-format --dry-run --Werror
-	find $(CPP_FOLDERS) -name '*.cc' | xargs --max-procs=$$(nproc) --max-args=1 $(BIN)/clang-tidy --quiet
 	$(BIN)/ruff check $(PYTHON_CODE)
 	$(BIN)/ruff format --check $(PYTHON_CODE)
 	$(BIN)/mypy --package zlog

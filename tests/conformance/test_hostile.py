@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -40,10 +42,12 @@ def unharmed(store: Store, prefix: str) -> Iterator[None]:
 @pytest.mark.usefixtures("unharmed", "daemons_stay_up")
 @pytest.mark.parametrize("method", METHODS)
 def test_malformed_requests_return_einval(store: Store, prefix: str, method: str) -> None:
-    victims = Victims(store, prefix)
-    name, _ = targets(method, victims)
-    for request in hostile.malformed(method):
-        assert store.execute(name, method, request) == (-errno.EINVAL, b""), request.hex()
+    name, _ = targets(method, Victims(store, prefix))
+    requests = list(hostile.malformed(method))
+    with ThreadPoolExecutor(16) as pool:
+        replies = pool.map(partial(store.execute, name, method), requests)
+    for request, reply in zip(requests, replies, strict=True):
+        assert reply == (-errno.EINVAL, b""), request.hex()
 
 
 @pytest.mark.usefixtures("unharmed", "daemons_stay_up")
