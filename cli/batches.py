@@ -17,7 +17,8 @@ _LINGER_SECONDS = 0.03
 """Limit of the time that the first entry of a batch waits for others."""
 
 Parser = Callable[[bytes], "bytes | None"]
-"""Parses a line into an entry, or None if the line has none. Raises ValueError."""
+"""Parses a line into an entry, or None if the line has none. Raises ValueError. ``bytes`` returns
+the line itself."""
 
 
 class TaggedLine(bytes):
@@ -31,11 +32,6 @@ def tags_each(batch: Sequence[bytes], tags: tuple[str, ...]) -> list[tuple[str, 
     if not tags and not any(isinstance(entry, TaggedLine) for entry in batch):
         return None
     return [(*tags, *entry.tags) if isinstance(entry, TaggedLine) else tags for entry in batch]
-
-
-def as_is(line: bytes) -> bytes:
-    """Return the line as the entry."""
-    return line
 
 
 def from_json(line: bytes) -> bytes | None:

@@ -27,7 +27,6 @@ from zlog.errors import (
     SequencerUnavailable,
     StoreTimeout,
     StoreUnavailable,
-    UnsupportedVersion,
     ZlogError,
 )
 from zlog.limits import STRIPE_UNIT_DEFAULT, WIDTH_DEFAULT
@@ -121,14 +120,9 @@ async def _first_view(
             epoch, tail_floor = await head.epoch_next(deadline, width=width, above=above)
             stripe = Stripe(epoch, 0, OPEN_END, width, stripe_unit)
             tried.append(replace(view, epoch=epoch, stripes=(stripe,), tail_floor=tail_floor))
-            try:
-                above = await make(io, tried[-1].objects(), epoch, deadline, start=0)
-                if not above:
-                    accepted = await head.propose(0, tried[-1], deadline)
-            except UnsupportedVersion:  # the class is older than stripe units
-                if stripe_unit == 1:
-                    raise
-                stripe_unit = 1
+            above = await make(io, tried[-1].objects(), epoch, deadline, start=0)
+            if not above:
+                accepted = await head.propose(0, tried[-1], deadline)
     except LogNotFound:
         # Without the head nothing names these objects.
         with suppress(ZlogError):

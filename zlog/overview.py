@@ -274,7 +274,7 @@ async def _content(client: LogClient, tail: int, deadline: Deadline) -> LogConte
         for each in found:
             entries += each.entries
             size += data_bytes(layout, each)
-            stored += each.bytes if each.stored_bytes is None else each.stored_bytes
+            stored += each.stored_bytes or 0
         records = max((each.records for each in found), default=0)  # the live stripe is the last
         stream = max((each.stream_bytes for each in found), default=0)
     live = layout.view.live_stripe

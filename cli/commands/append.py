@@ -14,7 +14,7 @@ import click
 
 from zlog import Log, ZlogError
 from zlog.cli import signals
-from zlog.cli.batches import Batches, Limits, Splitter, as_is, from_json, tags_each
+from zlog.cli.batches import Batches, Limits, Splitter, from_json, tags_each
 from zlog.cli.command import Command
 from zlog.cli.exclusive import ExclusiveAppends
 from zlog.cli.input import BadInput, Input, check_readable
@@ -143,7 +143,7 @@ def append(
 
     def batches_of(stream: Input) -> Batches:
         splitter = Splitter(b"\0" if null else b"\n", keep=keep_newline)
-        return Batches(stream, splitter, from_json if as_json else as_is, limits)
+        return Batches(stream, splitter, from_json if as_json else bytes, limits)
 
     # The log is opened first: a tally is only reported for an open log.
     with (

@@ -256,7 +256,7 @@ def _show(out: Output, found: dict[str, Any]) -> None:
             namespace["leader"] or "?",
             f"{namespace['lease_left_s']:.1f} s",
             ", ".join(namespace["others"]) or "-",
-            _scrubbed(namespace.get("scrub")),
+            _scrubbed(namespace["scrub"]),
         )
         for namespace in found.get("namespaces", [])
     ]
@@ -273,9 +273,9 @@ def _show(out: Output, found: dict[str, Any]) -> None:
         table(out, ("LOG", "EPOCH", "TAIL", "GRANTED"), rows, head_always=True)
 
 
-def _scrubbed(scrub: dict[str, Any] | None) -> str:
-    """Return the progress of the leader's audit; an older sequencer does not report it."""
-    if not scrub or not scrub["bytes"]:
+def _scrubbed(scrub: dict[str, Any]) -> str:
+    """Return the progress of the leader's audit."""
+    if not scrub["bytes"]:
         return "-"
     return (
         f"{human_bytes(scrub['bytes'])}, {scrub['repaired']} repaired, {scrub['damaged']} damaged"

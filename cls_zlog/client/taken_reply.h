@@ -23,7 +23,7 @@ struct TakenReply : ReadReply {
       : ReadReply(reply), mac(key), with_data(data) {}
 
   const MacKey* mac = nullptr;  // nullptr: the log has no MACs
-  bool with_data = true;        // whether data was requested; an older class always sends it
+  bool with_data = true;        // whether data was requested
 
   std::string_view data_of(uint32_t i) const {
     if (!with_data) return {};

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import zlog
-from zlog.cli.batches import Batches, Limits, Splitter, as_is
+from zlog.cli.batches import Batches, Limits, Splitter
 from zlog.cli.input import BadInput, Input
 
 from ..support.programs import ZLOG
@@ -123,7 +123,7 @@ class Trickle(Input):
 
 def test_steady_trickle_is_not_delayed() -> None:
     trickle = Trickle(os.devnull)
-    batches = Batches(trickle, Splitter(b"\n"), as_is, Limits(4096, 1 << 20, 9, 9))
+    batches = Batches(trickle, Splitter(b"\n"), bytes, Limits(4096, 1 << 20, 9, 9))
     with closing(trickle):
         assert 1 < len(next(iter(batches))) < 1000
 
@@ -132,7 +132,7 @@ def test_endless_line_uses_bounded_memory(tmp_path: Path) -> None:
     path = tmp_path / "endless"
     path.write_bytes(b"good\n" + b"x" * 3_000_000)
     stream = Input(str(path))
-    batches = iter(Batches(stream, Splitter(b"\n"), as_is, Limits(10, 1 << 20, 1000, 1000)))
+    batches = iter(Batches(stream, Splitter(b"\n"), bytes, Limits(10, 1 << 20, 1000, 1000)))
     assert next(batches) == [b"good"]
     with pytest.raises(BadInput, match="line 2: entry exceeds"):
         next(batches)

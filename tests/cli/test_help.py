@@ -51,6 +51,8 @@ def test_short_help_fits_on_one_line() -> None:
         (["frobnicate"], "No such command 'frobnicate'."),
         (["trial"], "No such command 'trial'. Did you mean trim or tail?"),
         (["cursor", "st"], "No such command 'st'. Did you mean set?"),
+        (["fence"], "No such command 'fence'. Did you mean access?"),
+        (["restore"], "No such command 'restore'. Did you mean store?"),
         (["delete", "orders"], "No such command 'delete'. Did you mean rm or trim?"),
         (["objects", "set"], "No such command 'set'. Did you mean put?"),
         (["tail", "--since", "1h"], "No such option '--since'. Did you mean --from?"),
@@ -65,28 +67,6 @@ def test_unknown_command_is_refused(words: list[str], answer: str) -> None:
     result = CliRunner().invoke(command, words)
     assert result.exit_code == 2
     assert f"Error: {answer}" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("writer", "access show"),
-        ("fence", "access fence"),
-        ("read-only", "access read-only"),
-        ("promote", "access promote"),
-        ("compact", "store compact"),
-        ("restore", "store restore"),
-    ],
-)
-def test_renamed_command_names_new_command(
-    inside: Inside, orders: zlog.Log, old: str, new: str
-) -> None:
-    epoch = orders.view.epoch
-    result = inside(old, "orders")
-    assert (result.code, result.out) == (2, b"")
-    assert f"Error: No such command {old!r}. It is `zlog {new}` now.\n" in result.err
-    assert orders.views()[-1].epoch == epoch
-    assert CliRunner().invoke(command, [*new.split(), "--help"]).exit_code == 0
 
 
 @pytest.mark.parametrize("name", GROUPS)

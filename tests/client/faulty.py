@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import pytest
 
 import zlog
 from zlog import testing
-from zlog._base.codes import Code
-from zlog._base.deadline import Deadline
-from zlog._base.io import Call, Reply
-from zlog._io import AsyncioIo, BlockingIo
+from zlog._io import AsyncioIo
 from zlog.testing import AT_ONCE, Fate, SeededPlan, StoreCall, StoreFaults
-
-from ..conformance.wire import frame, u64
 
 _FATES = {
     None: AT_ONCE,
@@ -176,28 +171,6 @@ def loses_first(method: str) -> Callable[[int, str], str | None]:
         return None
 
     return fault
-
-
-def older_class(
-    monkeypatch: pytest.MonkeyPatch, version: int, refuses: Callable[[Call], bool]
-) -> list[Call]:
-    """Have the class refuse some calls as requests of a later version, which it names.
-
-    Returns:
-        the calls that it refused, kept up to date.
-    """
-    execute = BlockingIo.execute
-    refused: list[Call] = []
-
-    async def answer(io: BlockingIo, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
-        refused.extend(filter(refuses, calls))
-        rest = [call for call in calls if not refuses(call)]
-        replies = iter(await execute(io, rest, deadline) if rest else [])
-        too_new = Reply(Code.REQUEST_TOO_NEW, frame(u64(version)))
-        return [too_new if refuses(call) else next(replies) for call in calls]
-
-    monkeypatch.setattr(BlockingIo, "execute", answer)
-    return refused
 
 
 def at_method(

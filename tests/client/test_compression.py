@@ -20,7 +20,7 @@ from ..conformance import zstd
 from ..conformance.messages import encode
 from ..conformance.stored import MemoryDoor
 from ..conformance.wire import crc32c, entry_crc, frame, u8, u32, u64
-from .faulty import Died, FaultyStore, dies_in, older_class
+from .faulty import Died, FaultyStore, dies_in
 from .transfers import mirrored
 
 LINES = [b"%06d nova[%d]: GET /v2/servers/detail status: 200" % (i, i * 7) for i in range(3000)]
@@ -300,29 +300,3 @@ def test_a_mirror_continues_a_round_with_other_compression(damaged: bool) -> Non
         with zlog.Log.open(target, "copy") as copy:
             assert data_of(copy) == entries
             assert copy.stat().stored_bytes > copy.stat().bytes // 8  # that round's stay plain
-
-
-def test_older_class_receives_plain_entries(
-    store: zlog.Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    refused = older_class(
-        monkeypatch, 2, lambda call: call.method == "write" and bytes(call.payload)[1] == 2
-    )
-    entry = b"reserved " * 500
-    with zlog.Log.create(store, "log", width=2, compression="zstd") as log:
-        log.append_many(LINES)
-        log.append_many(LINES)
-        assert len(refused) == 2  # once each, of the first call
-        mirrored(log, store, "copy")
-        assert len(refused) == 4
-    for name in ("log", "copy"):
-        with zlog.Log.open(store, name) as log:
-            assert data_of(log) == LINES * 2
-            assert log.stat().stored_bytes == log.stat().bytes
-    with zlog.Log.open(store, "log") as log:
-        (position,) = log.reserve(1)
-        log.write(position, entry)
-        assert log.read(position).data == entry
-        assert len(refused) == 5
-    told = [each.levelname for each in caplog.records if "older" in each.message]
-    assert told == ["WARNING"] * 3  # by each handle

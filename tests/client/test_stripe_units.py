@@ -1,22 +1,17 @@
-"""Units of several positions: what a log's is, and what becomes of it beside older classes."""
+"""Stripe units of several positions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 import zlog
-from zlog._base.io import Call
 from zlog._native.local import MemoryStore
 from zlog.limits import STRIPE_UNIT_DEFAULT, STRIPE_UNIT_MAX
 
 from ..support.logs import data_of
 from ..support.stores import PLAIN
-from .faulty import older_class
-
-SEAL_VERSION, STRIPE_VERSION = 3, 2  # those that know stripe units
-Refuses = Callable[[Call], bool]
 
 
 @pytest.fixture
@@ -80,66 +75,3 @@ def test_reconfigure_changes_stripe_unit(memory: zlog.Store) -> None:
 def rows(columns: zlog.Columns) -> Iterator[memoryview]:
     for i in range(len(columns)):
         yield columns.data[columns.offsets[i] : columns.offsets[i + 1]]
-
-
-def makes_units(call: Call) -> bool:
-    """Where a new stripe comes; those that there are lie elsewhere."""
-    if call.method != "seal":
-        return False
-    request = bytes(call.payload)
-    return request[1] == SEAL_VERSION and request[22] == 1
-
-
-def makes_units_of_the_second(call: Call) -> bool:
-    """One OSD is older, and has one of the objects."""
-    return makes_units(call) and call.object.endswith(".1")
-
-
-def proposes_units(call: Call) -> bool:
-    """The OSD is older that has the head."""
-    mark = bytes([STRIPE_VERSION, STRIPE_VERSION]) + (32).to_bytes(4, "little")
-    return call.method == "view_propose" and mark in bytes(call.payload)
-
-
-REFUSALS = [makes_units, makes_units_of_the_second, proposes_units]
-
-
-@pytest.mark.parametrize("refuses", REFUSALS)
-@pytest.mark.parametrize("said", [None, 4])
-def test_older_class_creates_log_with_unit_one(
-    memory: zlog.Store, monkeypatch: pytest.MonkeyPatch, refuses: Refuses, said: int | None
-) -> None:
-    older_class(monkeypatch, SEAL_VERSION, refuses)
-    with zlog.Log.create(memory, "orders", width=3, stripe_unit=said) as log:
-        assert log.view.live_stripe.striping == (3, 1)
-        log.append_many([b"%d" % i for i in range(9)])
-        assert list(log.check()) == []
-
-
-@pytest.mark.parametrize("refuses", REFUSALS)
-@pytest.mark.parametrize(
-    "change",
-    [
-        zlog.Log.roll,
-        lambda log: log.reconfigure(width=2),
-        lambda log: log.reconfigure(stripe_unit=8),
-    ],
-    ids=["roll", "width", "stripe_unit"],
-)
-def test_older_class_creates_stripe_with_unit_one(
-    memory: zlog.Store,
-    monkeypatch: pytest.MonkeyPatch,
-    refuses: Refuses,
-    change: Callable[[zlog.Log], object],
-) -> None:
-    """A class was put back after the log was made: what it can't have, it need not have."""
-    with zlog.Log.create(
-        memory, "orders", width=3, stripe_unit=1 if refuses is proposes_units else 4
-    ) as log:
-        log.append_many([b"%d" % i for i in range(9)])
-        older_class(monkeypatch, SEAL_VERSION, refuses)
-        change(log)
-        assert log.view.live_stripe.stripe_unit == 1
-        log.append_many([b"%d" % i for i in range(9, 18)])
-        assert data_of(log.read_range()) == [b"%d" % i for i in range(18)]
-        assert list(log.check()) == []

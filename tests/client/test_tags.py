@@ -22,7 +22,7 @@ from zlog._transfer.export_file import MAGIC, ExportReader
 
 from ..conformance.wire import frame, u64
 from ..support.threads import at_once
-from .faulty import Died, FaultyStore, dies_in, loses_first, older_class
+from .faulty import Died, FaultyStore, dies_in, loses_first
 from .transfers import exported, mirrored
 
 FULL = [tuple(f"{entry}.{tag}".ljust(128, "x") for tag in range(64)) for entry in range(300)]
@@ -204,35 +204,6 @@ def test_append_once_matches_data_and_tags(store: zlog.Store, log: zlog.Log) -> 
     assert sorted(map(sorted, found)) == sorted(map(sorted, lots))
     with pytest.raises(zlog.SequenceDiffers):
         log.append_once([b"x"] * 4, producer="crm", sequence=1, tags=["a"])
-
-
-def test_older_class_refuses_tags(
-    log: zlog.Log, store: zlog.Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = zlog.Log.create(store, "source", width=1)
-    source.append(b"tagged", tags=["a"])
-    entry = b"long enough to compress " * 50
-    refused = older_class(
-        monkeypatch, 3, lambda call: call.method == "write" and bytes(call.payload)[1] == 3
-    )
-    for compression in ("none", "zstd"):
-        log.reconfigure(compression=compression)
-        calls: list[Callable[[], object]] = [
-            lambda: log.append(entry, tags=["a"]),
-            lambda: log.append_many([entry, entry], tags=["a"]),
-            lambda: log.write(log.reserve()[0], entry, tags=["a"]),
-            lambda: log.append_once([entry], producer="crm", sequence=1, tags=["a"]),
-            lambda: log.writer().append(entry, tags=["a"]),
-            lambda: mirrored(source, store, "mirror"),
-        ]
-        for call in calls:
-            refused.clear()
-            with pytest.raises(zlog.UnsupportedVersion, match="such as tags") as caught:
-                call()
-            assert "Upgrade libcls_zlog.so" in caught.value.hint
-            assert 0 < len(refused) <= 4
-        log.fence()
-        assert log.read(log.append(b"without")).tags == ()
 
 
 def test_damaged_export_never_yields_wrong_tags(log: zlog.Log) -> None:

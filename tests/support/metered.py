@@ -1,4 +1,4 @@
-"""A store that counts what reads bring, and one of whose class is older."""
+"""A store that counts what reads bring."""
 
 from __future__ import annotations
 
@@ -17,17 +17,14 @@ class MeteredStore(testing.FaultyStore):
 
     Args:
         store: the store.
-        older: whether its class does not know the newest field of a read's request, which it then
-            passes over.
 
     Attributes:
         read_bytes: of all replies to reads.
     """
 
-    def __init__(self, store: zlog.Store, *, older: bool = False) -> None:
+    def __init__(self, store: zlog.Store) -> None:
         super().__init__(store)
         self.read_bytes = 0
-        self._older = older
 
     def execute(
         self, object: str, method: str, payload: RequestPayload, timeout: float | None = None
@@ -35,8 +32,6 @@ class MeteredStore(testing.FaultyStore):
         """Run one method, and count what it answers."""
         if method not in _READS:
             return super().execute(object, method, payload, timeout)
-        if self._older:
-            payload = _without_last_field(bytes(payload))
         code, reply = super().execute(object, method, payload, timeout)
         self.read_bytes += len(reply)
         return code, reply
@@ -50,9 +45,3 @@ class MeteredStore(testing.FaultyStore):
                 queue.put(number, *self.execute(*call))
             else:
                 super().submit(queue, number, [call])
-
-
-def _without_last_field(request: bytes) -> bytes:
-    """Return a request as a version knows it that lacks its last field, a flag."""
-    length = int.from_bytes(request[2:6], "little") - 1
-    return bytes([request[0] - 1, request[1]]) + length.to_bytes(4, "little") + request[6:-1]

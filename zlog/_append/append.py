@@ -8,7 +8,6 @@ entry is here already" before it compares epochs, so these answers to a write ar
 - STALE_EPOCH: the position does not hold the entry, and the seal prevents later writes of it.
 - BEYOND_STRIPE: no entry can be there in this epoch.
 - SAME_ID: nothing was done. The writer compares the stored entry (:mod:`zlog._append.same_id`).
-- REQUEST_TOO_NEW: nothing was done. The class is too old for compressed entries, or for tags.
 
 Any other answer ends the call. Two of these are indefinite, since they may be about this entry or
 another one: UNREADABLE, if a newer class stored the entry, and LOST, if the entry is damaged or
@@ -27,13 +26,14 @@ import errno
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from zlog._append.feedback import Compression, RollWatch
+from zlog._append.feedback import RollWatch
 from zlog._append.rounds import Failed
 from zlog._append.same_id import AppendId, compare
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.monitor import explain
+from zlog._base.options import compression_of
 from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
 from zlog._native.mutex import Mutex
@@ -83,7 +83,6 @@ class Appender:
         self.entry_bytes_max = entry_bytes_max
         self.writer = writer
         self.rolls = RollWatch(layout)
-        self.compression = Compression()
         self._number = number
         self._lock = Mutex()
 
@@ -163,7 +162,6 @@ class _Round:
     ) -> None:
         self._appender = appender
         self._layout = appender.layout
-        self._sent = "none"  # the compression of the last request
         self._entries = entries
         self._start = start
         self._count = count
@@ -251,7 +249,6 @@ class _Round:
 
     def _all_at_once(self, view: View, first: int) -> tuple[list[Call], list[int]]:
         stripe = view.live_stripe
-        self._sent = self._appender.compression.of(view)
         requests = encode_writes(
             view.epoch,
             self._timestamp,
@@ -262,7 +259,7 @@ class _Round:
             self._entries,
             self._start,
             self._start + self._count,
-            self._sent,
+            compression_of(view.options),
             self._layout.macs.key,
         )
         refs = self._layout.objects(view, stripe)
@@ -295,11 +292,8 @@ class _Round:
         error = None
         while True:
             again: _Groups = {}
-            sent, self._sent = self._sent, "none"
             for (ref, group), reply in zip(groups.items(), replies, strict=True):
-                if self._appender.compression.refused(view, ref.name, reply.code, sent):
-                    rest, failure = group, None
-                elif reply.code == Code.SAME_ID:
+                if reply.code == Code.SAME_ID:
                     rest, failure = await self._take_same_id(ref, group, reply, deadline)
                 else:
                     rest, failure = self._take_answer(ref, group, reply)

@@ -148,12 +148,10 @@ class _Attempt:
         return [entry for entry in entries if not self._take(digest(entry))]
 
     def _take(self, content: bytes) -> bool:
-        count = self._written.get(content, 0)
-        if count > 1:
-            self._written[content] = count - 1
-        elif count:
-            del self._written[content]
-        return count > 0
+        if not self._written[content]:  # a Counter does not keep what it is asked for
+            return False
+        self._written[content] -= 1
+        return True
 
     def finish(self) -> None:
         """Raise SequenceDiffers if earlier attempts have written other entries."""

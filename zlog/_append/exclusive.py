@@ -42,6 +42,7 @@ from zlog._base.codes import TAG_NAMES_BYTES_MAX, Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply, deadline_of
 from zlog._base.monitor import explain
+from zlog._base.options import compression_of
 from zlog._base.refusals import from_code
 from zlog._native.mutex import Mutex
 from zlog._native.new_entries import entries_cut
@@ -78,7 +79,6 @@ class Exclusive(ABC):
         self._io = layout.io
         self._id = bytes.fromhex(self.writer.id)
         self._timeout = timeout
-        self._compression = appender.compression
         self._policy = RoundPolicy(layout.io.store)
         self._mutex = Mutex()  # guards all attributes below
         self._next = self.confirmed
@@ -253,34 +253,25 @@ class Exclusive(ABC):
 
     async def _write(self, view: View, sent: Round, deadline: Deadline) -> Sequence[Reply]:
         stripe = view.live_stripe
-        now = self._io.wall_clock_us()
+        requests = encode_writes(
+            view.epoch,
+            self._io.wall_clock_us(),
+            self._id,
+            stripe.striping.packed,
+            sent.first,
+            sent.first,  # unique: each entry of this writer has its own position
+            sent.entries,
+            0,
+            len(sent.entries),
+            compression_of(view.options),
+            self.layout.macs.key,
+        )
         refs = self.layout.objects(view, stripe)
-        taken: dict[int, Reply] = {}
-        while True:
-            compression = self._compression.of(view)
-            requests = encode_writes(
-                view.epoch,
-                now,
-                self._id,
-                stripe.striping.packed,
-                sent.first,
-                sent.first,  # unique: each entry of this writer has its own position
-                sent.entries,
-                0,
-                len(sent.entries),
-                compression,
-                self.layout.macs.key,
-            )
-            left = [(index, request) for index, request in requests if index not in taken]
-            calls = [Call(refs[index].name, "write", request) for index, request in left]
-            replies = await self._io.execute(calls, deadline)
-            if any(reply.code for reply in replies):
-                replies = await answers(self._io, calls, replies, deadline)
-            for (index, _), reply in zip(left, replies, strict=True):
-                if not self._compression.refused(view, refs[index].name, reply.code, compression):
-                    taken[index] = reply
-            if len(taken) == len(requests):
-                return [*taken.values()]
+        calls = [Call(refs[index].name, "write", request) for index, request in requests]
+        replies = await self._io.execute(calls, deadline)
+        if any(reply.code for reply in replies):
+            replies = await answers(self._io, calls, replies, deadline)
+        return replies
 
     def _decide(
         self, view: View, sent: Round, replies: Sequence[Reply], error: ZlogError | None

@@ -1,21 +1,17 @@
-"""Handles what replies to writes report: a class that is too old, or a full stripe."""
+"""Handles what replies to writes report: how full the stripe is."""
 
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Sequence
 
-from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.io import Reply
-from zlog._base.options import StripeLimits, compression_of
+from zlog._base.options import StripeLimits
 from zlog._layout.layout import Layout
 from zlog._native.replies import fullest
 from zlog.errors import ZlogError
 from zlog.view import Stripe, View
-
-_logger = logging.getLogger(__name__)
 
 _SPREAD_SECONDS = 0.25
 """If many writers notice a full stripe at the same time, the first one acts for all."""
@@ -25,34 +21,6 @@ _OVERDUE = 5 / 4
 is. By default, an object's bytestream is full here."""
 
 _RETRY_SECONDS = 1.0
-
-
-class Compression:
-    """Compresses by the log's options, but not in an epoch in which an older class refused it."""
-
-    def __init__(self) -> None:
-        self._refused = 0  # the epoch of the view in which compression was refused
-
-    def of(self, view: View) -> str:
-        """Return the name of the compression of writes in a view."""
-        return "none" if view.epoch == self._refused else compression_of(view.options)
-
-    def refused(self, view: View, object: str, code: int, sent: str) -> bool:
-        """Return whether a class was too old for a write that was compressed with ``sent``.
-
-        The write must then be repeated, and nothing is compressed until the next epoch.
-        """
-        if code != Code.REQUEST_TOO_NEW or sent == "none":
-            return False
-        if view.epoch != self._refused:
-            self._refused = view.epoch
-            _logger.warning(
-                "log %s is not compressed: the class that answered for object=%s is older than"
-                " this zlog",
-                view.log,
-                object,
-            )
-        return True
 
 
 def fullness_of(view: View, replies: Sequence[Reply], end: int) -> float:

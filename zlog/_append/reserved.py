@@ -18,7 +18,7 @@ from zlog._append.same_id import digest
 from zlog._base.codes import Code
 from zlog._base.deadline import Deadline
 from zlog._base.monitor import explain
-from zlog._base.refusals import refused_call
+from zlog._base.options import compression_of
 from zlog._layout.object_calls import change_positions
 from zlog._native.new_entries import entries_owned, with_tags
 from zlog._native.writes import encode_write
@@ -63,17 +63,13 @@ class Reserved:
         now = layout.io.wall_clock_us()
         writer = digest(entry, b"zlog write", b"%d %d " % (layout.address.log_id, position))
 
-        compression = self._appender.compression
-        sent_in, sent = layout.view, "none"
-
         def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
-            nonlocal sent_in, sent
             check_takes_appends(view)
-            sent_in, sent = view, compression.of(view)
             head = (view.epoch, now, writer, ref.striping.packed)
-            return encode_write(*head, group, [0], [entry], sent, layout.macs.key)
+            compression = compression_of(view.options)
+            return encode_write(*head, group, [0], [entry], compression, layout.macs.key)
 
-        refusals = (Code.READ_ONLY, Code.SAME_ID, Code.REQUEST_TOO_NEW)
+        refusals = (Code.READ_ONLY, Code.SAME_ID)
         try:
             replies = await change_positions(
                 layout, "write", request, [position], deadline, *refusals
@@ -81,12 +77,6 @@ class Reserved:
         except StoreTimeout as error:
             await explain(layout.io, error)
             raise
-        for ref, reply in replies:
-            if reply.code == Code.REQUEST_TOO_NEW:
-                if not compression.refused(sent_in, ref.name, reply.code, sent):
-                    raise refused_call(reply.code, "write", ref.name)
-                await self.write(position, data, deadline)
-                return
         if not any(reply.code == Code.OK for _, reply in replies):
             # The writer's id is made from the content, so an equal entry of this id is this write.
             same_id = any(reply.code == Code.SAME_ID for _, reply in replies)

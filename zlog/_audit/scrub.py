@@ -128,7 +128,7 @@ class Scrub:
         deadline = self._deadline()
         try:
             names = await damaged(self._io, object, deadline, any_replica=self._any_replica)
-        except ClassNotLoaded:  # the caps forbid the call, or the class is older
+        except ClassNotLoaded:  # the caps forbid the call
             if self._repair or self._any_replica:
                 raise
             return []

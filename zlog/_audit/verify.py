@@ -22,9 +22,6 @@ _CALL_POSITIONS = 1 << 16
 _CALL_BYTES = 8 << 20
 """Limits of one operation, which must not block an OSD for long."""
 
-_NO_INDEX = (-errno.EOPNOTSUPP, -errno.ENOENT, -errno.EIO)
-"""Replies of objects whose class is too old to keep an index, or that are reported as damaged."""
-
 
 class Verifier:
     """Checks windows of positions, all objects at once, each for a part of its positions.
@@ -114,8 +111,8 @@ async def check_tag_index(
             replies = await layout.io.execute(calls, deadline())
             asked, left = left, {}
             for (ref, first), reply in zip(asked.items(), replies, strict=True):
-                if reply.code in _NO_INDEX:
-                    continue
+                if reply.code in (-errno.ENOENT, -errno.EIO):
+                    continue  # reported as missing or damaged
                 if reply.code != Code.OK:
                     raise refused_call(reply.code, "tags_check", ref.name)
                 reached, _, wrong = messages.tags_check_reply(reply.payload)

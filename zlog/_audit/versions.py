@@ -29,17 +29,17 @@ class ClassVersion(NamedTuple):
     """The version of an object class.
 
     Attributes:
-        release: the release of zlog; empty for a class that is older than the method ``version``.
+        release: the release of zlog.
         protocol: a number that grows with each new method and each new field of a message.
         formats: the newest version of each kind of stored value that the class can read.
     """
 
-    release: str = ""
-    protocol: int = 0
-    formats: Mapping[str, int] = {}
+    release: str
+    protocol: int
+    formats: Mapping[str, int]
 
     def __str__(self) -> str:
-        return f"{self.release or 'before 0.1.0'} (protocol {self.protocol})"
+        return f"{self.release} (protocol {self.protocol})"
 
 
 class Osds(NamedTuple):
@@ -123,8 +123,6 @@ def _probe(store: Store, name: str, timeout: float | None) -> ClassVersion | int
         code, reply = store.execute(name, "version", messages.version(), timeout)
     finally:
         store.execute(name, "remove", messages.remove(1), timeout)
-    if code == -errno.EOPNOTSUPP:
-        return ClassVersion()
     return _decode(reply) if code == Code.OK else code
 
 

@@ -68,8 +68,7 @@ _MEANINGS: dict[int, _Meaning] = {
         CorruptEntry,
     ),
     Code.REQUEST_TOO_NEW: _Meaning(
-        "the store's object class is older than this zlog, or lacks a feature that the call uses,"
-        " such as tags",
+        "the store's object class is older than this zlog",
         "Upgrade libcls_zlog.so on every OSD host, or use the older zlog (docs/upgrading.md).",
         UnsupportedVersion,
     ),

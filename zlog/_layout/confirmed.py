@@ -16,7 +16,6 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Io, Reply
 from zlog._native import messages
 from zlog._replica.repair import answers
-from zlog.errors import UnsupportedVersion
 from zlog.view import ObjectRef, View
 
 
@@ -25,9 +24,9 @@ async def confirmed_end(
 ) -> int | None:
     """Return the first unwritten position at or above ``start`` in the live stripe or some objects.
 
-    This makes one call to each object, which knows the answer from its header, and counts records
-    only if positions were skipped and the header does not list all of them. Returns None if there
-    is a newer view, or one is needed. Raises UnsupportedVersion if an OSD's class is too old.
+    This makes one call to each object, which knows the answer from its header. The records are
+    counted only if positions were skipped and the header does not list all of them. Returns None if
+    the caller must first refresh or change the view.
     """
     refs = [*view.objects(view.live_stripe)] if objects is None else objects
     request = messages.max_position(view.epoch, start)
@@ -37,12 +36,7 @@ async def confirmed_end(
     end: int | None = None
     for ref, reply in zip(refs, replies, strict=True):
         found = messages.max_position_reply(reply.payload)
-        first = found.unwritten
-        if first is None:
-            raise UnsupportedVersion(
-                f"the object class that serves {ref.name} is older than exclusive logs",
-                hint="Upgrade libcls_zlog.so on every OSD host (docs/upgrading.md).",
-            )
+        first = start if found.unwritten is None else found.unwritten
         if found.highest is not None and first < found.highest:
             exact = await _first_hole(io, view, ref, first, found.highest, deadline)
             if exact is None:

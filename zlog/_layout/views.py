@@ -48,7 +48,6 @@ from zlog.errors import (
     LogExhausted,
     LogNotFound,
     NotLeader,
-    UnsupportedVersion,
     ZlogError,
 )
 from zlog.view import OPEN_END, STRIPES_MAX, ObjectRef, Stripe, View, objects_of
@@ -92,8 +91,6 @@ class _Attempt:
     """Found after the stripe had been made for positions too far below it."""
     stripe: Stripe = _NO_STRIPE
     made: bool = False
-    units: bool = True
-    """False if an OSD has refused a stripe unit above 1."""
 
     @property
     def epoch(self) -> int:
@@ -106,13 +103,7 @@ class _Attempt:
     async def make(self, io: Io, start: int, deadline: Deadline) -> bool:
         """Create the stripe's objects; returns whether they are usable."""
         self.made = True
-        try:
-            taken = await make(io, self.objects, self.epoch, deadline, start=start)
-        except UnsupportedVersion:
-            if self.stripe.stripe_unit == 1:
-                raise
-            self.units = False
-            return False
+        taken = await make(io, self.objects, self.epoch, deadline, start=start)
         self.above = taken or self.above
         return not taken
 
@@ -191,7 +182,7 @@ async def _change(
         else:
             began = io.monotonic()
             last = attempts[-1] if attempts else _Attempt(base, above)
-            attempts.append(_Attempt(base, last.above, last.tail, units=last.units))
+            attempts.append(_Attempt(base, last.above, last.tail))
             tried = await _try_change(io, head, attempts[-1], wanted or base, deadline, recount)
             if isinstance(tried, Change):
                 attempts.pop()
@@ -226,7 +217,7 @@ async def _try_change(
     asked = len(wanted.stripes) > len(base.stripes)
     width, stripe_unit = wanted.live_stripe.striping
     epoch, tail_floor = await head.epoch_next(deadline, width=width, above=attempt.above)
-    attempt.stripe = Stripe(epoch, 0, OPEN_END, width, stripe_unit if attempt.units else 1)
+    attempt.stripe = Stripe(epoch, 0, OPEN_END, width, stripe_unit)
     if asked:  # before the writers are stopped
         least = live.start if recount is not None else max(live.start, tail_floor, attempt.tail)
         check_space(base.log, least)
@@ -267,20 +258,13 @@ async def _try_change(
         if needed and not await attempt.make(io, tail, deadline):
             return epoch
     if wanted.writer is not None and base.writer is None:
-        # Raises if the class of an object is too old for exclusive logs.
         made = attempt.objects if attempt.made else objects
         if await confirmed_end(io, replace(base, epoch=epoch), tail, deadline, made) is None:
             return epoch
     attempt.stripe = replace(attempt.stripe, start=tail)
     stripes = _stripes(base, tail, attempt.stripe if attempt.made else None)
     view = replace(wanted, epoch=epoch, stripes=stripes, tail_floor=tail_floor)
-    try:
-        if not await head.propose(base.epoch, view, deadline):
-            return epoch
-    except UnsupportedVersion:  # by a class without stripe units
-        if not attempt.made or attempt.stripe.stripe_unit == 1:
-            raise
-        attempt.units = False
+    if not await head.propose(base.epoch, view, deadline):
         return epoch
     if view.sequencer == SHARED_ADDRESS:
         activate_shared(io, view, tail)
@@ -323,8 +307,7 @@ def _stripes(base: View, tail: int, made: Stripe | None) -> tuple[Stripe, ...]:
 def with_new_stripe(view: View, width: int | None = None, stripe_unit: int | None = None) -> View:
     """Return an edit's view in which another stripe follows the live one.
 
-    None keeps the live stripe's width or stripe unit. The change itself sets the stripe's start and
-    id, and a stripe unit of 1 if the class of an OSD does not know stripe units.
+    None keeps the live stripe's width or stripe unit. The change sets the stripe's start and id.
     """
     live = view.live_stripe
     spread = (

@@ -246,8 +246,7 @@ def decode_read(
         reply: the reply.
         positions: the requested positions.
         mac: the key of the log's MACs; None if its entries have no MACs.
-        with_data: whether the read requested data. If not, nothing is checked, and data that an
-            older class sends anyway is ignored.
+        with_data: whether the read requested data. If not, nothing is checked.
     """
     cdef vector[uint64_t] asked = positions_of(positions)
     return decoded_reply(reply, asked.size(), asked.data(), 0, striping_of(1), mac, with_data)

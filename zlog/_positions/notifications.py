@@ -1,8 +1,8 @@
 """Notifications for readers that wait for entries of a log without a sequencer.
 
 Waiting readers watch an empty object, and writers notify its watchers when there may be more
-entries. A notification is only a hint: it may be lost, a client may not be allowed to watch, and an
-older writer sends none. So readers also poll, less often while notifications arrive in time.
+entries. A notification is only a hint: it may be lost, and a client may not be allowed to watch. So
+readers also poll, less often while notifications arrive in time.
 
 Source: docs/design/exclusive-writers.md.
 """

@@ -63,8 +63,7 @@ async def stat(positions: Positions, start: int, end: int | None, deadline: Dead
         for object_stat in await object_stats(layout, stripe, deadline):
             entries += object_stat.entries
             size += data_bytes(layout, object_stat)
-            own = object_stat.stored_bytes
-            stored += object_stat.bytes if own is None else own
+            stored += object_stat.stored_bytes or 0
     view = layout.view
     return LogStat(
         name=view.log,

@@ -101,13 +101,10 @@ class ColumnReader(Prefetcher[list[Columns]]):
                 decoded.add(payload, asked.start, asked.stop)
                 data_bytes += len(payload or b"")
             window.start, window.found = parts[0].start, {}
-            window.decoded = decoded, data_bytes // max(1, window.end - window.start)
+            window.decoded = decoded
             await self.read_rest(window, replies, sorted(decoded.open()), data_bytes, deadline)
         end = await self.settle(window, tail, deadline)
-        decoded, average = window.decoded
-        columns, data_bytes = _columns_of(decoded, window.found, window.start, end)
-        if not self.reader.with_data:  # an older class sends data, which counts for the window size
-            data_bytes = average * (end - window.start)
+        columns, data_bytes = _columns_of(window.decoded, window.found, window.start, end)
         return columns, data_bytes, end
 
     def trimmed(self, gap: Gap) -> list[Columns]:

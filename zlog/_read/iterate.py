@@ -22,7 +22,7 @@ from zlog._layout.views import backoff
 from zlog._native.window import Window as DecodedWindow
 from zlog._positions.positions import Positions
 from zlog._read.items import fills_of, gap_of, in_order
-from zlog._read.read import READ_BYTES_MAX, HoleTimeout, Reader, Window
+from zlog._read.read import HoleTimeout, Reader, Window
 from zlog._read.select import Match, TagReader, Wanted
 from zlog.entry import Entry, Gap, GapKind
 from zlog.read_only import ReadOnlyStore
@@ -205,8 +205,6 @@ class Prefetcher(ABC, Generic[T]):
                     del found[position]
                 break
             share = max(1, (window.bytes_max - data_bytes) // len(window.parts))
-            if not self.reader.with_data:
-                share = READ_BYTES_MAX  # only an older class sends data, which is ignored here
             more = await self.reader.read_some(left, deadline, bytes_max=share)
             data_bytes += sum(len(slot.data) for slot in more.values() if isinstance(slot, Entry))
             found.update(more)

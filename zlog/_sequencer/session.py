@@ -264,8 +264,6 @@ class Session:
             await self._quickly(link, Kind.TAIL, _NO_HANDLE, 0, 0, deadline)
         payload = log.encode()
         reply = await link.call(Kind.OPEN, 0, len(payload), dead_epoch, payload, deadline)
-        if reply.code == Code.BAD_REQUEST and log.store:  # an old sequencer
-            return await self._open(link, log._replace(store=""), lane, dead_epoch, deadline)
         if reply.code != Code.OK:
             raise self._error(reply.code, log)
         handle = lane.handle = Handle(link, reply.handle)

@@ -16,13 +16,13 @@ from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from zlog._append.feedback import Compression, RollWatch
+from zlog._append.feedback import RollWatch
 from zlog._append.same_id import AppendId, compare
 from zlog._base.codes import Code, State
 from zlog._base.deadline import Deadline
 from zlog._base.io import Call, Reply
 from zlog._base.monitor import explain
-from zlog._base.options import MIRROR_ENDED, MIRROR_OF, MIRROR_OF_FILE
+from zlog._base.options import MIRROR_ENDED, MIRROR_OF, MIRROR_OF_FILE, compression_of
 from zlog._base.refusals import refused_call
 from zlog._layout.layout import Layout
 from zlog._native import messages
@@ -68,7 +68,6 @@ class Target:
         self._deadline = reader.budget.deadline
         self._layout = reader.layout
         self._rolls = RollWatch(reader.layout)
-        self._compression = Compression()
         self._check(self._layout.view)
         self._layout.macs.check_key()
 
@@ -149,29 +148,19 @@ class Target:
         These positions must not be written again, since they may already be trimmed.
         """
         made: list[tuple[Call, Stripe]] = []
-        sent = "none"
 
         def calls(view: View) -> list[Call]:
-            nonlocal sent
             self._check(view)
             trimmed = view.trim_point > pieces[0].start
-            sent = self._compression.of(view)
-            made[:] = [] if trimmed else self._calls(view, pieces, sent)
+            made[:] = [] if trimmed else self._calls(view, pieces)
             return [call for call, _ in made]
 
         view, replies = await self._layout.guarded(calls, deadline)
         if any(reply.code == Code.BEYOND_STRIPE for reply in replies):
             await self._layout.renew(view, deadline)
             return await self._written(pieces, deadline)
-        objects: dict[int, list[str]] = {}
-        for (call, _), reply in zip(made, replies, strict=True):
-            objects.setdefault(reply.code, []).append(call.object)
-        too_new = objects.get(Code.REQUEST_TOO_NEW, ())
-        if any(
-            self._compression.refused(view, name, Code.REQUEST_TOO_NEW, sent) for name in too_new
-        ):
-            return await self._written(pieces, deadline)
-        if same_id := objects.get(Code.SAME_ID):
+        answered = [(call, reply) for (call, _), reply in zip(made, replies, strict=True)]
+        if same_id := {call.object for call, reply in answered if reply.code == Code.SAME_ID}:
             rest = await self._without_copied(view, pieces, same_id, deadline)
             return not rest or await self._written(rest, deadline)
         if not made or any(reply.code in _REFUSALS for reply in replies):
@@ -189,17 +178,13 @@ class Target:
             self._rolls.note(view, live, view.live_stripe.start)
         return True
 
-    def _calls(
-        self, view: View, pieces: Sequence[Piece], compression: str
-    ) -> Iterator[tuple[Call, Stripe]]:
+    def _calls(self, view: View, pieces: Sequence[Piece]) -> Iterator[tuple[Call, Stripe]]:
         """Yield the calls that write pieces, each with its stripe."""
         for piece in pieces:
             for start, end, stripe in _by_stripe(self._layout, view, piece):
                 objects, striping = self._layout.objects(view, stripe), stripe.striping
                 if isinstance(piece, Batch):
-                    for number, request in self._writes(
-                        view.epoch, stripe, piece, start, end, compression
-                    ):
+                    for number, request in self._writes(view, stripe, piece, start, end):
                         yield Call(objects[number].name, "write", request), stripe
                     continue
                 for positions in striping.by_object(start, end):
@@ -213,14 +198,14 @@ class Target:
                     yield call, stripe
 
     def _writes(
-        self, epoch: int, stripe: Stripe, batch: Batch, start: int, end: int, compression: str
+        self, view: View, stripe: Stripe, batch: Batch, start: int, end: int
     ) -> Iterator[tuple[int, Request]]:
         """Yield the requests that write entries, each with the number of its object."""
         begin, last = start - batch.start, end - batch.start
         while begin < last:
             cut = entries_cut(batch.entries, begin, last - begin, WINDOW_BYTES)
             yield from encode_writes(
-                epoch,
+                view.epoch,
                 batch.timestamp,
                 batch.writer,
                 stripe.striping.packed,
@@ -229,7 +214,7 @@ class Target:
                 batch.entries,
                 begin,
                 cut,
-                compression,
+                compression_of(view.options),
                 self._layout.macs.key,
             )
             begin = cut
@@ -237,7 +222,7 @@ class Target:
     async def _without_copied(
         self, view: View, pieces: Sequence[Piece], same_id: Container[str], deadline: Deadline
     ) -> list[Piece]:
-        """Leave out entries that objects already hold, for an old class that can't compare data."""
+        """Leave out entries that objects hold in other blocks, which the class can't compare."""
         wanted: defaultdict[ObjectRef, dict[int, AppendId]] = defaultdict(dict)
         for piece in pieces:
             if not isinstance(piece, Batch):

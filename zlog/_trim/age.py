@@ -165,7 +165,7 @@ class Watch:
         low, since = (-math.inf, "") if base is None else (base.wall, f"{_words(base.wall)} to ")
         for each in seen:
             for at, position in ((each.oldest, each.oldest_at), (each.newest, each.newest_at)):
-                if at is None or position is None:  # the class is older
+                if at is None:
                     continue
                 if not low - skew_us <= at <= wall + skew_us:
                     self.doubt = (

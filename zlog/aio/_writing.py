@@ -41,7 +41,6 @@ class Writing(Reading):
 
         Raises:
             EntryTooLarge, InvalidTag: nothing was sent.
-            UnsupportedVersion: the object class of an OSD is too old for entries with tags.
             StoreTimeout: the entry may or may not be in the log, at one position at most.
         """
         entry = data if tags == () else with_tags(data, tags)

@@ -72,7 +72,7 @@ void run_at_replica(rados_ioctx_t io, const std::string& object, const char* met
   ClassReply who, reply;
   VersionReply version;
   int error = ask(io, object, method, payload, &who, &reply);
-  if (error == -EPERM || error == -EOPNOTSUPP) {  // a key, or a class, from before `version`
+  if (error == -EPERM) {  // the caps may not allow `version`
     error = ask(io, object, method, payload, nullptr, &reply);
   } else if (error == 0 && wire::decode({who.bytes, who.size}, &version) != wire::Decoded::kOk) {
     version.instance = 0;
