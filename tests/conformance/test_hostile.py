@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import pytest
 
@@ -40,14 +39,17 @@ def unharmed(store: Store, prefix: str) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("unharmed", "daemons_stay_up")
-@pytest.mark.parametrize("method", METHODS)
-def test_malformed_requests_return_einval(store: Store, prefix: str, method: str) -> None:
-    name, _ = targets(method, Victims(store, prefix))
-    requests = list(hostile.malformed(method))
+def test_malformed_requests_return_einval(store: Store, prefix: str) -> None:
+    victims = Victims(store, prefix)
+    sent = [
+        (targets(method, victims)[0], method, request)
+        for method in METHODS
+        for request in hostile.malformed(method)
+    ]
     with ThreadPoolExecutor(16) as pool:
-        replies = pool.map(partial(store.execute, name, method), requests)
-    for request, reply in zip(requests, replies, strict=True):
-        assert reply == (-errno.EINVAL, b""), request.hex()
+        replies = pool.map(lambda words: store.execute(*words), sent)
+        for each, reply in zip(sent, replies, strict=True):
+            assert reply == (-errno.EINVAL, b""), each
 
 
 @pytest.mark.usefixtures("unharmed", "daemons_stay_up")
