@@ -140,8 +140,3 @@ def test_path_allows_all_bytes_except_nul(tmp_path: Path) -> None:
     result = Inside(f"{tmp_path.as_uri()}/b/%00")("create", "app")
     assert (result.code, "a path can't contain %00" in result.err) == (2, True)
     assert len([*tmp_path.iterdir()]) == 1
-
-
-def test_bare_word_is_usage_error() -> None:
-    result = Inside("logs")("ls")
-    assert (result.code, "./logs" in result.err) == (2, True)
