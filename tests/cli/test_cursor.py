@@ -32,13 +32,6 @@ def test_cursors_are_set_listed_and_removed(inside: Inside, ten: zlog.Log) -> No
     assert inside("cursor", "rm", "orders", "audit").code == 1
 
 
-def test_invalid_cursor_positions_are_refused(inside: Inside, ten: zlog.Log) -> None:
-    ten.trim_to(3)
-    assert inside("cursor", "set", "orders", "billing", "2").code == 4
-    assert inside("cursor", "set", "orders", "billing", "11").code == 1
-    assert inside.ok("cursor", "ls", "orders") == b""
-
-
 def test_tail_resumes_at_cursor(inside: Inside, ten: zlog.Log) -> None:
     assert inside.ok("tail", "orders", "--cursor", "billing").split() == [
         b"%d" % n for n in range(10)
@@ -54,14 +47,6 @@ def test_new_cursor_starts_at_given_position(inside: Inside, ten: zlog.Log) -> N
     assert inside.ok("tail", "orders", "--cursor", "b", "--from", "-1") == b"9\n"
     assert inside.ok("tail", "orders", "--cursor", "b", "--from", "earliest") == b""
     assert {cursor.position for cursor in ten.cursors()} == {10}
-
-
-def test_tail_starts_at_given_position(inside: Inside, ten: zlog.Log) -> None:
-    ten.trim_to(2)
-    assert inside.ok("tail", "orders", "--from", "7").split() == [b"7", b"8", b"9"]
-    assert len(inside.ok("tail", "orders", "--from", "earliest").split()) == 8
-    assert len(inside.ok("tail", "orders", "--from", "@1h").split()) == 8
-    assert inside.ok("tail", "orders", "--from", "latest") == b""
 
 
 def test_read_moves_cursor_only_with_commit(inside: Inside, ten: zlog.Log) -> None:
