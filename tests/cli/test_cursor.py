@@ -49,6 +49,14 @@ def test_new_cursor_starts_at_given_position(inside: Inside, ten: zlog.Log) -> N
     assert {cursor.position for cursor in ten.cursors()} == {10}
 
 
+def test_tail_starts_at_given_position(inside: Inside, ten: zlog.Log) -> None:
+    ten.trim_to(2)
+    assert inside.ok("tail", "orders", "--from", "7").split() == [b"7", b"8", b"9"]
+    assert len(inside.ok("tail", "orders", "--from", "earliest").split()) == 8
+    assert len(inside.ok("tail", "orders", "--from", "@1h").split()) == 8
+    assert inside.ok("tail", "orders", "--from", "latest") == b""
+
+
 def test_read_moves_cursor_only_with_commit(inside: Inside, ten: zlog.Log) -> None:
     assert inside("read", "orders", "--cursor", "nightly").code == 1
     ten.cursor("nightly", create=7)

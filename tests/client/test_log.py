@@ -108,6 +108,16 @@ def test_trim_to_hides_lower_positions(log: zlog.Log) -> None:
     assert log.stat().entries == 43
 
 
+def test_stat_and_views_report_layout(log: zlog.Log) -> None:
+    log.append_many([b"abc"] * 10)
+    stat = log.stat()
+    assert (stat.name, stat.tail, stat.width, stat.entries, stat.bytes) == ("orders", 10, 4, 10, 30)
+    assert (stat.stripes, stat.objects) == (1, 4)
+    views = log.views()
+    assert views[-1].epoch == stat.epoch
+    assert [view.epoch for view in views] == sorted({view.epoch for view in views})
+
+
 def test_valid_names_are_accepted(store: zlog.Store) -> None:
     for name in ("a", "_x", "A.b-c_9", "x" * 128):
         zlog.Log.create(store, name, width=1)
