@@ -27,7 +27,7 @@ def test_read_adds_missing_final_newline(inside: Inside) -> None:
     inside.ok("append", "orders", stdin=data)
     assert inside.ok("read", "orders") == data + b"\n"
     inside.ok("create", "kept")
-    inside.ok("append", "kept", "--keep-newline", stdin=data)
+    inside.ok("append", "kept", "--keep-newline", "--max-bytes", "16M", stdin=data)
     assert inside.ok("read", "kept", "--raw") == data
 
 
@@ -64,13 +64,6 @@ def test_oversized_message_is_refused(inside: Inside) -> None:
     assert result.code == 1
     assert "message 2: entry of 4 bytes exceeds --max-bytes (3)" in result.err
     assert inside.ok("read", "orders") == b""
-
-
-@pytest.mark.parametrize("words", [["orders.txt"], ["--json"], ["--whole"], ["-z"], ["-k"]])
-def test_message_excludes_files_and_file_options(inside: Inside, words: list[str]) -> None:
-    result = inside("append", "orders", "-m", "text", *words)
-    assert result.code == 2
-    assert "--message" in result.err
 
 
 def test_missing_file_hint_suggests_message(inside: Inside) -> None:
@@ -303,14 +296,6 @@ def test_closed_standard_streams_are_handled(cli: Cli, line: str, code: int, sai
     assert "internal" not in done.stderr.decode()
 
 
-@pytest.mark.parametrize("limit", ["0", "16777217", "1G"])
-def test_max_bytes_beyond_class_limit_is_refused(inside: Inside, limit: str) -> None:
-    result = inside("append", "orders", "--max-bytes", limit, stdin=b"x\n")
-    assert result.code == 2
-    assert "1 byte to 16M" in result.err
-    inside.ok("append", "orders", "--max-bytes", "16M", stdin=b"x\n")
-
-
 def test_regular_file_on_stdin_works(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(LINES)
@@ -336,9 +321,6 @@ def test_tags_are_appended_and_shown(inside: Inside) -> None:
 
 
 def test_invalid_tag_is_reported(inside: Inside) -> None:
-    result = inside("append", "orders", "--tag", "x" * 129, "-m", "both")
-    assert (result.code, result.out) == (2, b"")
-    assert "129 bytes in UTF-8; tags have 1 to 128" in result.err
     for bad in (b'"a"', b'[""]', b"[1]"):
         result = inside("append", "orders", "--json", stdin=b'{"data": "x", "tags": %s}\n' % bad)
         assert result.code == 1

@@ -268,21 +268,6 @@ def test_second_signal_does_not_wait(capsys: pytest.CaptureFixture[str]) -> None
     assert "is still exclusive: `zlog access fence orders`" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (["--keep"], "--name and --keep need --exclusive"),
-        (["--name", "ann"], "--name and --keep need --exclusive"),
-        (["--exclusive", "--name", "x" * 129], "1 to 128 bytes"),
-        (["--exclusive", "--name", ""], "1 to 128 bytes"),
-    ],
-)
-def test_invalid_combinations_of_options(inside: Inside, words: list[str], complaint: str) -> None:
-    result = inside("append", "orders", *words, "-m", "x")
-    assert (result.code, complaint in result.err) == (2, True)
-    assert inside.ok("read", "orders") == b""
-
-
 def test_remarks_are_shown_on_terminal(
     inside: Inside, orders: zlog.Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:

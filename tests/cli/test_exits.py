@@ -11,9 +11,8 @@ import pytest
 
 import zlog
 from zlog._native import local
-from zlog.cli.exit_codes import ExitCode, exit_code_of
+from zlog.cli.exit_codes import exit_code_of
 
-from ..support.logs import leave_hole
 from ..support.programs import ZLOG
 from .conftest import Inside
 
@@ -41,19 +40,6 @@ from .conftest import Inside
 )
 def test_each_error_has_exit_code(error: BaseException, code: int) -> None:
     assert exit_code_of(error) == code
-
-
-def test_commands_exit_with_documented_codes(inside: Inside, orders: zlog.Log) -> None:
-    orders.append_many([b"a", b"b"])
-    orders.trim(0)
-    hole = leave_hole(orders)
-    assert inside("read", "nothere").code == ExitCode.NO_SUCH_LOG
-    assert inside("read", "orders", "0").code == ExitCode.NO_ENTRY
-    assert inside("read", "orders", str(hole)).code == ExitCode.NO_ENTRY
-    assert inside("read", "orders", "1").code == ExitCode.OK
-    assert inside("create", "orders").code == ExitCode.LOG_EXISTS
-    assert inside("fill", "orders", "1").code == ExitCode.FAILURE
-    assert inside("--store", "ceph://pool?conf=/nowhere", "ls").code == ExitCode.UNREACHABLE
 
 
 def test_errors_print_message_and_hint_without_traceback(inside: Inside) -> None:

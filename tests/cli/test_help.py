@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 import pytest
 from click.testing import CliRunner
@@ -103,38 +105,119 @@ def test_global_options_precede_or_follow_command(cli: Cli, url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("line", "complaint"),
     [
-        ["frobnicate"],
-        ["read"],
-        ["read", "orders", "--jsn"],
-        ["read", "orders", "1-2"],
-        ["read", "orders", "--json", "--raw"],
-        ["read", "a/b"],
-        ["create", "orders", "--width", "0"],
-        ["create", "orders", "--option", "novalue"],
-        ["ls", "--timeout", "soon"],
-        ["ls", "--timeout", "-1"],
-        ["ls", "--timeout", "nan"],
-        ["tail", "orders", "--hole-timeout", "-1"],
-        ["--store", "ceph://pool?timeout=nan", "ls"],
-        ["trim", "orders"],
-        ["trim", "orders", "1", "--to", "2"],
-        ["append", "orders", "--json", "--null"],
-        ["append", "orders", "--whole", "--null"],
-        ["append", "orders", "--max-bytes", "many"],
-        ["-N", "billing", "ls"],
-        ["-p", "pool", "ls"],
-        ["--store", "gopher://x", "ls"],
-        ["--store", "ceph://pool?frob=1", "ls"],
-        ["seqr", "--listen", "nowhere"],
-        ["seqr", "status", "nowhere"],
+        ("frobnicate", ""),
+        ("read", ""),
+        ("read orders --jsn", ""),
+        ("read orders 1-2", ""),
+        ("read orders --json --raw", ""),
+        ("read orders 3 --tag t0", "--tag needs ranges"),
+        ("read orders --match all", "--match needs --tag"),
+        ("read orders --reverse --cursor c", "exclude each other"),
+        ("read orders 5 --cursor c", ""),
+        ("read orders --commit", ""),
+        ("read orders --tag ''", "1 to 128"),
+        ("read orders --format json", "use --json"),
+        ("read a/b", ""),
+        ("create orders --width 0", ""),
+        ("create orders --option novalue", ""),
+        ("reconfigure orders", ""),
+        ("reconfigure orders --width 0", ""),
+        ("reconfigure orders --width 2000", ""),
+        ("reconfigure orders --stripe-bytes 0", ""),
+        ("reconfigure orders --stripe-records 0", ""),
+        ("reconfigure orders --option stripe_bytes=many", ""),
+        ("reconfigure orders --option nothing", ""),
+        ("ls --timeout soon", ""),
+        ("ls --timeout -1", ""),
+        ("ls --timeout nan", ""),
+        ("ls --timeout=0.0", "'--timeout': 0 leaves no time"),
+        ("--timeout 0 tail orders", "'never'"),
+        ("tail orders --hole-timeout -1", ""),
+        ("tail orders -n 3 --since-start", ""),
+        ("tail orders -n 3 --from 3", ""),
+        ("tail orders -n 3 --cursor c", ""),
+        ("--store ceph://pool?timeout=nan ls", ""),
+        ("trim orders", ""),
+        ("trim orders 1 --to 2", ""),
+        ("trim orders 1 --past-cursors", ""),
+        ("trim orders -5", "-5 is not in the range"),
+        ("fill orders -5", "-5 is not in the range"),
+        ("append orders --json --null", ""),
+        ("append orders --whole --null", ""),
+        ("append orders --max-bytes many", ""),
+        ("append orders --max-bytes 0", "1 byte to 16M"),
+        ("append orders --max-bytes 16777217", "1 byte to 16M"),
+        ("append orders -m x orders.txt", "--message"),
+        ("append orders -m x --json", "--message"),
+        ("append orders -m x --whole", "--message"),
+        ("append orders -m x -z", "--message"),
+        ("append orders -m x -k", "--message"),
+        ("append orders --keep", "--name and --keep need --exclusive"),
+        ("append orders --name ann", "--name and --keep need --exclusive"),
+        (f"append orders --exclusive --name {'x' * 129}", "1 to 128 bytes"),
+        ("append orders --exclusive --name ''", "1 to 128 bytes"),
+        (f"append orders --tag {'x' * 129}", "129 bytes in UTF-8; tags have 1 to 128"),
+        ("cursor set orders 'a b' 5", ""),
+        ("cursor set orders billing soon", ""),
+        ("producer rm orders 'a b'", ""),
+        ("retention orders --age 7", ""),
+        ("retention orders --age -7d", ""),
+        ("retention orders --bytes ten", ""),
+        ("retention orders --entries 1T", ""),
+        ("retention orders --entries 0", ""),
+        ("retention orders --bytes 0", ""),
+        ("retention orders --age 0s", ""),
+        ("retention orders --age 99999999999999w", ""),
+        ("retention orders --skew 99999999999999w", ""),
+        ("retention orders --off --age 7d", ""),
+        ("mirror orders", ""),
+        ("mirror orders --to logs", ""),
+        ("export", ""),
+        ("top --json", "--json needs --once"),
+        ("-N billing ls", ""),
+        ("-p pool ls", ""),
+        ("--store gopher://x ls", ""),
+        ("--store ceph://pool?frob=1 ls", ""),
+        ("--store logs ls", "./logs"),
+        ("seqr --listen nowhere", ""),
+        ("seqr status nowhere", ""),
+        ("--store ceph://nothere seqr --listen 0.0.0.0:0", "--advertise"),
+        ("--store ceph://nothere seqr --lease 0.1", "--lease"),
+        ("--store ceph://nothere seqr --lease 3600", "--lease"),
+        ("--store ceph://nothere seqr --lease soon", "--lease"),
+        ("--store mem:// seqr", "mem:// needs no sequencer"),
+        ("--store mem:// seqr status", "mem:// needs no sequencer"),
+        ("objects put orders m k", ""),
+        ("objects put orders m k red", ""),
+        ("objects put orders m k 1 --delete", ""),
+        ("objects put orders m k 1 --if-version x", ""),
+        ("objects put orders m k 1e999", ""),
+        ("objects put orders m k -", ""),
+        (f"objects put orders m k {'[' * 150}{']' * 150}", ""),
+        (f"objects put orders m k {'[' * 5000}{']' * 5000}", ""),
+        ("objects put orders m \udcff 1", ""),
+        ("objects ls orders --space a/b", ""),
+        ("objects get orders m k --prefix x", ""),
+        ("objects watch orders m k --prefix x", ""),
+        ("objects lock orders l", ""),
+        ("objects lock orders l -- no-such-command", ""),
+        ("objects lock orders l --lease 0 -- true", ""),
+        ("objects lock orders l --lease never -- true", ""),
     ],
 )
-def test_usage_errors_exit_with_2(inside: Inside, words: list[str]) -> None:
-    result = inside(*words)
+def test_usage_errors_exit_with_2(
+    inside: Inside, orders: zlog.Log, line: str, complaint: str
+) -> None:
+    epoch = orders.view.epoch
+    result = inside(*shlex.split(line))
     assert (result.code, result.out) == (2, b"")
     assert "Error: " in result.err
+    assert complaint in result.err
+    with zlog.Log.open(orders.store, "orders") as log:
+        assert log.view.epoch == epoch
+        assert log.tail() == 0 or line.startswith("objects")
 
 
 def test_ceph_options_select_store() -> None:

@@ -177,23 +177,3 @@ def test_settings_change_without_new_stripe(inside: Inside, orders: zlog.Log) ->
     inside.ok("reconfigure", "orders", "--stripe-records", "9", "--unset", "x", "--unset", "team")
     assert info(inside)["options"] == {"stripe_bytes": str(64 << 20), "stripe_records": "9"}
     assert info(inside)["stripes"] == 1
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        [],
-        ["--width", "0"],
-        ["--width", "2000"],
-        ["--stripe-bytes", "0"],
-        ["--stripe-records", "0"],
-        ["--option", "stripe_bytes=many"],
-        ["--option", "nothing"],
-    ],
-)
-def test_invalid_settings_are_usage_errors(
-    inside: Inside, orders: zlog.Log, wrong: list[str]
-) -> None:
-    epoch = orders.view.epoch
-    assert inside("reconfigure", "orders", *wrong).code == 2
-    assert zlog.Log.open(orders.store, "orders").view.epoch == epoch

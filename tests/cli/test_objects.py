@@ -131,31 +131,6 @@ def test_custom_types_are_refused_with_hint(inside: Inside, orders: zlog.Log) ->
     refused(inside("objects", "ls", "orders"), 1, "hint: This command knows only zlog's own types.")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["put", "orders", "m", "k"],
-        ["put", "orders", "m", "k", "red"],
-        ["put", "orders", "m", "k", "1", "--delete"],
-        ["put", "orders", "m", "k", "1", "--if-version", "x"],
-        ["put", "orders", "m", "k", "1e999"],
-        ["put", "orders", "m", "k", "-"],
-        ["put", "orders", "m", "k", "[" * 150 + "]" * 150],
-        ["put", "orders", "m", "k", "[" * 5000 + "]" * 5000],
-        ["put", "orders", "m", "\udcff", "1"],
-        ["ls", "orders", "--space", "a/b"],
-        ["get", "orders", "m", "k", "--prefix", "x"],
-        ["watch", "orders", "m", "k", "--prefix", "x"],
-        ["lock", "orders", "l"],
-        ["lock", "orders", "l", "--", "no-such-command"],
-        ["lock", "orders", "l", "--lease", "0", "--", "true"],
-        ["lock", "orders", "l", "--lease", "never", "--", "true"],
-    ],
-)
-def test_invalid_usage_exits_with_2(inside: Inside, words: list[str]) -> None:
-    refused(inside("objects", *words), 2, "Error: ")
-
-
 def test_watch_prints_changes(inside: Inside, cli: Cli, orders: zlog.Log) -> None:
     with Space.open(orders, "default") as space:
         limits = space.map("limits")

@@ -237,23 +237,6 @@ def test_read_selects_by_tags(inside: Inside, nine: zlog.Log, words: list[str], 
     assert result.out.split() == [line.encode() for line in lines]
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["3", "--tag", "t0"], "--tag needs ranges"),
-        (["--match", "all"], "--match needs --tag"),
-        (["--reverse", "--cursor", "c"], "cannot be combined"),
-        (["--tag", ""], "1 to 128"),
-    ],
-)
-def test_invalid_combinations_of_options_are_refused(
-    inside: Inside, words: list[str], said: str
-) -> None:
-    result = inside("read", "orders", *words)
-    assert result.code == 2
-    assert said in result.err
-
-
 def test_tail_prints_last_entries_with_tag(inside: Inside, nine: zlog.Log) -> None:
     assert inside("tail", nine.name, "--tag", "t1", "-n", "2").out.split() == [b"4", b"7"]
     assert inside("tail", nine.name, "--tag", "t1").out.split() == [b"1", b"4", b"7"]

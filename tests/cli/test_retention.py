@@ -103,26 +103,6 @@ def test_retention_succeeds_without_right_to_list_cursors(
     assert orders.earliest() == 15
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--age", "7"],
-        ["--age", "-7d"],
-        ["--bytes", "ten"],
-        ["--entries", "1T"],
-        ["--entries", "0"],
-        ["--bytes", "0"],
-        ["--age", "0s"],
-        ["--age", "99999999999999w"],
-        ["--skew", "99999999999999w"],
-        ["--off", "--age", "7d"],
-    ],
-)
-def test_invalid_limits_are_usage_errors(inside: Inside, words: list[str]) -> None:
-    assert inside("retention", "orders", *words).code == 2
-    assert shown(inside) == "everything is kept"
-
-
 def test_wait_of_age_limit_is_reported(
     inside: Inside, orders: zlog.Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -16,29 +15,6 @@ LINES = b"".join(
     b"2026-11-20T17:00:%02d host-%d app[%d]: request %d took %d ms\n" % (i % 60, i % 7, i, i, i * i)
     for i in range(2000)
 )
-
-
-@pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
-def test_log_is_created_used_and_removed(store_url: str) -> None:
-    cli = Cli(store_url)
-    cli.ok("create", "app", "--width", "8")
-    assert cli.ok("ls") == b"app\n"
-    cli.ok("append", "app", stdin=LINES)
-    assert cli.ok("read", "app") == LINES
-    assert cli.ok("tail", "app", "-n", "5").splitlines() == LINES.splitlines()[-5:]
-    assert cli.ok("read", "app", "17") == LINES.splitlines(keepends=True)[17]
-    info = json.loads(cli.ok("info", "app", "--json"))
-    assert (info["tail"], info["entries"], info["bytes"]) == (2000, 2000, len(LINES) - 2000)
-    assert cli.ok("check", "app") == b""
-    cli.ok("trim", "app", "--to", "1500")
-    result = cli("read", "app")
-    assert result.out.splitlines() == LINES.splitlines()[1500:]
-    assert result.err == "zlog: gap: positions 0 to 1499: trimmed\n"
-    assert cli("read", "app", "17").code == 4
-    assert json.loads(cli.ok("info", "app", "--json"))["trim_point"] == 1500
-    cli.ok("rm", "app", "--yes")
-    assert cli.ok("ls") == b""
-    assert cli("read", "app").code == 3
 
 
 def test_read_only_store_serves_reads(tmp_path: Path) -> None:
@@ -140,8 +116,3 @@ def test_path_allows_all_bytes_except_nul(tmp_path: Path) -> None:
     result = Inside(f"{tmp_path.as_uri()}/b/%00")("create", "app")
     assert (result.code, "a path can't contain %00" in result.err) == (2, True)
     assert len([*tmp_path.iterdir()]) == 1
-
-
-def test_bare_word_is_usage_error() -> None:
-    result = Inside("logs")("ls")
-    assert (result.code, "./logs" in result.err) == (2, True)

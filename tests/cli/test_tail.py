@@ -40,10 +40,6 @@ def test_tail_prints_last_entries(
     assert result.out.split() == [b"%d" % i for i in range(first, 12)]
 
 
-def test_since_start_excludes_number(inside: Inside) -> None:
-    assert inside("tail", "orders", "-n", "3", "--since-start").code == 2
-
-
 def read_line(process: Running) -> bytes:
     return process.stdout.readline()
 

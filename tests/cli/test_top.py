@@ -175,9 +175,3 @@ def test_control_c_ends_view_and_filter(cli: Cli) -> None:
         screen.wait_for("orders")
         screen.press("/")
         screen.wait_for("part of a name")
-
-
-def test_json_needs_once(cli: Cli) -> None:
-    result = cli("top", "--json")
-    assert result.code == 2
-    assert "--json needs --once" in result.err

@@ -116,10 +116,3 @@ def test_following_mirror_retries_after_failure(cli: Cli, there: Cli, tmp_path: 
     copier.kill()
     copier.communicate()
     assert cli("mirror", "orders", "--to", "file:///proc/nowhere").code == 6
-
-
-@pytest.mark.parametrize(
-    "words", [["mirror", "orders"], ["mirror", "orders", "--to", "logs"], ["export"]]
-)
-def test_invalid_usage_exits_with_2(inside: Inside, words: list[str]) -> None:
-    assert inside(*words).code == 2

@@ -19,7 +19,8 @@ from zlog._native.writes import encode_write
 from ..conformance import zstd
 from ..conformance.messages import encode
 from ..conformance.stored import MemoryDoor
-from ..conformance.wire import crc32c, entry_crc, frame, u8, u32, u64
+from ..conformance.wire import crc32c, entry_crc, frame, u8, u32, u64, with_same_checksum
+from ..support.logs import data_without_gap
 from .faulty import Died, FaultyStore, dies_in
 from .transfers import mirrored
 
@@ -34,18 +35,13 @@ def store(tmp_path: Path) -> Any:
         yield opened
 
 
-def data_of(log: zlog.Log, start: int = 0) -> list[bytes]:
-    items = log.read_range(start, log.tail())
-    return [item.data for item in items if isinstance(item, zlog.Entry)]
-
-
 @ALGORITHMS
 def test_readers_get_decompressed_entries(store: zlog.Store, compression: str) -> None:
     with zlog.Log.create(store, "log", width=3, compression=compression) as log:
         log.append_many(LINES)
         position = log.append(b"y" * 5000)
-        assert data_of(log) == [*LINES, b"y" * 5000]
-        assert data_of(log, 1234) == [*LINES[1234:], b"y" * 5000]
+        assert data_without_gap(log) == [*LINES, b"y" * 5000]
+        assert data_without_gap(log, 1234) == [*LINES[1234:], b"y" * 5000]
         assert log.read(position).data == b"y" * 5000
         assert log.read(77).data == LINES[77]
         columns = b"".join(bytes(each.data) for each in log.read_columns(0, log.tail()))
@@ -62,14 +58,14 @@ def test_incompressible_data_is_stored_as_it_is(store: zlog.Store) -> None:
         stat = log.stat()
         assert stat.stored_bytes == stat.bytes == 105 + len(NOISE)
         log.append_many([NOISE[:100_000], b"z" * 200_000, NOISE])
-        assert data_of(log)[3:] == [NOISE[:100_000], b"z" * 200_000, NOISE]
+        assert data_without_gap(log)[3:] == [NOISE[:100_000], b"z" * 200_000, NOISE]
 
 
 def test_large_entry_is_one_block(store: zlog.Store) -> None:
     large = [b"", b"", b"a" * 600_000, b"b" * 10, b"", b"c" * 300_000]
     with zlog.Log.create(store, "log", width=1, compression="zstd") as log:
         log.append_many(large)
-        assert data_of(log) == large
+        assert data_without_gap(log) == large
         assert log.stat().stored_bytes < 1000
 
 
@@ -81,7 +77,7 @@ def test_reconfiguration_starts_compression(store: zlog.Store) -> None:
         for compression in ("zstd", "lz4", "none"):
             log.reconfigure(compression=compression)
             log.append_many(LINES)
-        assert data_of(log) == LINES * 4
+        assert data_without_gap(log) == LINES * 4
         log.trim(3005)
         log.trim_to(3003)
         found = list(log.read_range(3000, 3010))
@@ -95,7 +91,7 @@ def test_append_once_works_on_compressed_log(store: zlog.Store) -> None:
     with zlog.Log.create(store, "log", width=2, compression="zstd") as log:
         for _ in range(2):
             log.append_once(LINES, producer="query", sequence=0)
-        assert data_of(log) == LINES
+        assert data_without_gap(log) == LINES
 
 
 def test_repeated_write_at_reserved_position_succeeds(store: zlog.Store) -> None:
@@ -170,26 +166,6 @@ def test_decompression_is_limited_per_block() -> None:
             decode_read(reply, [0, 1, 2], None)
 
 
-def forged(position: int, entry: bytes) -> bytes:
-    """Other data of the same length and checksum, which is linear: its last 4 bytes make it so."""
-    base = bytes(len(entry))
-    crc = entry_crc(position, base)
-    wanted = crc ^ entry_crc(position, entry)
-    basis: dict[int, tuple[int, int]] = {}  # by their highest bit: checksums, and what makes them
-    for bit in range(32):
-        change = 1 << bit
-        effect = crc ^ entry_crc(position, base[:-4] + change.to_bytes(4, "little"))
-        while effect and (high := effect.bit_length()) in basis:
-            effect, change = effect ^ basis[high][0], change ^ basis[high][1]
-        if effect:
-            basis[effect.bit_length()] = effect, change
-    suffix = 0
-    while wanted:
-        effect, change = basis[wanted.bit_length()]
-        wanted, suffix = wanted ^ effect, suffix ^ change
-    return base[:-4] + suffix.to_bytes(4, "little")
-
-
 @settings(max_examples=300, deadline=None)
 @given(compression=st.sampled_from(["zstd", "lz4"]), data=st.data())
 def test_damaged_reply_never_yields_wrong_data(compression: str, data: st.DataObject) -> None:
@@ -224,7 +200,7 @@ def test_a_forged_append_is_not_taken_for_the_writers_own(store: zlog.Store, kin
     with zlog.Log.create(store, "log", width=1, compression="zstd") as log:
         position = log.append(b"first") + 1
         writer, number = log._client.appender.writer, log._client.appender._number
-        data = {"same": entry, "forged": forged(position, entry), "wrong": entry[::-1]}[kind]
+        data = {"same": entry, "forged": with_same_checksum(entry), "wrong": entry[::-1]}[kind]
         stored = zstd.pack(data)
         request = encode(
             "WriteRequest",
@@ -247,7 +223,7 @@ def test_a_forged_append_is_not_taken_for_the_writers_own(store: zlog.Store, kin
         if kind != "wrong":
             expected = position + (kind == "forged")
             assert log.append(entry) == expected
-            assert data_of(log, position)[-1] == entry
+            assert data_without_gap(log, position)[-1] == entry
             return
         with pytest.raises(zlog.StoreTimeout, match="may be this entry"):
             log.append(entry)
@@ -298,5 +274,5 @@ def test_a_mirror_continues_a_round_with_other_compression(damaged: bool) -> Non
                 return
             mirrored(log, target, "copy")
         with zlog.Log.open(target, "copy") as copy:
-            assert data_of(copy) == entries
+            assert data_without_gap(copy) == entries
             assert copy.stat().stored_bytes > copy.stat().bytes // 8  # that round's stay plain

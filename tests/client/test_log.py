@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 
@@ -84,13 +83,6 @@ def test_only_granted_positions_are_filled_or_trimmed(log: zlog.Log) -> None:
     assert log.append(b"two") == 1
 
 
-def test_written_position_is_never_filled(log: zlog.Log) -> None:
-    log.append(b"one")
-    with pytest.raises(zlog.AlreadyWritten):
-        log.fill(0)
-    assert log.read(0).data == b"one"
-
-
 def test_trimmed_entry_stays_a_gap(log: zlog.Log) -> None:
     log.append_many([b"%d" % i for i in range(10)])
     log.trim(3)
@@ -116,16 +108,6 @@ def test_trim_to_hides_lower_positions(log: zlog.Log) -> None:
     assert log.stat().entries == 43
 
 
-def test_other_handle_sees_trim(store: zlog.Store) -> None:
-    writer = zlog.Log.create(store, "orders", width=2)
-    writer.append_many([b"%d" % i for i in range(10)])
-    reader = zlog.Log.open(store, "orders")
-    writer.trim_to(6)
-    items = list(reader.read_range())
-    assert items[0] == Gap(0, 6, GapKind.TRIMMED)
-    assert data_of(items[1:]) == [b"6", b"7", b"8", b"9"]
-
-
 def test_stat_and_views_report_layout(log: zlog.Log) -> None:
     log.append_many([b"abc"] * 10)
     stat = log.stat()
@@ -148,14 +130,6 @@ def test_invalid_names_are_refused(memory: zlog.Store, name: str) -> None:
         zlog.Log.create(memory, name)
     with pytest.raises(ValueError, match="can't name a log"):
         zlog.Log.open(memory, name)
-
-
-def test_log_cannot_be_created_twice(store: zlog.Store) -> None:
-    zlog.Log.create(store, "orders")
-    with pytest.raises(zlog.LogExists):
-        zlog.Log.create(store, "orders")
-    with pytest.raises(zlog.LogNotFound):
-        zlog.Log.open(store, "order")
 
 
 def test_removed_log_frees_its_name(store: zlog.Store, log: zlog.Log) -> None:
@@ -187,16 +161,6 @@ def test_open_and_read_do_not_change_view(store: zlog.Store, log: zlog.Log) -> N
     assert zlog.Log.open(store, "orders").view.epoch == epoch
     assert log.append(b"c") == 2
     assert log.view.epoch == epoch
-
-
-def test_follow_yields_new_entries(log: zlog.Log) -> None:
-    log.append(b"before")
-    follower = log.follow()
-    assert next(follower) == log.read(0)
-    writer = threading.Timer(0.1, lambda: log.append_many([b"x", b"y"]))
-    writer.start()
-    assert data_of([next(follower), next(follower)]) == [b"x", b"y"]
-    writer.join()
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import zlog
 import zlog.aio
@@ -107,25 +105,3 @@ def test_positions_of_removed_object_are_unknown(store: zlog.Store) -> None:
             (0, 4),
             (4, 0),
         ]
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    trims=st.sets(st.integers(0, 599), max_size=40),
-    start=st.integers(0, 650),
-    length=st.integers(0, 700),
-    cells=st.integers(3, 40),
-)
-def test_cell_counts_add_up(trims: set[int], start: int, length: int, cells: int) -> None:
-    with (
-        zlog.connect("mem://") as store,
-        zlog.Log.create(store, "orders", width=3, stripe_unit=8) as log,
-    ):
-        log.append_many([b"entry"] * 600)
-        for position in trims:
-            log.trim(position)
-        found = log.position_map(start, start + length, cells=cells)
-        for cell in found.cells:
-            here = len([p for p in trims if cell.start <= p < cell.end])
-            assert (cell.trimmed, cell.written) == (here, cell.end - cell.start - here)
-        assert sum(cell.looked for cell in found.cells) == found.end - found.start

@@ -15,15 +15,9 @@ from zlog._io import BlockingIo, drive
 from zlog.view import STRIPES_MAX, Stripe, objects_of
 
 from ..support.local_sequencer import LocalSequencer
+from ..support.logs import data_without_gap
 from .faulty import FaultyStore
 from .planted import exists
-
-
-def data(log: zlog.Log, start: int = 0) -> list[bytes]:
-    """What a range read gives, which must be entries without a gap."""
-    items = list(log.read_range(start))
-    assert all(isinstance(item, zlog.Entry) for item in items), items
-    return [item.data for item in items if isinstance(item, zlog.Entry)]
 
 
 def index_of(store: zlog.Store, log: zlog.Log) -> tuple[list[Stripe], list[tuple[int, int]]]:
@@ -48,7 +42,7 @@ def test_width_change_keeps_positions(log: zlog.Log) -> None:
         (50, 100, 16),
         (100, 150, 8),
     ]
-    assert data(log) == expected
+    assert data_without_gap(log) == expected
     assert [log.read(p).data for p in (0, 49, 50, 99, 150)] == [
         expected[p] for p in (0, 49, 50, 99, 150)
     ]
@@ -74,7 +68,7 @@ def test_roll_ends_stripe(log: zlog.Log) -> None:
         assert stripe.id > live.id
         assert (stripe.start, stripe.width) == (first + 10, live.width)
     assert [stripe.start for stripe in log.stripes()] == [0, 10, 20, 30]
-    assert data(log) == expected
+    assert data_without_gap(log) == expected
     assert list(log.check()) == []
 
 
@@ -119,7 +113,7 @@ def test_empty_stripe_is_replaced(memory: zlog.Store) -> None:
     assert not any(exists(memory, name) for name in old)
     assert index_of(memory, log) == ([], [])
     log.append(b"a")
-    assert data(log) == [b"a"]
+    assert data_without_gap(log) == [b"a"]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +152,7 @@ def test_full_stripe_ends_automatically(sequenced: zlog.Log) -> None:
     assert positions == list(range(200))
     stripes = log.stat().stripes
     assert stripes > 5, "each holds some 4 x 5 entries"
-    assert data(log) == written
+    assert data_without_gap(log) == written
     assert list(log.check()) == []
     for p, each in enumerate(written):
         assert log.read(p).data == each
@@ -171,7 +165,7 @@ def test_stripe_ends_at_byte_limit(memory: zlog.Store) -> None:
     for i in range(0, 100, 10):
         log.append_many(written[i : i + 10])
     assert log.stat().stripes > 3
-    assert data(log) == written
+    assert data_without_gap(log) == written
 
 
 @pytest.mark.usefixtures("eager")
@@ -184,8 +178,8 @@ def test_archived_stripes_are_readable(memory: zlog.Store, small: zlog.Log) -> N
     fresh = zlog.Log.open(memory, "orders")
     first = fresh.view.stripes[0].start
     assert fresh.read(0).data == b"0"
-    assert data(fresh) == written
-    assert data(zlog.Log.open(memory, "orders"), first - 3) == written[first - 3 :]
+    assert data_without_gap(fresh) == written
+    assert data_without_gap(zlog.Log.open(memory, "orders"), first - 3) == written[first - 3 :]
     columns = list(zlog.Log.open(memory, "orders").read_columns())
     assert b"".join(bytes(each.data) for each in columns) == b"".join(written)
     assert fresh.stat().stripes == 10 + STRIPES_MAX
@@ -237,4 +231,4 @@ def test_full_stripe_ends_in_one_epoch(plain: zlog.Store, sequencer: LocalSequen
         for before, after in pairwise(sequenced):
             assert after.epoch == before.epoch + 1
             assert after.live_stripe.id == after.epoch
-        assert data(log) == written
+        assert data_without_gap(log) == written

@@ -59,22 +59,6 @@ def test_invalid_limits_trim_nothing(store: zlog.Store) -> None:
             Retention(**wrong)  # type: ignore[arg-type]
 
 
-def test_entry_limit_keeps_newest_entries(log: zlog.Log) -> None:
-    log.append_many([b"x"] * 100)
-    for entries, first in ((1000, 0), (100, 0), (30, 70), (50, 70), (0, 100)):
-        log.set_retention(Retention(entries=entries))
-        assert log.apply_retention() == first
-    assert log.stat().entries == 0
-
-
-def test_byte_limit_keeps_newest_bytes(log: zlog.Log) -> None:
-    log.append_many([bytes(1000)] * 100)
-    for size, first in ((10**6, 0), (100_000, 0), (99_001, 0), (99_000, 1), (30_500, 69), (0, 100)):
-        log.set_retention(Retention(bytes=size))
-        assert log.apply_retention() == first, size
-    assert log.stat().bytes == 0
-
-
 @pytest.mark.parametrize("gone", [range(25), range(10, 30), range(60, 80), range(98, 100)])
 @pytest.mark.parametrize("limit", [{"entries": 70}, {"bytes": 700}, {"entries": 100}])
 def test_lost_entries_do_not_count(memory: zlog.Store, limit: dict[str, int], gone: range) -> None:

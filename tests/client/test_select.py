@@ -80,23 +80,6 @@ def test_tag_readers_match_full_readers(
     assert log.last() == entries_of(everything)[-1]
 
 
-@pytest.mark.parametrize("store_url", ["mem", "embedded"], indirect=True)  # with a sequencer
-def test_tag_reader_waits_at_hole(log: zlog.Log) -> None:
-    log.append(b"before", tags=("a",))
-    (hole,) = log.reserve(1)
-    log.append(b"after", tags=("a",))
-    followed = log.follow(tags=("a",), hole_timeout=None)
-    assert next(followed).data == b"before"
-    log.write(hole, b"late")
-    assert next(followed).data == b"after"
-    leave_hole(log)
-    log.append(b"last", tags=("a",))
-    found = list(log.read_range(tags=("a",), hole_timeout=0))
-    assert [entry.data for entry in entries_of(found)] == [b"before", b"after", b"last"]
-    with pytest.raises(zlog.Invalidated):
-        log.read(hole + 2)  # a reader of tags has filled it, too
-
-
 def test_tag_reader_tolerates_object_trimmed_ahead(memory: zlog.Store) -> None:
     """As a hostile client may do: readers end, and find what is there."""
     with zlog.Log.create(memory, "orders", width=1) as log:

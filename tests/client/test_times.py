@@ -31,13 +31,6 @@ def append_at(log: zlog.Log, *seconds: float) -> None:
         log.append(b"at %r" % second)
 
 
-def test_find_time_returns_first_not_older_entry(log: zlog.Log) -> None:
-    append_at(log, 0, 10, 10, 10, 20, 30)
-    found = {second: log.find_time(at(second)) for second in (-1, 0, 1, 10, 11, 30, 31)}
-    assert found == {-1: 0, 0: 0, 1: 1, 10: 1, 11: 4, 30: 5, 31: 6}
-    assert log.find_time(at(10).timestamp()) == 1
-
-
 def test_clock_before_1970_counts_as_1970(log: zlog.Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("zlog.environment.World.wall_clock_us", lambda _: -1)
     assert log.append(b"x") == 0

@@ -187,3 +187,23 @@ class Reader:
         """Nothing may follow."""
         if self._offset != len(self._data):
             raise Malformed(f"{len(self._data) - self._offset} bytes too many")
+
+
+def with_same_checksum(data: bytes) -> bytes:
+    """Other bytes of the same length and CRC.
+
+    A CRC is linear: of 64 changes of one bit each, some together change nothing of 32 bits.
+    """
+    at = len(data) - 8
+    changes: dict[int, tuple[int, int]] = {}  # by its highest bit: a change of the CRC, the bits
+    for bit in range(64):
+        flipped = bytes(at) + (1 << bit).to_bytes(8, "little")
+        crc, bits = crc32c(flipped) ^ crc32c(bytes(len(data))), 1 << bit
+        while crc and crc.bit_length() in changes:
+            other = changes[crc.bit_length()]
+            crc, bits = crc ^ other[0], bits ^ other[1]
+        if not crc:
+            tail = int.from_bytes(data[at:], "little") ^ bits
+            return data[:at] + tail.to_bytes(8, "little")
+        changes[crc.bit_length()] = crc, bits
+    raise AssertionError("32 bits have no more than 32 independent changes")

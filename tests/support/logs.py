@@ -26,6 +26,13 @@ def data_of(items: Iterable[zlog.Entry | zlog.Gap]) -> list[bytes]:
     return [item.data for item in items if isinstance(item, zlog.Entry)]
 
 
+def data_without_gap(log: zlog.Log, start: int = 0) -> list[bytes]:
+    """Return the data that a log has from a position on, where no entry may be missing."""
+    items = list(log.read_range(start))
+    assert all(isinstance(item, zlog.Entry) for item in items), items
+    return data_of(items)
+
+
 def tags_of(entry: bytes) -> tuple[str, ...]:
     """Return up to two tags of an entry, by what it is: every third one has none."""
     kind = crc32(entry) % 3
