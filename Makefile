@@ -207,7 +207,7 @@ lint-quick: $(DONE)/dev-tools $(DONE)/spark $(DONE)/package $(DONE)/ceph $(SYNC)
 	$(BIN)/ruff check $(PYTHON_CODE)
 	$(BIN)/ruff format --check $(PYTHON_CODE)
 	$(BIN)/mypy --package zlog
-	$(BIN)/mypy bench ceph-dev/ceph_dev tests/support tests/spark/torture.py
+	$(BIN)/mypy bench ceph-dev/ceph_dev tests/support
 
 .PHONY: messages
 messages: $(DONE)/dev-tools $(DONE)/package ## write what follows from the messages of the object class (after a change of them)

@@ -10,7 +10,7 @@ from zlog.cli.command import global_options
 from zlog.cli.main import Zlog
 from zlog.cli.output import hold_descriptors
 
-_COMMANDS = ("append", "read", "tail", "sequencer", "failover")
+_COMMANDS = ("append", "read", "tail", "sequencer", "failover", "growth", "spark")
 
 
 class _Bench(Zlog):

@@ -79,8 +79,7 @@ def _growth(stores: tuple[str, ...], entries: int, name: str) -> Run:
             ("a sequencer's start takes", "take over", "≤ 1.1"),
         )
     )
-    command = f"python -m bench.growth --small 10000 --large {entries}"
-    return Run(stores, command, tuple(goals))
+    return Run(stores, f"python -m bench growth --small 10000 --large {entries}", tuple(goals))
 
 
 _BATCHES = "append, 100 B, batches of 1024"

@@ -1,30 +1,26 @@
-"""Does a log get slower as it grows? ``python -m bench.growth --store URL``.
-
-Measured in turns at a small log and at a large one: how long opening takes; how long a sequencer
-takes to take the log over (a new epoch, all stripe objects sealed, a new view); the rates of
-appending at the end and of reading a range. A ratio compares the large log with the small one, and
-with single calls of the object class from C++.
-"""
+"""The benchmark ``bench growth``."""
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections import deque
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from itertools import islice
 
+import click
+
 import zlog
-from bench.measure import Ratio, Slice, in_turns, repeat
-from bench.results import Report, show
-from bench.testbed import Testbed, new_testbed
+from bench.measure import Ratio, Slice, repeat
+from bench.options import Bench, bench_options, size_option
+from bench.results import Report
+from bench.testbed import Testbed
 from zlog._base.deadline import Deadline
 from zlog._io import BlockingIo, drive
 from zlog._layout.views import change_view
-from zlog.cli.session import Session
+from zlog.cli.command import Command
+from zlog.cli.parameters import number_option
 
 BATCH = 1024
 WIDTH = 8
@@ -129,13 +125,28 @@ _MEASURES = (
 """In this order: a log taken over for an absent sequencer takes no appends."""
 
 
-def measure(url: str, small: int, large: int, size: int, seconds: float) -> Iterator[Report]:
-    """Measure both logs in a store, each kind of call for that many seconds."""
-    workload = {"small": small, "large": large, "size": size, "width": WIDTH, "store": url}
-    title = f"a log of {large} entries of {size} B against one of {small}, on {url}"
-    with ExitStack() as stack:
-        testbed = stack.enter_context(new_testbed(Session(url)))
-        logs = [stack.enter_context(SizedLog(testbed, count, size)) for count in (large, small)]
+@click.command(
+    cls=Command,
+    examples="""
+    python -m bench growth
+    python -m bench --store ceph://logs growth --small 10000 --large 10000000
+    """,
+)
+@number_option("--small", 1000, 1, 1 << 27, "Entries of the small log.")
+@number_option("--large", 100_000, 1, 1 << 27, "Entries of the large log.")
+@size_option("100")
+@bench_options
+def growth(bench: Bench, small: int, large: int, size: int) -> list[Report]:
+    """Measure whether a log gets slower as it grows.
+
+    A large log is compared with a small one, in turns: opening it, appending at its end, reading a
+    range of it, and a sequencer's take-over (a new epoch, all stripe objects sealed, a new view).
+    Opening and the take-over are also compared with single calls of the object class from C++.
+    """
+    workload = {"small": small, "large": large, "size": size, "width": WIDTH}
+    reports = []
+    with bench.testbed() as testbed:
+        logs = [testbed.enter(SizedLog(testbed, count, size)) for count in (large, small)]
         class_call = testbed.limit(
             "class call",
             "a call of a class method that writes nothing, one after the other, from C++",
@@ -152,23 +163,6 @@ def measure(url: str, small: int, large: int, size: int, seconds: float) -> Iter
             )
             if timed:
                 limits.append(class_call)
-            measured = in_turns(load, limits, seconds, 0 if timed else size)
-            yield Report("growth", f"{what}: {title}", workload, measured)
-
-
-def main() -> None:
-    """Measure a store, and print a table or a JSON object for each kind of call."""
-    parser = argparse.ArgumentParser(prog="python -m bench.growth", description=__doc__)
-    parser.add_argument("--store", required=True, help="URL of the store")
-    parser.add_argument("--small", type=int, default=1000, help="entries (%(default)s)")
-    parser.add_argument("--large", type=int, default=100_000, help="entries (%(default)s)")
-    parser.add_argument("--size", type=int, default=100, help="bytes of an entry (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=2.0, help="for each (%(default)g)")
-    parser.add_argument("--json", action="store_true", help="print JSON objects")
-    given = parser.parse_args()
-    reports = measure(given.store, given.small, given.large, given.size, given.seconds)
-    show([*reports], as_json=given.json)
-
-
-if __name__ == "__main__":
-    main()
+            title = f"{what}: a log of {large} entries of {size} B against one of {small}"
+            reports.append(bench.measure(load, limits, title, 0 if timed else size, **workload))
+    return reports

@@ -63,12 +63,3 @@ def _said(*words: str) -> str:
     except (OSError, subprocess.CalledProcessError):
         return ""
     return done.stdout.strip()
-
-
-def memory(pid: int) -> dict[str, int]:
-    """Return the bytes of memory that a process has now: its own, and of files that it maps."""
-    status = dict(
-        line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
-    )
-    sizes = {"own": "RssAnon", "mapped": "RssFile"}
-    return {what: int(status[field].split()[0]) * 1024 for what, field in sizes.items()}

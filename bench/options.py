@@ -24,6 +24,9 @@ from zlog.store import ObjectClassUse
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+Reports = Report | list[Report]
+"""The result of a benchmark: one comparison, or several."""
+
 
 def size_option(default: str) -> Callable[[F], F]:
     """Make ``--size``, the bytes of one entry."""
@@ -91,11 +94,13 @@ class Bench:
         session: says in which store.
         seconds: how long the load is to be measured, and each limit.
         sequencer: see :func:`new_testbed`.
+        rounds: how often each has its turn.
     """
 
     session: Session
     seconds: float
     sequencer: str = OWN
+    rounds: int = ROUNDS
 
     def testbed(self) -> AbstractContextManager[Testbed]:
         """Make a testbed in the store."""
@@ -103,7 +108,7 @@ class Bench:
 
     def warm_up(self, run: Run) -> None:
         """Run a load for a moment, before it is measured."""
-        run(self.seconds / ROUNDS / 2)
+        run(self.seconds / self.rounds / 2)
 
     def with_class(
         self, testbed: Testbed, make: Callable[[Testbed], Load], compare: Ratio = Ratio.RATE
@@ -138,33 +143,33 @@ class Bench:
         """
         candidates = [*limits]
         note(f"measuring {load.name} and its limits, {self.seconds:g} s each")
-        measured = in_turns(load, candidates, self.seconds, entry_bytes)
+        measured = in_turns(load, candidates, self.seconds, entry_bytes, self.rounds)
         benchmark = click.get_current_context().info_name or ""
         workload = {**workload, "store": self.session.url, "seconds": self.seconds}
         return Report(benchmark, f"{title}, on {self.session.url}", workload, measured)
 
 
-def bench_options(command: Callable[..., Report]) -> Callable[..., None]:
+def bench_options(command: Callable[..., Reports]) -> Callable[..., None]:
     """Give a benchmark the options that all have; it gets them as a :class:`Bench`."""
     return _seconds_option(_shown(command))
 
 
-def log_options(command: Callable[..., Report]) -> Callable[..., None]:
+def log_options(command: Callable[..., Reports]) -> Callable[..., None]:
     """Give a benchmark the common options, ``--width``, ``--stripe-unit`` and the sequencer."""
     shown = _class_option(_shown(command))
     return width_option(_unit_option(_seconds_option(_sequencer_option(shown))))
 
 
-def _shown(command: Callable[..., Report]) -> Callable[..., None]:
+def _shown(command: Callable[..., Reports]) -> Callable[..., None]:
     def with_bench(session: Session, /, *, as_json: bool, seconds: float, **others: Any) -> None:
         chosen = {"sequencer": others.pop("sequencer")} if "sequencer" in others else {}
         if use := others.pop("object_class", None):
             session = _with_class(session, use)
-        report = command(Bench(session, seconds, **chosen), **others)
-        show([report], as_json=as_json)
+        found = command(Bench(session, seconds, **chosen), **others)
+        show([found] if isinstance(found, Report) else found, as_json=as_json)
 
     named = update_wrapper(with_bench, command)
-    return json_option("Print one JSON object.")(pass_session(named))
+    return json_option("Print a JSON object for each comparison.")(pass_session(named))
 
 
 def _with_class(session: Session, use: ObjectClassUse) -> Session:

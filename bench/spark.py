@@ -1,31 +1,27 @@
-"""How fast does Spark read a log, and write one? ``python -m bench.spark --store URL``.
-
-A batch read of all entries, into nothing, beside Spark's read of the same rows from Parquet files
-on the local disk, and beside reads of the log without Spark: as columns, and as entries. Then the
-batches of a streaming query, beside those of a source of Spark's own that has as many tasks and
-rows, and does no work. Then a batch write of as many rows, out of Parquet files into a log, beside
-the same into files.
-"""
+"""The benchmark ``bench spark``."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import tempfile
 import time
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import click
+
 import zlog
-from bench.measure import ROUNDS, Candidate, Ratio, Slice, in_turns, repeat
-from bench.results import Report, show
-from bench.testbed import Testbed, new_testbed
+from bench.measure import ROUNDS, Candidate, Ratio, Slice, repeat
+from bench.options import Bench, bench_options, size_option, width_option
+from bench.results import Report
+from bench.testbed import Testbed
+from zlog.cli.command import Command
 from zlog.cli.commands.spark.session import spark_session
-from zlog.cli.session import Session
+from zlog.cli.parameters import number_option
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,7 +56,7 @@ class SparkLoads:
         testbed: where the logs are.
         log: the name of the log that is read.
         folder: for Parquet and for checkpoints.
-        given: the options of the command line.
+        entries, size, width, per_batch: the options of the command line.
     """
 
     def __init__(
@@ -69,13 +65,20 @@ class SparkLoads:
         testbed: Testbed,
         log: str,
         folder: Path,
-        given: argparse.Namespace,
+        *,
+        entries: int,
+        size: int,
+        width: int,
+        per_batch: int,
     ) -> None:
         self._spark = spark
         self._testbed = testbed
         self._log = log
         self._folder = folder
-        self._given = given
+        self._entries = entries
+        self._size = size
+        self._width = width
+        self._per_batch = per_batch
         self._parquet = str(folder / "parquet")
         self._options = {"store": testbed.url, "log": log}
         self._queries = 0
@@ -83,8 +86,8 @@ class SparkLoads:
     def prepare(self) -> None:
         """Write the log, and the same rows as Parquet. No two entries are alike."""
         with self._open() as log:
-            for left in range(self._given.entries, 0, -_APPEND):
-                log.append_many([os.urandom(self._given.size) for _ in range(min(left, _APPEND))])
+            for left in range(self._entries, 0, -_APPEND):
+                log.append_many([os.urandom(self._size) for _ in range(min(left, _APPEND))])
         self._table().write.parquet(self._parquet)
 
     def _open(self) -> zlog.Log:
@@ -112,22 +115,21 @@ class SparkLoads:
             return self._repeat(lambda: self._check_range(log), seconds)
 
     def _check_columns(self, log: zlog.Log) -> None:
-        rows = sum(len(columns) for columns in log.read_columns(0, self._given.entries))
-        if rows != self._given.entries:
-            raise zlog.CorruptEntry(f"the log has {rows} entries, not {self._given.entries}")
+        rows = sum(len(columns) for columns in log.read_columns(0, self._entries))
+        if rows != self._entries:
+            raise zlog.CorruptEntry(f"the log has {rows} entries, not {self._entries}")
 
     def _check_range(self, log: zlog.Log) -> None:
-        last = deque(log.read_range(0, self._given.entries), 1).pop()
-        if not isinstance(last, zlog.Entry) or last.end != self._given.entries:
+        last = deque(log.read_range(0, self._entries), 1).pop()
+        if not isinstance(last, zlog.Entry) or last.end != self._entries:
             raise zlog.CorruptEntry(f"the log ends with {last}")
 
     def stream(self, seconds: float) -> Slice:
         """Run streaming queries over the end of the log."""
-        per_batch = self._given.per_batch
-        start = max(0, self._given.entries - (_WARMING + _BATCHES_OF_A_QUERY) * per_batch)
+        start = max(0, self._entries - (_WARMING + _BATCHES_OF_A_QUERY) * self._per_batch)
         reader = self._spark.readStream.format("zlog").options(**self._options)
         reader = reader.option("startingPosition", start)
-        table = reader.option("maxEntriesPerTrigger", per_batch).load()
+        table = reader.option("maxEntriesPerTrigger", self._per_batch).load()
         batches: list[Batch] = []
         began = time.monotonic()
         while True:
@@ -140,8 +142,8 @@ class SparkLoads:
     def own_stream(self, seconds: float) -> Slice:
         """Run a streaming query over rows that Spark makes up."""
         reader = self._spark.readStream.format("rate-micro-batch")
-        reader = reader.option("rowsPerBatch", self._given.per_batch)
-        table = reader.option("numPartitions", self._given.width).load()
+        reader = reader.option("rowsPerBatch", self._per_batch)
+        table = reader.option("numPartitions", self._width).load()
         query = self._start(table, processingTime="0 seconds")
         told: dict[int, Batch] = {}
         began = time.monotonic()
@@ -165,7 +167,7 @@ class SparkLoads:
         return self._repeat(self._write, seconds)
 
     def _write(self) -> None:
-        with self._testbed.new_log(self._given.width) as log:
+        with self._testbed.new_log(self._width) as log:
             writer = self._data().write.format("zlog").mode("append")
             writer.options(store=self._testbed.url, log=log).save()
 
@@ -180,7 +182,7 @@ class SparkLoads:
     def _repeat(self, work: Callable[[], None], seconds: float) -> Slice:
         def call() -> int:
             work()
-            return int(self._given.entries)
+            return self._entries
 
         return repeat(call, seconds)
 
@@ -228,47 +230,57 @@ def _comparisons(loads: SparkLoads) -> Iterator[tuple[str, Candidate, list[Candi
     )
 
 
-def measure(given: argparse.Namespace) -> Iterator[Report]:
-    """Measure Spark on a store, as the command line says."""
-    workload = {key: value for key, value in vars(given).items() if key != "json"}
+@click.command(
+    cls=Command,
+    examples="""
+    python -m bench spark
+    python -m bench --store ceph://logs spark --entries 5000000 --seconds 20
+    """,
+)
+@number_option("--entries", 1_000_000, 1, 1 << 27, "Entries of the log.")
+@size_option("100")
+@width_option
+@number_option("--per-batch", 8000, 1, 1 << 27, "Entries of a stream's batch.")
+@number_option("--rounds", ROUNDS, 1, 1000, "Turns of each measurement.")
+@click.option("--master", metavar="URL", help="Spark's master.  [default: local[*]]")
+@click.option("--spark-conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
+@bench_options
+def spark(
+    bench: Bench,
+    entries: int,
+    size: int,
+    width: int,
+    per_batch: int,
+    rounds: int,
+    master: str | None,
+    spark_conf: tuple[str, ...],
+) -> list[Report]:
+    """Measure how fast Spark reads a log, and writes one.
+
+    A batch read of all entries is compared with Spark's read of the same rows from Parquet files,
+    and with reads of the log without Spark. The batches of a streaming query are compared with
+    those of a source of Spark's own, which has as many tasks and rows and does no work. A batch
+    write is compared with the same write into files.
+    """
+    if entries <= _WARMING * per_batch:
+        raise click.UsageError(f"--entries: less than {_WARMING + 1} batches of {per_batch}")
+    bench = replace(bench, rounds=rounds)
     settings = {
         # A stream is stopped amid a batch, of which Spark tells at length.
         "spark.log.level": "OFF",
         "spark.ui.enabled": "false",
-        **dict(word.partition("=")[::2] for word in given.spark_conf),
+        **dict(word.partition("=")[::2] for word in spark_conf),
     }
-    with ExitStack() as stack:
-        testbed = stack.enter_context(new_testbed(Session(given.store)))
-        log = stack.enter_context(testbed.new_log(given.width))
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zlog-bench-spark-")))
-        spark = stack.enter_context(spark_session("bench", given.master, settings, delta=False))
-        loads = SparkLoads(spark, testbed, log, folder, given)
+    workload = {"entries": entries, "size": size, "width": width, "per_batch": per_batch}
+    reports = []
+    with bench.testbed() as testbed:
+        log = testbed.enter(testbed.new_log(width))
+        folder = Path(testbed.enter(tempfile.TemporaryDirectory(prefix="zlog-bench-spark-")))
+        session = testbed.enter(spark_session("bench", master, settings, delta=False))
+        loads = SparkLoads(session, testbed, log, folder, **workload)
         loads.prepare()
-        where = f"{given.entries} entries of {given.size} B, width {given.width}, on {given.store}"
         for what, load, limits in _comparisons(loads):
-            load.run(given.seconds / given.rounds / 2)
-            measured = in_turns(load, limits, given.seconds, given.size, given.rounds)
-            yield Report("spark", f"{what}: {where}", workload, measured)
-
-
-def main() -> None:
-    """Measure a store, and print a table or a JSON object for each comparison."""
-    parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__)
-    parser.add_argument("--store", required=True, help="URL of the store")
-    parser.add_argument("--entries", type=int, default=1_000_000, help="(%(default)s)")
-    parser.add_argument("--size", type=int, default=100, help="bytes of an entry (%(default)s)")
-    parser.add_argument("--width", type=int, default=8, help="stripe objects (%(default)s)")
-    parser.add_argument("--per-batch", type=int, default=8000, help="entries, of a stream's batch")
-    parser.add_argument("--seconds", type=float, default=20.0, help="for each (%(default)g)")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="turns of each (%(default)s)")
-    parser.add_argument("--master", help="Spark's (local[*])")
-    parser.add_argument("--spark-conf", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--json", action="store_true", help="print JSON objects")
-    given = parser.parse_args()
-    if given.entries <= _WARMING * given.per_batch:
-        parser.error(f"--entries: these are not {_WARMING + 1} batches of {given.per_batch}")
-    show([*measure(given)], as_json=given.json)
-
-
-if __name__ == "__main__":
-    main()
+            bench.warm_up(load.run)
+            title = f"{what}: {entries} entries of {size} B, width {width}"
+            reports.append(bench.measure(load, limits, title, size, **workload))
+    return reports

@@ -37,19 +37,26 @@ if TYPE_CHECKING:
     import zlog
 
 SLOW_FILES = (
-    "versions/test_side_by_side.py",
+    "spark/test_killed.py",
     "spark/test_tail.py",
-    "spark/test_programs.py",
     "spark/test_cluster.py",
-    "sim/test_simulation.py",
-    "cls/test_cls.py",
     "system/test_repair.py",
     "faults/test_faults.py",
+    "versions/test_side_by_side.py",
+    "sim/test_simulation.py",
+    "spark/test_ceph.py",
+    "spark/test_write.py",
+    "system/test_caps.py",
+    "cls/test_cls.py",
+    "system/test_ceph_user.py",
+    "client/test_check.py",
+    "client/test_bounds.py",
+    "conformance/test_transcripts.py",
     "docs/test_tutorial.py",
     "system/test_failover.py",
     "bench/test_loads.py",
 )
-"""Each takes a quarter of a minute or more, the longest first."""
+"""Each takes a quarter of a minute or more, about the longest first."""
 
 
 SHRINK_SECONDS = 20

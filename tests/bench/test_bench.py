@@ -66,8 +66,8 @@ def test_goal_compares_ratio(ratio: str, found: float, met: bool) -> None:
 
 
 def test_growth_compares_two_sizes(tmp_path: Path) -> None:
-    words = f"--store {(tmp_path / 'store').as_uri()} --small 10 --large 3000 --seconds 0.2"
-    found = reports("bench.growth", *words.split())
+    words = f"--store {(tmp_path / 'store').as_uri()} growth --small 10 --large 3000 --seconds 0.2"
+    found = reports("bench", *words.split())
     assert [each["result"]["name"] for each in found] == [
         "open, 3000",
         "append, 3000",

@@ -1,1 +1,1 @@
-"""Real processes on real stores under faults, with histories that tests.history judges."""
+"""Real processes on real stores under faults, with histories that tests.history checks."""

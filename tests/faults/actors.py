@@ -1,4 +1,4 @@
-"""Players: processes that share a space of objects, and keep journals of their transactions.
+"""Actors: processes that share a space of objects, and keep journals of their transactions.
 
 What they do in a transaction is what the simulation's actors do; see ``tests/sim/actors.py``. New
 lists come into use all the time, since each read finds a list as a whole.
@@ -118,7 +118,7 @@ class Actor(Client):
             self._journal.write(noted)
 
         call = space.transact(body, attempts=self.chance.choice((1, 3, 20)), id=attempts.id)
-        await attempts.judge(call)
+        await attempts.note(call)
 
     async def _call(self, space: Space) -> None:
         """One call, that appends or reads."""
@@ -140,7 +140,7 @@ class Actor(Client):
             if kind != "queue":
                 noted.read(key, found)
 
-        await attempts.judge(once())
+        await attempts.note(once())
 
     async def _checkpoint(self, space: Space) -> None:
         await space.checkpoint(trim=self.chance.random() < 0.5)

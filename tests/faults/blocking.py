@@ -39,7 +39,7 @@ class Blocking:
 class InTurns:
     """A :class:`zlog.Writer` with the face of a :class:`zlog.aio.Writer`.
 
-    Two threads call it, one after the other: the judge has to know in which order.
+    Two threads call it, one after the other: the checker has to know in which order.
     """
 
     def __init__(self, writer: zlog.Writer) -> None:

@@ -41,16 +41,16 @@ KEPT = 1500
 
 MATCHES: tuple[Match, Match] = ("any", "all")
 
-_SOURCE = "job"
+_PRODUCER = "job"
 _PARTS = 2
-"""Of a batch."""
+"""Of a sequence."""
 
-_BATCHES_KEPT = 3
+_SEQUENCES_KEPT = 3
 _FORGETS = 0.3
-"""How often a deliverer says, after a batch, that all but the last batches are done."""
+"""How often a producer says, after a sequence, that all but the last ones are done."""
 
 _PAUSE = 5
-"""A deliverer waits so many times ``think`` before each batch."""
+"""A producer waits this many times ``think`` before each sequence."""
 
 _HOLD_SECONDS = 6.0
 """How long a contender keeps the log, at most."""
@@ -228,32 +228,36 @@ class Trimmer(Client):
             await self.log.trim_to(max(0, end), timeout=self.timeout())
 
 
-class Deliverer(Client):
-    """Delivers the batches of a source, which another client delivers at the same time."""
+class Producer(Client):
+    """Appends sequences exactly once, which another client appends at the same time."""
 
     async def begin(self) -> None:
-        self._batch = 0
+        self._sequence = 0
 
     async def next(self) -> None:
         await asyncio.sleep(_PAUSE * self._think)
-        chance = random.Random(self._batch)  # the same entries in each process
+        chance = random.Random(self._sequence)  # the same entries in each process
         for part in range(_PARTS):
             entries = [
-                f"delivered.{self._batch}.{part}.{number}.".encode() + chance.randbytes(size)
+                f"once.{self._sequence}.{part}.{number}.".encode() + chance.randbytes(size)
                 for number, size in enumerate(chance.choices((0, 10, 3000), k=3))
             ]
-            await self._deliver(part, entries)
+            await self._append_once(part, entries)
         if self.chance.random() < _FORGETS:
             await self.log.log.complete_sequences(
-                _SOURCE, before=max(0, self._batch - _BATCHES_KEPT)
+                _PRODUCER, before=max(0, self._sequence - _SEQUENCES_KEPT)
             )
-        self._batch += 1
+        self._sequence += 1
 
-    async def _deliver(self, part: int, entries: list[bytes]) -> None:
+    async def _append_once(self, part: int, entries: list[bytes]) -> None:
         """Try once. Of two clients that try at the same time the class tells one to end."""
         with contextlib.suppress(zlog.SequenceSuperseded):
             await self.log.append_once(
-                entries, producer=_SOURCE, sequence=self._batch, part=part, timeout=self.timeout()
+                entries,
+                producer=_PRODUCER,
+                sequence=self._sequence,
+                part=part,
+                timeout=self.timeout(),
             )
 
 
@@ -280,7 +284,7 @@ class Remover(Client):
 
 ROLES = {
     role.__name__.lower(): role
-    for role in (Writer, Contender, Follower, Ranger, Selector, Trimmer, Deliverer, Remover, Actor)
+    for role in (Writer, Contender, Follower, Ranger, Selector, Trimmer, Producer, Remover, Actor)
 }
 
 

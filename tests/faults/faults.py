@@ -145,7 +145,7 @@ def bit_flipped(site: Site, chance: random.Random) -> Iterator[None]:
         _flip_bit(disk, chance.choice(names), chance)
     yield
     command = [ZLOG, "--store", url, "check", site.log, "--repair", "--replicas", str(LOOKS)]
-    subprocess.run(command, capture_output=True, check=False)  # the run's own audit judges
+    subprocess.run(command, capture_output=True, check=False)  # the run's own audit reports
 
 
 def _flip_bit(disk: Disk, name: str, chance: random.Random) -> None:

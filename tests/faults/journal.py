@@ -1,4 +1,4 @@
-"""Histories of several processes: each keeps its own in a file, and the judge gets all of them.
+"""Histories of several processes: each keeps its own in a file, and the checkers get all of them.
 
 The machine's monotonic clock, which its processes share, orders what they did. What changes the log
 is in the file before it is asked for, so that SIGKILL leaves it there as pending.

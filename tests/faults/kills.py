@@ -1,4 +1,4 @@
-"""P14: processes that use one embedded store, each killed at random moments, and the judgement."""
+"""P14: processes that use one embedded store, each killed at random moments, and the checkers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALL_AT_ONCE = 0.1
 """Probability that all are killed, and the store is opened and audited before they come back."""
 
 _WRITERS = {"w0": "writer", "w1b": "writer", "w2": "writer"}
-_ROLES = {**_WRITERS, "r0": "follower", "t0": "trimmer", "d0": "deliverer", "d1b": "deliverer"}
+_ROLES = {**_WRITERS, "r0": "follower", "t0": "trimmer", "d0": "producer", "d1b": "producer"}
 _BOOT_ID = range(16, 52)
 """Where the file `sequencer` has it: see docs/formats/shared-sequencer.md."""
 
@@ -67,7 +67,7 @@ def run_kills(folder: Path, seed: int, kills: int, *, power: bool = False) -> Ou
         history = come_to_rest(clients, url_of(folder), folder)
         outcome.stripes = stripes_of(url_of(folder))
         outcome.wrong += clients.complaints
-    outcome.judge(history)
+    outcome.check(history)
     outcome.seconds = round(time.monotonic() - began, 1)
     return outcome
 

@@ -61,7 +61,7 @@ class Outcome:
     stalls: dict[str, Stall] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
 
-    def judge(self, history: History) -> None:
+    def check(self, history: History) -> None:
         """Count what was done, and say what is wrong with it."""
         done = history.operations
         self.operations = dict(Counter(operation.action.value for operation in done))
@@ -69,7 +69,7 @@ class Outcome:
         self.unknown = sum(operation.result in uncertain for operation in done)
         self.wrong += map(str, check(history))
 
-    def judge_transactions(self, history: TransactionHistory) -> None:
+    def check_transactions(self, history: TransactionHistory) -> None:
         """Count transactions by what came of them, and say what is wrong with these."""
         results = Counter(each.result.value for each in history.transactions)
         self.transactions = dict(results)
@@ -100,7 +100,7 @@ class Crowd:
 _WRITERS = {"w0": "writer", "w1": "writer", "w2b": "writer", "w3b": "writer"}
 _READERS = {"r0": "follower", "r1": "follower", "r2": "ranger", "r3b": "ranger"}
 _SELECTORS = {"q0": "selector", "q1b": "selector"}
-_OTHERS = {"t0": "trimmer", "d0": "deliverer", "d1b": "deliverer", "s0": "remover"}
+_OTHERS = {"t0": "trimmer", "d0": "producer", "d1b": "producer", "s0": "remover"}
 FULL = Crowd({**_WRITERS, **_READERS, **_SELECTORS, **_OTHERS}, stripe_records=2000)
 SMALL = Crowd(
     {
@@ -184,8 +184,8 @@ def run_on_ceph(
         played = what_was_played(clients, url, folder, history.repaired)
         outcome.stripes = stripes_of(url)
         outcome.wrong += [*clients.complaints, *sequencers.complaints()]
-    outcome.judge(history)
-    outcome.judge_transactions(played)
+    outcome.check(history)
+    outcome.check_transactions(played)
     outcome.faults = dict(Counter(window.kind for window in windows))
     outcome.stalls = longest_stalls(history, windows)
     outcome.seconds = round(time.monotonic() - began, 1)
@@ -224,7 +224,7 @@ def come_to_rest(clients: Clients, url: str, folder: Path) -> History:
     read all that is left. Last, a new reader reads everything twice and audits it.
     """
     repaired = clients.become_patient()
-    clients.finish("writer", "contender", "trimmer", "deliverer", "remover", "actor")
+    clients.finish("writer", "contender", "trimmer", "producer", "remover", "actor")
     clients.finish("follower", "ranger", "selector")
     journal = folder / "auditor.journal"
     clients.complaints += asyncio.run(audit(url, journal))

@@ -1,4 +1,4 @@
-"""Histories of what clients asked and were answered, and the checkers that judge them.
+"""Histories of what clients asked and were answered, and the checkers of them.
 
 :class:`History` records the calls of logs and :func:`check` finds violations of P1 to P21 of
 docs/correctness.md in it, in O(n log n) for n operations. Each append needs an entry of its own,

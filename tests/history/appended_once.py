@@ -1,4 +1,4 @@
-"""P15: each entry of a delivery is in the log once, however often it was tried."""
+"""P15: each entry of an exactly-once append is in the log once, whatever its attempts."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from tests.history.facts import Delivery, Facts, Violation
+from tests.history.facts import Facts, Part, Violation
 from tests.history.operations import Operation, Result
 
 
-def delivered_once(facts: Facts) -> Iterator[Violation]:
+def at_one_position(facts: Facts) -> Iterator[Violation]:
     """No entry is there twice, but where one was to be trimmed: then it may come again."""
-    for delivery in facts.deliveries:
-        for entry in delivery.entries:
+    for part in facts.parts:
+        for entry in part.entries:
             positions = {each.position or 0: each for each in facts.seen.get(entry, ())}
             kept = [position for position in positions if not facts.trims.wanted(position)]
             if len(kept) > 1:
                 yield Violation(
                     "P15",
-                    f"an entry was delivered {len(kept)} times: at {sorted(kept)}",
+                    f"an entry was appended {len(kept)} times: at {sorted(kept)}",
                     None,
-                    (*_tries(delivery, entry), *(positions[position] for position in kept)),
+                    (*_tries(part, entry), *(positions[position] for position in kept)),
                 )
 
 
-def delivered_truly(facts: Facts) -> Iterator[Violation]:
+def there_for_good(facts: Facts) -> Iterator[Violation]:
     """What an attempt that succeeded was given is there from then on.
 
     An entry that no reader has seen is missing for certain if everything is known of all positions
@@ -37,8 +37,8 @@ def delivered_truly(facts: Facts) -> Iterator[Violation]:
     began = [tail.invoked for tail in tails]
     lowest = list(itertools.accumulate([tail.position or 0 for tail in reversed(tails)], min))
     lowest.reverse()
-    for delivery in facts.deliveries:
-        for entry, whole in delivery.entries.items():
+    for part in facts.parts:
+        for entry, whole in part.entries.items():
             if whole.result is not Result.OK:
                 continue
             shown = facts.seen.get(entry, ())
@@ -46,61 +46,61 @@ def delivered_truly(facts: Facts) -> Iterator[Violation]:
             if not shown and later < len(tails) and lowest[later] <= known:
                 yield Violation(
                     "P15",
-                    f"an entry was delivered, and is at no position below the tail {lowest[later]}",
+                    f"an entry was appended, and is at no position below the tail {lowest[later]}",
                     None,
-                    _tries(delivery, entry),
+                    _tries(part, entry),
                 )
-            since = _certain_since(facts, delivery, entry, whole.returned)
+            since = _certain_since(facts, part, entry, whole.returned)
             for position in {each.position or 0 for each in shown}:
                 found = facts.positions[position]
                 for read in (*found.unwritten, *found.lost):
                     if read.invoked > since:
                         yield Violation(
                             "P15",
-                            f"the entry at {position} was delivered, and was not there later",
+                            f"the entry at {position} was appended, and was not there later",
                             position,
-                            (*_tries(delivery, entry), read),
+                            (*_tries(part, entry), read),
                         )
 
 
-def _certain_since(facts: Facts, delivery: Delivery, entry: bytes, delivered: float) -> float:
-    """Return since when an entry that was delivered stands wherever it was found.
+def _certain_since(facts: Facts, part: Part, entry: bytes, appended: float) -> float:
+    """Return since when an entry that was appended is known to be wherever it was found.
 
     Where something was trimmed it may have come again, with any attempt that had not ended when it
-    was delivered.
+    was appended.
     """
     if not facts.trims.any:
-        return delivered
+        return appended
     ends = (
         each.returned if each.result in (Result.OK, Result.SUPERSEDED) else math.inf
-        for each in _tries(delivery, entry)
-        if each.returned > delivered
+        for each in _tries(part, entry)
+        if each.returned > appended
     )
-    return max(ends, default=delivered)
+    return max(ends, default=appended)
 
 
 def in_order(facts: Facts) -> Iterator[Violation]:
     """Entries that come in the same order each time stand in it, but for lost positions.
 
     An entry that stands behind a later one had a position before that, which was filled, or was
-    another's: so what lies before the later one can't all be the delivery's. Where something was
+    another's: so what lies before the later one can't all be the part's. Where something was
     trimmed, entries may come again, and nothing is said.
     """
     if facts.trims.any:
         return
-    for delivery in facts.deliveries:
-        if delivery.in_order:
-            yield from _in_order(facts, delivery)
+    for part in facts.parts:
+        if part.in_order:
+            yield from _in_order(facts, part)
 
 
-def _in_order(facts: Facts, delivery: Delivery) -> Iterator[Violation]:
+def _in_order(facts: Facts, part: Part) -> Iterator[Violation]:
     stands: list[tuple[int, int, Operation]] = []
-    for index, entry in enumerate(delivery.entries):
+    for index, entry in enumerate(part.entries):
         shown = facts.seen.get(entry)
         if shown:
             stands.append((index, shown[0].position or 0, shown[0]))
     mine = {position for _, position, _ in stands}
-    unbroken: dict[int, int] = {}  # how many of this delivery's lie right before a position
+    unbroken: dict[int, int] = {}  # how many of this part's entries are right before a position
     for position in sorted(mine):
         unbroken[position] = unbroken.get(position - 1, -1) + 1
     higher: list[tuple[int, int, Operation]] = []  # positions that fall, of entries before
@@ -117,5 +117,5 @@ def _in_order(facts: Facts, delivery: Delivery) -> Iterator[Violation]:
         higher.append((index, position, operation))
 
 
-def _tries(delivery: Delivery, entry: bytes) -> tuple[Operation, ...]:
-    return tuple(each for attempt in delivery.attempts for each in attempt if each.entry == entry)
+def _tries(part: Part, entry: bytes) -> tuple[Operation, ...]:
+    return tuple(each for attempt in part.attempts for each in attempt if each.entry == entry)

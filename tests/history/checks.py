@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from operator import attrgetter
 
-from tests.history.appended_once import delivered_once, delivered_truly, in_order
+from tests.history.appended_once import at_one_position, in_order, there_for_good
 from tests.history.exclusive import (
     fenced_for_good,
     handed_in_order,
@@ -27,7 +27,7 @@ def check(history: History) -> list[Violation]:
     """Return every violation in a history of P1 to P13, P15, and P17 to P21; none: all is well.
 
     Raises:
-        ValueError: two appends or deliveries of the history have the same entry, so that it is not
+        ValueError: two appends of the history have the same entry, so that it is not
             known which of them a reader found.
     """
     facts = Facts(history)
@@ -73,7 +73,7 @@ def _unique(facts: Facts) -> Iterator[Violation]:
     for entry, shown in facts.seen.items():
         positions = {each.position: each for each in shown}
         append = facts.appends.get(entry)
-        if len(positions) > 1 and not (append and append.delivery):
+        if len(positions) > 1 and not (append and append.part):
             certain = append is not None and append.result is Result.OK
             yield Violation(
                 "P2" if certain else "P11",
@@ -281,8 +281,8 @@ _RULES: tuple[Rule, ...] = (
     _filled,
     _trimmed,
     _progress,
-    delivered_once,
-    delivered_truly,
+    at_one_position,
+    there_for_good,
     in_order,
     handed_in_order,
     in_a_row,

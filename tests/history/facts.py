@@ -58,7 +58,7 @@ class Facts:
         self.history = history
         self.positions: dict[int, PositionFacts] = defaultdict(PositionFacts)
         self.appends: dict[bytes, Operation] = {}
-        """Those of entries that are delivered stand for all attempts at it: from the beginning of
+        """Those of exactly-once appends stand for all attempts at an entry: from the beginning of
         the first one to the end of the first that succeeded."""
         self.tails: list[Operation] = []
         self.passes: list[Operation] = []
@@ -66,9 +66,9 @@ class Facts:
         for operation in history.operations:
             self._take(operation)
         self.releases = [each for each in history.operations if each.action is Action.RELEASE]
-        self.deliveries = _deliveries(history.operations)
-        for delivery in self.deliveries:
-            for entry, whole in delivery.entries.items():
+        self.parts = _parts(history.operations)
+        for part in self.parts:
+            for entry, whole in part.entries.items():
                 self._note_append(entry, whole)
         self.seen: dict[bytes, list[Operation]] = defaultdict(list)
         """The operations that show where an entry stands, by entry."""
@@ -122,7 +122,7 @@ class Facts:
                 assert first.position is not None  # it shows one
                 since = first.returned
                 # Where something was trimmed, what is shown may have come again, much later.
-                if operation.result is Result.OK and not (operation.delivery and self.trims.any):
+                if operation.result is Result.OK and not (operation.part and self.trims.any):
                     since = min(since, operation.returned)
                 yield operation, first.position, since
 
@@ -185,11 +185,11 @@ def _exclusive(facts: Facts) -> list[ExclusiveFacts]:
 
 
 @dataclass(slots=True)
-class Delivery:
-    """All attempts at one delivery.
+class Part:
+    """All attempts at one part of an exactly-once append.
 
     Attributes:
-        name: source, batch and part.
+        name: producer, sequence and part.
         attempts: the entries of each, in its order, in the order in which the attempts began.
         entries: for each, an operation that stands for all attempts that have it.
     """
@@ -215,16 +215,16 @@ class Delivery:
         return len(orders) == 1
 
 
-def _deliveries(operations: Iterable[Operation]) -> list[Delivery]:
+def _parts(operations: Iterable[Operation]) -> list[Part]:
     attempts: dict[tuple[object, ...], list[Operation]] = defaultdict(list)
     for operation in operations:
-        if operation.action is Action.DELIVER:
-            attempts[operation.delivery, operation.process, operation.invoked].append(operation)
-    deliveries: dict[tuple[str, int, int], list[list[Operation]]] = defaultdict(list)
+        if operation.action is Action.APPEND_ONCE:
+            attempts[operation.part, operation.process, operation.invoked].append(operation)
+    parts: dict[tuple[str, int, int], list[list[Operation]]] = defaultdict(list)
     for attempt in sorted(attempts.values(), key=lambda each: each[0].invoked):
-        assert attempt[0].delivery is not None  # it delivers
-        deliveries[attempt[0].delivery].append(attempt)
-    return [Delivery(name, tries) for name, tries in deliveries.items()]
+        assert attempt[0].part is not None  # it has one
+        parts[attempt[0].part].append(attempt)
+    return [Part(name, tries) for name, tries in parts.items()]
 
 
 def _whole(tries: list[Operation]) -> Operation:

@@ -24,8 +24,8 @@ class Action(enum.Enum):
     TRIM_TO = "trim_to"
     COMPACT = "compact"
     """From now on any client may trim entries of whose tags all have newer ones."""
-    DELIVER = "deliver"
-    """One entry, in one attempt at a delivery; no other operation has the same beginning."""
+    APPEND_ONCE = "append_once"
+    """One entry of an exactly-once append, in one attempt; no other one begins at this event."""
     TAKE = "take"
     """Makes the log exclusive, with a new writer."""
     RELEASE = "release"
@@ -45,7 +45,7 @@ class Result(enum.Enum):
     WRITTEN = "written"
     """Of a fill: an entry is there."""
     SUPERSEDED = "superseded"
-    """Of a delivery: another attempt has begun, or its batch is done."""
+    """Of an exactly-once append: a newer attempt has begun, or its sequence is done."""
     FENCED = "fenced"
     """Of an exclusive writer: it is the log's no more. What was handed in may have taken effect."""
 
@@ -71,7 +71,7 @@ class Operation:
         found: why a read found no entry; None: it found one.
         epochs: of an append, the epochs of its handle's view before and after; where its position
             was reserved, before and after that.
-        delivery: of an entry that is delivered, source, batch and part. An attempt's entries have
+        part: of an exactly-once append, producer, sequence and part. An attempt's entries have
             the same beginning, and numbers in the attempt's order.
         writer: of ``take`` the exclusive writer, by id, that has the log then; of ``append`` and
             ``release`` that which was asked. One's appends have numbers in the order in which
@@ -93,7 +93,7 @@ class Operation:
     wanted: Wanted | None = None
     found: GapKind | None = None
     epochs: tuple[int, int] | None = None
-    delivery: tuple[str, int, int] | None = None
+    part: tuple[str, int, int] | None = None
     writer: str | None = None
     error: str = ""
     seconds: float = 0.0
@@ -116,8 +116,8 @@ class Operation:
             what += f" in epoch {self.epochs[0]}" + (
                 f" to {self.epochs[1]}" if self.epochs[1] != self.epochs[0] else ""
             )
-        if self.delivery is not None:
-            what += " for {} {}.{}".format(*self.delivery)
+        if self.part is not None:
+            what += " for {} {}.{}".format(*self.part)
         if self.writer is not None:
             what += f" by writer {self.writer[:8]}"
         if self.result is not Result.OK:
@@ -159,7 +159,7 @@ class Events:
         self._events += 1
         return self._events
 
-    def heal(self) -> None:
+    def note_repaired(self) -> None:
         """Note that no fault comes any more: every operation from now on must succeed."""
         self.repaired = self.event()
 
@@ -181,7 +181,7 @@ class Recording(Events):
         position: int | None = None,
         entry: bytes | None = None,
         tags: Iterable[str] = (),
-        delivery: tuple[str, int, int] | None = None,
+        part: tuple[str, int, int] | None = None,
         writer: str | None = None,
         invoked: float | None = None,
     ) -> Operation:
@@ -192,7 +192,7 @@ class Recording(Events):
             action,
             self.event() if invoked is None else invoked,
             position=position,
-            delivery=delivery,
+            part=part,
             writer=writer,
             seconds=self.seconds,
         )

@@ -43,7 +43,7 @@ class History(Recording):
     """All operations on one log, with the order in which they began and ended.
 
     Every append needs an entry that no other append has: it is what tells them apart. So does every
-    entry of a delivery, which has it in each attempt.
+    entry of an exactly-once append, which has it in each attempt.
 
     Args:
         clock: tells the seconds that messages show; None shows 0.
@@ -153,10 +153,10 @@ class RecordedLog:
         operations = [
             self._history.invoke(
                 self.process,
-                Action.DELIVER,
+                Action.APPEND_ONCE,
                 entry=entry,
                 tags=tags,
-                delivery=(producer, sequence, part),
+                part=(producer, sequence, part),
                 invoked=began,
             )
             for entry in entries
@@ -277,7 +277,7 @@ class RecordedLog:
             await self.log.trim_to(position, timeout=timeout)
 
     async def set_retention(self, retention: Retention, *, timeout: Timeout = ...) -> None:
-        """See :meth:`zlog.Log.set_retention`. Of limits the judge knows ``compact_after`` only."""
+        """See :meth:`zlog.Log.set_retention`. The checkers know ``compact_after`` only."""
         if retention.compact_after is None:
             await self.log.set_retention(retention, timeout=timeout)
         else:

@@ -20,6 +20,8 @@ from zlog.seqr.election.lease import LEASE_SECONDS_DEFAULT
 from zlog.seqr.limits import Limits
 from zlog.seqr.namespaces import Namespace, Stores
 
+from .test_election import Logs
+
 HERE = "tcp://127.0.0.1:1"  # without a listener
 THERE = "tcp://127.0.0.1:2"
 
@@ -52,22 +54,6 @@ async def stores(store):
     await stores.close()
 
 
-class NoLogs:
-    """What an election tells the server; there is no listener here."""
-
-    async def adopt(self, log: LogAddress) -> None:
-        pass
-
-    def step_down(self, namespace: Namespace) -> None:
-        pass
-
-    def look_again(self) -> None:
-        pass
-
-    def used(self, namespace: Namespace) -> set[str]:
-        return False
-
-
 @pytest.fixture
 async def sequencer(stores):
     """Makes the part of a sequencer that takes logs over, by its address."""
@@ -76,7 +62,7 @@ async def sequencer(stores):
     async def make(address: str) -> Activation:
         election = Election(stores, address, Limits(), LEASE_SECONDS_DEFAULT)
         elections.append(election)
-        await election.start(NoLogs())
+        await election.start(Logs())
         return Activation(stores, election, address, Limits())
 
     yield make
@@ -242,9 +228,9 @@ async def test_election_announces_and_withdraws_address(stores):
     async def announced():
         return await Directory(stores.first).sequencer(Deadline(5))
 
-    await here.start(NoLogs())
+    await here.start(Logs())
     assert await announced() == HERE
-    await there.start(NoLogs())
+    await there.start(Logs())
     await here.resign()
     await here.withdraw(())
     assert await announced() == THERE

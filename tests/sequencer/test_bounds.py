@@ -5,10 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 
-import pytest
-
 from zlog._sequencer.frames import Code, Kind
-from zlog.errors import SequencerUnavailable
 from zlog.limits import GRANT_COUNT_MAX
 from zlog.seqr.limits import Limits
 from zlog.seqr.security import Security
@@ -22,15 +19,6 @@ from .fakes import (
 )
 
 SECRET = "3f1c-the-right-one-9b"
-
-
-def test_connections_per_address_are_bounded(call, serve):
-    server = serve(Security(), Limits(connections_per_address_max=1))
-    first = call.connect(server.address)
-    assert call(first.status)["connections"] == 1
-    with pytest.raises(SequencerUnavailable, match=r"too many connections|ended"):
-        call(call.connect(server.address).status)
-    assert call(first.status)["closed"]["limit"] == 1
 
 
 def test_connections_before_greeting_are_bounded(serve):

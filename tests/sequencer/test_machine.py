@@ -7,7 +7,7 @@ import json
 import pytest
 
 from zlog._base.sequencer import Grant
-from zlog._sequencer.frames import FRAME, Code, Kind
+from zlog._sequencer.frames import Code, Kind
 from zlog.seqr.limits import Limits
 from zlog.seqr.machine.admission import Reason
 
@@ -39,24 +39,6 @@ def test_a_client_without_a_greeting_gets_no_answer(greeting):
 # OPEN and CLOSE
 
 
-def test_closed_log_frees_both_log_limits():
-    desk = Desk(Limits(logs_max=1, logs_per_connection_max=1))
-    client = desk.client()
-    desk.send(client, request(Kind.WAIT, 1, a=5, b=1000), request(Kind.CLOSE, 2, handle=0))
-    desk.send(client, request(Kind.CLOSE, 3, handle=0), request(Kind.NEXT, 4, a=1, b=1))
-    assert [(told.kind, told.code) for told in desk.take(client)] == [
-        (Kind.CLOSE, Code.OK),
-        (Kind.CLOSE, Code.NOT_OPEN),
-        (Kind.NEXT, Code.NOT_OPEN),
-    ]
-    desk.send(client, open_request(AUDIT))
-    desk.activate(AUDIT, tail=9)
-    assert [(told.handle, told.b) for told in desk.take(client)] == [(0, 9)]
-    desk.apply(desk.machine.expire(desk.now + 1))
-    assert [told.request for told in desk.take(client)] == [1]
-    desk.machine.disconnect(client)
-
-
 def test_recreated_log_is_distinct():
     desk = Desk()
     desk.client(ORDERS, epoch=5)
@@ -65,19 +47,6 @@ def test_recreated_log_is_distinct():
     desk.send(client, open_request(again))
     desk.activate(again, epoch=1)
     assert desk.take(client)[0].a == 1
-
-
-@pytest.mark.parametrize("cut", [0, 24, 48])
-def test_payload_frames_are_never_parsed_as_requests(cut):
-    desk = Desk()
-    client = desk.client()
-    looks_like_next = FRAME.pack(Kind.NEXT, 0, 0, 1, 1, 1)
-    data = request(Kind.OPEN, 5, payload=looks_like_next * 2)
-    desk.send(client, data[:cut])
-    desk.send(client, data[cut:])
-    (reply,) = desk.take(client)
-    assert (reply.kind, reply.code) == (Kind.OPEN, Code.BAD_REQUEST)
-    assert desk.machine.status(desk.now)["positions"] == 0
 
 
 # NEXT and WAIT; test_machine_model has the rest
@@ -147,19 +116,6 @@ def test_closing_connection_counts_until_it_ends():
         desk.send(other, HELLO)
         assert desk.take(other)[0].code == code
         desk.machine.disconnect(client)
-
-
-def test_closing_connection_drops_its_waits_immediately():
-    desk = Desk(Limits(outstanding_max=1))
-    client, other = desk.client(), desk.client()
-    desk.send(client, request(Kind.WAIT, 1, a=0, b=9), request(77))
-    assert desk.closed() == [client]
-    desk.send(other, request(Kind.WAIT, 2, a=0, b=9))
-    assert desk.take(other) == []
-    desk.apply(desk.machine.expire(desk.now + 1))
-    assert [reply.request for reply in desk.take(other)] == [2]
-    desk.machine.disconnect(client)
-    assert desk.machine.status(desk.now)["outstanding"] == 0
 
 
 # STATUS

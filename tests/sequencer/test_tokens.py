@@ -6,7 +6,6 @@ import struct
 
 import pytest
 
-from zlog._base.sequencer import Grant
 from zlog._sequencer import Credentials
 from zlog._sequencer.frames import FRAME, Code, Kind
 from zlog._sequencer.token import Pair, Token, read_tokens
@@ -23,13 +22,6 @@ from .fakes import (
 )
 
 SECRET, OTHER = "3f1c-the-right-one-9b", "77aa-quite-another-02"
-
-
-def test_client_with_matching_token_is_accepted(call, serve, token):
-    server = serve(Security(token_file=token(SECRET)))
-    client = call.connect(server.address, Credentials(token_file=token(SECRET)))
-    assert call(client.next, ORDERS, 3, 0) == Grant(1, 0)
-    assert call(client.next, ORDERS, 1, 1) == Grant(1, 3)
 
 
 def test_every_token_in_file_is_accepted(call, serve, token):

@@ -1,7 +1,7 @@
 """Processes that share a space of objects: transactions, single calls, checkpoints, and trims.
 
 Queues, values of a map, and objects of a class of their own are lists that values are appended to,
-so that :func:`tests.history.check_transactions` can judge what came of all that.
+so that :func:`tests.history.check_transactions` can check the results.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class Actor(Client):
             await self._steps(txn, noted)
             attempts.leave()
 
-        return await attempts.judge(space.transact(body, attempts=tries, id=attempts.id))
+        return await attempts.note(space.transact(body, attempts=tries, id=attempts.id))
 
     async def _transact_once(self, space: Space) -> object:
         attempts = Attempts(self.work, self.process.name, None)
@@ -173,7 +173,7 @@ class Actor(Client):
             async with space.transaction() as txn:
                 await self._steps(txn, attempts.begin())
 
-        return await attempts.judge(once())
+        return await attempts.note(once())
 
     async def _steps(self, txn: Transaction, noted: ListTransaction) -> None:
         """Read and append here and there, and sometimes take long for it."""
@@ -205,7 +205,7 @@ class Actor(Client):
                 noted.read(key, await space.object(List, key).call(value))
 
         try:
-            return await attempts.judge(once())
+            return await attempts.note(once())
         except ResultLost as error:
             self._complain(f"P24: {self.process.name}: {error}")
             raise
@@ -228,7 +228,7 @@ class Actor(Client):
             else:
                 noted.read(key, await space.object(List, key).read(values_of))
 
-        return await attempts.judge(once())
+        return await attempts.note(once())
 
     async def _checkpoint(self, space: Space) -> object:
         trim = self._chance.random() < 0.5
@@ -261,7 +261,7 @@ class Attempts:
         """Note that the body has ended."""
         self._since = self._work.history.event()
 
-    async def judge(self, call: Awaitable[object]) -> str:
+    async def note(self, call: Awaitable[object]) -> str:
         """Wait for a call, and note what came of it."""
         try:
             await call
@@ -362,7 +362,7 @@ async def audit(
                             append(txn, noted, key, work.value())
                     attempts.leave()
 
-                await attempts.judge(space.transact(body))
+                await attempts.note(space.transact(body))
             await space.checkpoint(trim=turn == "as it was played")
 
 

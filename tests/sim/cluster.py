@@ -241,7 +241,7 @@ class Cluster:
         """Have an object answer no call for a while; operations wait there."""
         self.objects.stalled[object] = self.loop.time() + seconds
 
-    def heal(self) -> None:
+    def repair(self) -> None:
         """End every fault."""
         self.faults.slow = self.faults.never = self.faults.silent = self.faults.late = 0.0
         self.faults.again = self.faults.refused = 0.0

@@ -125,14 +125,14 @@ async def _reserve_unrecorded(self, count, deadline):  # type: ignore[no-untyped
     return range(first, first + count)
 
 
-_deliver_grant = _Attempt.grant
+_attempt_grant = _Attempt.grant
 
 
 async def _grant_to_all(self, count, deadline):  # type: ignore[no-untyped-def]
     """Go on in the name of the newest attempt, as if the head did not shut earlier ones out."""
     while True:
         try:
-            return await _deliver_grant(self, count, deadline)
+            return await _attempt_grant(self, count, deadline)
         except SequenceSuperseded:
             layout = self._reader.layout
             request = messages.delivery_read(layout.address.log_id, *self._key)
@@ -270,21 +270,21 @@ MUTANTS = {
         tried_first=3,
     ),
     "attempt-not-shut-out": Mutant(
-        "an attempt at a delivery is granted positions when a later one has begun",
+        "an attempt at an exactly-once append is granted positions when a later one has begun",
         patches=((_Attempt, "grant", _grant_to_all),),
-        kinds=(Kind.DELIVERIES,),
+        kinds=(Kind.EXACTLY_ONCE,),
         shows="P15",
     ),
     "grant-not-recorded": Mutant(
-        "a delivery writes where no later attempt will look",
+        "an exactly-once append writes where no later attempt will look",
         patches=((_Attempt, "grant", _grant_unrecorded),),
-        kinds=(Kind.DELIVERIES,),
+        kinds=(Kind.EXACTLY_ONCE,),
         shows="P15",
     ),
     "attempt-not-settled": Mutant(
         "an attempt leaves open what earlier ones were granted and have not written",
         patches=((_Attempt, "recover", _read_unsettled),),
-        kinds=(Kind.DELIVERIES,),
+        kinds=(Kind.EXACTLY_ONCE,),
         shows="P15",
         tried_first=28,
     ),

@@ -42,7 +42,7 @@ class Nemesis:
             self._depose,
             self._kill,
             self._cut,
-            self._mend,
+            self._restore,
             self._break,
             self._stall,
             self._cut_off,
@@ -96,7 +96,7 @@ class Nemesis:
             self._cluster.loop.network.cut(one, other)
             self._after(self._chance.uniform(0.1, 2.0), self._cluster.loop.network.restore)
 
-    def _mend(self) -> None:
+    def _restore(self) -> None:
         self._cluster.loop.network.restore()
 
     def _break(self) -> None:

@@ -36,7 +36,7 @@ class Part:
     Attributes:
         sequence: of which.
         number: in it.
-        entries: what is to be delivered.
+        entries: what is to be appended.
         shuffled: whether each attempt has them in an order of its own.
         done: whether an attempt has succeeded, and lived to tell.
     """
@@ -49,7 +49,7 @@ class Part:
 
 
 class Producer:
-    """What a job that delivers remembers whatever dies: its sequences, and which parts are done.
+    """What a job remembers whatever dies: its sequences, and which parts are complete.
 
     Args:
         chance: decides what is in a sequence.
@@ -83,8 +83,8 @@ class Producer:
         return chance.choice(open_ or self.parts)
 
 
-class Deliverer(Client):
-    """A process that tries to deliver, and gives up, and is doubled, as tasks of a job are."""
+class Attempter(Client):
+    """A process that tries to append parts, and gives up, and is doubled, as tasks of a job are."""
 
     producer: Producer
 
@@ -111,22 +111,22 @@ class Deliverer(Client):
             self._freeze(self._chance.choice(steps))
         patience = self._chance.choice((None, None, None, 0.01, 0.05, 0.3))
         what = f"{PRODUCER} {part.sequence}.{part.number}"
-        self._trace(self.process.name, f"delivers {what}")
+        self._trace(self.process.name, f"appends {what} once")
         try:
-            appended = await asyncio.wait_for(deliver(log, part, self._chance), patience)
+            appended = await asyncio.wait_for(append_part(log, part, self._chance), patience)
         except asyncio.TimeoutError:
             return f"gave up {what}"
         except SequenceSuperseded as error:
             return f"superseded: {error}"
         except SequenceDiffers as error:
-            self._complain(f"P15: {self.process.name}: no other delivery has this key: {error}")
+            self._complain(f"P15: {self.process.name}: no other part has this key: {error}")
             raise
         part.done = True
-        return f"delivered {what}: appended {appended} of {len(part.entries)}"
+        return f"completed {what}: appended {appended} of {len(part.entries)}"
 
 
-async def deliver(log: RecordedLog, part: Part, chance: random.Random) -> int:
-    """Deliver a part; returns how many entries that took."""
+async def append_part(log: RecordedLog, part: Part, chance: random.Random) -> int:
+    """Append a part once; returns how many entries that took."""
     entries = list(part.entries)
     if part.shuffled:
         chance.shuffle(entries)

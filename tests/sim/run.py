@@ -1,4 +1,4 @@
-"""One run: a cluster, clients, faults, repairing, and the judgement."""
+"""One run: a cluster, clients, faults, repairs, and the checkers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .clients import KINDS, LOG, TIMEOUT, Client, Compactor, compact
 from .cluster import Cluster, Execute, Objects
 from .exclusive import Contender, small_writer_rounds
 from .nemesis import Nemesis
-from .producers import Deliverer, Part, Producer, deliver, small_rounds
+from .producers import Attempter, Part, Producer, append_part, small_rounds
 from .trace import Trace
 
 TOKEN_SHARE = 0.3
@@ -45,20 +45,20 @@ class Kind(enum.Enum):
     """What is special about the log of a run."""
 
     NOTHING = "nothing"
-    DELIVERIES = "deliveries"
-    """Batches are delivered to it."""
+    EXACTLY_ONCE = "exactly-once"
+    """Producers append to it exactly once."""
     EXCLUSIVE = "exclusive"
     """It has exclusive writers."""
     COMPACTION = "compaction"
     """It is compacted by key. Such a run takes longer, and less is done in a second: what is young
     stays."""
     OBJECTS = "objects"
-    """It carries a space of objects, and only that is judged. No seed decides for it."""
+    """It carries a space of objects, and only that is checked. No seed decides for it."""
 
 
 _SHARES = {
     Kind.NOTHING: 0.25,
-    Kind.DELIVERIES: 0.3,
+    Kind.EXACTLY_ONCE: 0.3,
     Kind.EXCLUSIVE: 0.25,
     Kind.COMPACTION: 0.2,
 }
@@ -142,10 +142,10 @@ def run(
 _THINK = {Kind.COMPACTION: 0.1, Kind.OBJECTS: 0.01}
 """Seconds between two operations of a client."""
 
-_CLIENTS = ("client", "follower", "selector", "deliverer", "contender", "compactor", "actor")
+_CLIENTS = ("client", "follower", "selector", "exact", "contender", "compactor", "actor")
 
 _ROLES: dict[str, type[Client]] = {
-    "deliverer": Deliverer,
+    "exact": Attempter,
     "contender": Contender,
     "compactor": Compactor,
     "actor": Actor,
@@ -182,14 +182,14 @@ class _Simulation:
         self._kind = kind
         self._compacts = kind is Kind.COMPACTION
         self._exclusive = kind is Kind.EXCLUSIVE
-        self._producer = Producer(more) if kind is Kind.DELIVERIES else None
+        self._producer = Producer(more) if kind is Kind.EXACTLY_ONCE else None
         self._trims = self._producer is None or more.random() < 0.3
         self._forgets = kind is Kind.OBJECTS and more.random() < 0.3
         self._work: Work | None = None
         if kind is Kind.OBJECTS:
             self._work = Work(TransactionHistory(loop.time), ids=not self._forgets)
             self._trims = False  # a space's cursor holds back only those who ask for it
-        # Hasty readers would always fill what a frozen attempt at a delivery was granted.
+        # Hasty readers would always fill what a frozen attempt was granted.
         self._hole_timeout = more.choice((0.1, 1.5)) if self._producer else 0.1
         self._cluster = Cluster(loop, seed, trace, execute, token=self._token)
         self._history = History(loop.time)
@@ -222,7 +222,7 @@ class _Simulation:
             self._restart("follower-0")
             self._restart("selector-0")
         for number in range(chance.randint(2, 3) if self._producer else 0):
-            self._restart(f"deliverer-{number}")
+            self._restart(f"exact-{number}")
         for number in range(2 if self._compacts else 0):
             self._restart(f"compactor-{number}")
         calm = chance.choice((0.15, 0.4, 1.0) if self._work is None else (0.4, 0.8))
@@ -232,13 +232,13 @@ class _Simulation:
         await asyncio.sleep(chance.uniform(2.0, 6.0) + more)
         trouble.cancel()
         self._trace("nemesis", "repairs everything")
-        cluster.heal()
+        cluster.repair()
         await self._finish()
         if self._work is None:
-            self._history.heal()
+            self._history.note_repaired()
             await self._in("auditor", self._audit)
         else:
-            self._work.history.heal()
+            self._work.history.note_repaired()
             await self._in("auditor", self._audit_space)
 
     async def _create(self) -> None:
@@ -274,7 +274,7 @@ class _Simulation:
         log = self._history.watch(opened, "auditor")
         if self._producer:
             for part in self._producer.parts:
-                await deliver(log, part, self._chance)
+                await append_part(log, part, self._chance)
         writer = await log.writer("auditor") if self._exclusive else None
         appender: RecordedLog | RecordedWriter = writer or log
         for turn in range(2):
@@ -294,7 +294,7 @@ class _Simulation:
                 await asyncio.sleep(COMPACT_AFTER_SECONDS)
             await asyncio.sleep(LATE_SECONDS)
         if self._producer:
-            await self._deliver_in_vain(log, self._producer.parts)
+            await self._append_again(log, self._producer.parts)
         async for finding in opened.check():
             if finding.serious:
                 self.complain(f"the audit: {finding}")
@@ -308,12 +308,12 @@ class _Simulation:
         await asyncio.sleep(LATE_SECONDS)
         await audit(log, self._work, self._trace)
 
-    async def _deliver_in_vain(self, log: RecordedLog, parts: list[Part]) -> None:
-        """Deliver what is delivered: nothing may come of it."""
+    async def _append_again(self, log: RecordedLog, parts: list[Part]) -> None:
+        """Append parts that are complete: nothing may be added."""
         for part in parts:
-            appended = await deliver(log, part, self._chance)
+            appended = await append_part(log, part, self._chance)
             if appended and not self._trims:
-                self.complain(f"P15: {part} was delivered, and {appended} entries were missing")
+                self.complain(f"P15: {part} was complete, and {appended} entries were missing")
 
     async def _in(self, name: str, work: Callable[[], object]) -> None:
         task = self._cluster.process(name).start(work())  # type: ignore[arg-type]
@@ -342,7 +342,7 @@ class _Simulation:
             trims=self._trims,
             hole_timeout=self._hole_timeout,
         )
-        if isinstance(client, Deliverer):
+        if isinstance(client, Attempter):
             assert self._producer is not None  # it is for this
             client.producer = self._producer
         if isinstance(client, Actor):
@@ -373,7 +373,7 @@ class _Simulation:
         self.complain(f"{context.get('message')}\n{text}")
 
     def outcome(self) -> Outcome:
-        """Judge."""
+        """Check the history."""
         if not self.finished and not self._complaints:
             self.complain(f"P13: not over after {SECONDS_MAX} s")
         violations: list[Violation]

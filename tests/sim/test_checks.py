@@ -28,8 +28,8 @@ def play(text: str) -> History:
     for step in text.split(";"):
         process, _, said = step.strip().rpartition(": ")
         word, *words = said.split()
-        if word == "heal":
-            history.heal()
+        if word == "repaired":
+            history.note_repaired()
         elif word in ("told", "pass"):
             select(history, process or word, word, *words)
         elif word == "skip":
@@ -59,15 +59,15 @@ def belong(operation: Operation, writers: set[str]) -> None:
 
 
 def invoke(history: History, process: str, word: str, what: str) -> Operation:
-    """Begin to append or deliver an entry, or to do something at a position."""
+    """Begin to append an entry, or to do something at a position."""
     action = Action(word)
     if action is Action.APPEND:
         data, *tags = what.split("#")
         return history.invoke(process, action, entry=data.encode(), tags=tags)
     if action is Action.COMPACT:
         return history.invoke(process, action)
-    if action is Action.DELIVER:
-        return history.invoke(process, action, entry=what.encode(), delivery=("job", 1, 0))
+    if action is Action.APPEND_ONCE:
+        return history.invoke(process, action, entry=what.encode(), part=("job", 1, 0))
     return history.invoke(process, action, position=int(what))
 
 
@@ -102,11 +102,11 @@ def select(history: History, process: str, word: str, where: str, *words: str) -
 
 
 def attempt(history: History, entries: str, result: str = "ok") -> None:
-    """One at a delivery of entries of one letter each."""
+    """One at an exactly-once append of entries of one letter each."""
     began = history.event()
     operations = [
         history.invoke(
-            "job", Action.DELIVER, entry=each.encode(), delivery=("job", 1, 0), invoked=began
+            "job", Action.APPEND_ONCE, entry=each.encode(), part=("job", 1, 0), invoked=began
         )
         for each in entries
     ]
@@ -132,16 +132,17 @@ GOOD = {
     "a trim under way, of which some have heard": (
         "append a 0; slow: begin trim_to 1; read 0 trimmed; another: read 0 a"
     ),
-    "delivered in attempts that were given up or overtaken": (
+    "appended once in attempts that were given up or overtaken": (
         "attempt abcd failed; attempt abcd superseded; attempt abcd pending; attempt abcd;"
         " attempt abcd; log a.c.bd"
     ),
-    "delivered in any order": "attempt abc failed; attempt cba; log bac",
-    "what was trimmed may be delivered again": (
+    "appended once in any order": "attempt abc failed; attempt cba; log bac",
+    "what was trimmed may be appended again": (
         "attempt ab failed; log ab; trim 0; attempt ab; read 2 a"
     ),
-    "delivered again, and found where it was not yet": (
-        "attempt a; read 0 a; trim 0; job: begin deliver a; read 1 unwritten; job: end ok; read 1 a"
+    "appended again, and found where it was not yet": (
+        "attempt a; read 0 a; trim 0; job: begin append_once a; read 1 unwritten; job: end ok;"
+        " read 1 a"
     ),
     "writers that fence each other": (
         "append s 0; ann: take 1; ann: append a 1; ann: append x failed; ann: append b 2;"
@@ -198,7 +199,7 @@ BROKEN = [
     ("P10", "append a 0; slow: begin trim 0; read 0 trimmed; another: read 0 a"),
     ("P12", "read 0 noise"),
     ("P12", "read 0 a; append a 0"),
-    ("P13", "heal; append a failed"),
+    ("P13", "repaired; append a failed"),
     ("P15", "attempt a; trim 0; attempt a; read 1 unwritten; read 1 a"),
     ("P15", "attempt ab failed; attempt ab; log abb"),
     ("P15", "attempt ab failed; log aa"),
@@ -207,7 +208,7 @@ BROKEN = [
     ("P15", "attempt abcd; log .acbd"),
     ("P4", "append z 1; attempt a; read 0 a"),
     ("P5", "attempt ab; tail 1; read 0 a; read 1 b"),
-    ("P13", "heal; attempt a failed"),
+    ("P13", "repaired; attempt a failed"),
     ("P17 P18", "ann: take 0; ann: begin append a; ann: begin append b; ann: end 0; read 1 a"),
     ("P17", "ann: take 0; ann: begin append a; more: take 0; ann: append b 0"),
     ("P18", "ann: take 0; ann: append a 1"),

@@ -1,4 +1,4 @@
-"""The real client, sequencer and object class under faults, and a judge that can be trusted.
+"""The real client, sequencer and object class under faults, and checkers that can be trusted.
 
 `make chaos` runs the same for longer; a seed that fails here is replayed by `make chaos SEED=…`.
 """
@@ -120,7 +120,7 @@ def test_runs_cover_expected_events() -> None:
         "filled",
         "trimmed",
         "StoreTimeout",
-        "delivered job",
+        "completed job",
         "gave up job",
         "superseded",
         "AppendRefused",

@@ -1,4 +1,4 @@
-"""The judge of transactions on lists: known anomalies, and all small histories there are.
+"""The checker of transactions on lists: known anomalies, and all small histories there are.
 
 A history is written as groups, divided by bars, each of which ends before the next one begins. The
 transactions of a group are divided by commas, and run at the same time. ``x+1`` appends 1 to x,
@@ -116,7 +116,7 @@ def test_violation_report_includes_evidence() -> None:
 
 def test_failure_after_repair_is_reported() -> None:
     history = play("? x+1")
-    history.heal()
+    history.note_repaired()
     history.begin("client", id="a").append("x", 2)
     (found,) = check_transactions(history)
     assert str(found).splitlines() == [

@@ -19,7 +19,6 @@ import pytest
 import zlog
 
 from ..support.ceph import CephCluster
-from .torture import JAVA_OPTIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,6 +29,9 @@ if sys.version_info < (3, 11):
 
 SECONDS = 120
 """Longer than any query takes."""
+
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For a JVM that lives for seconds."""
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -22,8 +22,7 @@ import zlog
 from ..cli.conftest import Cli
 from ..support.programs import REPOSITORY, copy_package
 from ..support.waiting import wait_until
-from .conftest import secrets_of
-from .torture import JAVA_OPTIONS
+from .conftest import JAVA_OPTIONS, secrets_of
 
 HOME = Path(pyspark.__file__).parent
 SECONDS = 240

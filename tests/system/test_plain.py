@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
@@ -20,15 +19,10 @@ from ..support.ceph import CephCluster, ClusterSpec
 from ..support.logs import leave_hole
 from ..support.programs import REPOSITORY
 from ..support.sequencer import SequencerProcess
-from ..support.waiting import wait_until
-from .workers import Appender
 
 STOCK = pytest.mark.parametrize("ceph_cluster", [ClusterSpec(with_class=False)], indirect=True)
 READ_WRITE = "allow rw pool=zlog"
 """The OSD caps of a client that has a pool and a key."""
-
-APPENDS = int(os.environ.get("ZLOG_MIXED_APPENDS", "50"))
-"""Of each process that appends beside others."""
 
 
 def plain(store: zlog.Store) -> bool:
@@ -140,51 +134,6 @@ def test_required_class_is_missing(ceph_cluster: CephCluster) -> None:
     url = f"{ceph_cluster.url('required')}&class=require"
     with zlog.connect(url) as store, pytest.raises(ClassNotLoaded, match="class"):
         zlog.Log.create(store, "orders", width=1)
-
-
-@STOCK
-def test_failover_works_without_class_caps(user: Callable[..., str]) -> None:
-    url = user(READ_WRITE)
-    with (
-        zlog.connect(url) as store,
-        SequencerProcess(url) as first,
-        SequencerProcess(url) as second,
-    ):
-        assert (first.role(), second.role()) == ("leader", "standby")
-        with zlog.Log.create(store, "orders", width=2, stripe_unit=2) as log:
-            log.append_many([b"a"] * 10)
-            assert log.view.sequencer == first.address
-            first.kill()
-            wait_until(lambda: second.role() == "leader")
-            assert log.append(b"b") == 10
-            assert log.view.sequencer == second.address
-
-
-@pytest.mark.parametrize("sequencers", [0, 1])
-def test_mixed_clients(ceph_cluster: CephCluster, tmp_path: Path, sequencers: int) -> None:
-    """No two entries share a position, and each can be read by both."""
-    place = f"mixed-{sequencers}"
-    urls = [ceph_cluster.url(place), ceph_cluster.url(place, plain=True)]
-    started = [SequencerProcess(urls[1]) for _ in range(sequencers)]
-    with zlog.connect(urls[0]) as store, zlog.connect(urls[1]) as without:
-        zlog.Log.create(store, "orders", width=2, stripe_unit=2)
-        appenders = [
-            Appender(urls[number % 2], "orders", f"w{number}", tmp_path, APPENDS)
-            for number in range(4)
-        ]
-        acknowledged: dict[int, bytes] = {}
-        for appender in appenders:
-            appender.wait(60 + APPENDS)
-            found = appender.acknowledged()
-            assert len(found) == APPENDS
-            assert not found.keys() & acknowledged.keys()
-            acknowledged |= found
-        for one in (store, without):
-            with zlog.Log.open(one, "orders") as log:
-                read = {e.position: e.data for e in log.read_range(0) if isinstance(e, zlog.Entry)}
-            assert read == acknowledged
-    for sequencer in started:
-        assert sequencer.stop() == 0
 
 
 def test_writer_continues_after_osd_restart(ceph_cluster: CephCluster) -> None:

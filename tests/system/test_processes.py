@@ -32,41 +32,34 @@ with zlog.connect(sys.argv[1]) as store:
 """
 
 
-def disturb(url: str, folder: Path) -> None:
-    """Look at a log in every way while a process writes to it; its epoch must stay."""
-    with zlog.connect(url) as store:
+@pytest.mark.parametrize(
+    ("store_url", "sequencers"),
+    [("embedded", 0), ("ceph-memstore", 0), ("ceph-memstore", 1)],
+    indirect=["store_url"],
+)
+def test_observers_never_disturb_writers(store_url: str, sequencers: int, tmp_path: Path) -> None:
+    """Looking at a log in every way changes no epoch, and steals it from no sequencer."""
+    started = [SequencerProcess(store_url) for _ in range(sequencers)]
+    with zlog.connect(store_url) as store:
         log = zlog.Log.create(store, "orders", width=2, stripe_unit=2)
         log.append_many([b"before"] * 20)
         epoch = log.view.epoch
-        appender = Appender(url, "orders", "w", folder)
+        appender = Appender(store_url, "orders", "w", tmp_path)
         for _ in range(2):
             done = subprocess.run(
-                [sys.executable, "-c", _ONLOOKER, url],
+                [sys.executable, "-c", _ONLOOKER, store_url],
                 capture_output=True,
                 text=True,
                 check=True,
                 timeout=120,
-                cwd=folder,
+                cwd=tmp_path,
             )
             assert int(done.stdout) == epoch
         appender.finish()
         assert zlog.Log.open(store, "orders").view.epoch == epoch
         assert appender.acknowledged()
-
-
-@pytest.mark.parametrize("store_url", ["embedded", "ceph-memstore"], indirect=True)
-def test_observers_never_disturb_writers(store_url: str, tmp_path: Path) -> None:
-    """Opening, reading, tailing and inspecting change no epoch under a log that is written."""
-    disturb(store_url, tmp_path)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("store_url", ["ceph-memstore"], indirect=True)
-def test_observers_never_disturb_sequencer(store_url: str, tmp_path: Path) -> None:
-    """The same with a sequencer: no client steals it by opening the log."""
-    sequencer = SequencerProcess(store_url)
-    disturb(store_url, tmp_path)
-    assert sequencer.stop() == 0
+    for sequencer in started:
+        assert sequencer.stop() == 0
 
 
 def test_one_sequencer_serves_several_namespaces(ceph_cluster: CephCluster) -> None:
@@ -106,25 +99,3 @@ def places(sequencer: SequencerProcess) -> set[str]:
     """The namespaces in which a sequencer leads or may come to lead."""
     status = sequencer_status(sequencer.address, timeout=10)
     return {each["namespace"] for each in status["namespaces"]}
-
-
-def test_timed_out_appends_are_in_the_log_once_or_never(ceph_cluster: CephCluster) -> None:
-    """The OSD carries them out when it goes on, long after their callers gave up."""
-    with zlog.connect(ceph_cluster.url("frozen-osd")) as store:
-        log = zlog.Log.create(store, "orders", width=2, stripe_unit=2)
-        acknowledged = {log.append(b"before"): b"before"}
-        ceph_cluster.osd("freeze", 0)
-        unknown = set()
-        for number in range(3):
-            data = b"frozen %d" % number
-            with pytest.raises(zlog.StoreTimeout):
-                log.append(data, timeout=0.5)
-            unknown.add(data)
-        ceph_cluster.osd("thaw", 0)
-        for number in range(3):
-            data = b"after %d" % number
-            acknowledged[log.append(data)] = data
-        read = {i.position: i.data for i in log.read_range() if isinstance(i, zlog.Entry)}
-        assert len(set(read.values())) == len(read)
-        assert {p: data for p, data in read.items() if data not in unknown} == acknowledged
-        assert [finding for finding in log.check() if finding.serious] == []

@@ -8,40 +8,31 @@ from pathlib import Path
 
 _APPENDER = """
 import itertools, signal, sys, time, zlog
-url, name, writer, report, count = sys.argv[1:]
+url, name, writer, report = sys.argv[1:]
 told = []
 signal.signal(signal.SIGTERM, lambda *_: told.append("to end"))
 with zlog.connect(url) as store, zlog.Log.open(store, name, timeout=120) as log, \\
         open(report, "w", buffering=1) as out:
-    for number in itertools.takewhile(lambda _: not told, range(int(count))):
+    for number in itertools.takewhile(lambda _: not told, itertools.count()):
         entry = f"{writer}.{number}"
         print(log.append(entry.encode()), entry, time.monotonic(), file=out)
 """
 
 
 class Appender:
-    """A process that appends entries ``WRITER.NUMBER``, and reports the position of each.
+    """A process that appends entries ``WRITER.NUMBER``, and reports the position of each."""
 
-    It ends when it has appended ``count``, or is told to.
-    """
-
-    def __init__(
-        self, url: str, log: str, writer: str, folder: Path, count: int = sys.maxsize
-    ) -> None:
+    def __init__(self, url: str, log: str, writer: str, folder: Path) -> None:
         self.report = folder / f"{writer}.txt"
         self.report.touch()
-        words = [url, log, writer, str(self.report), str(count)]
+        words = [url, log, writer, str(self.report)]
         # In another directory, or Python would import the sources instead of the package.
         self.process = subprocess.Popen([sys.executable, "-c", _APPENDER, *words], cwd=folder)
 
     def finish(self) -> None:
         """Have it end after the append that is under way, and wait for that."""
         self.process.terminate()
-        self.wait(300)
-
-    def wait(self, seconds: float) -> None:
-        """Wait until it has appended all."""
-        assert self.process.wait(seconds) == 0
+        assert self.process.wait(300) == 0
 
     @property
     def failed(self) -> bool:

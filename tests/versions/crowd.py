@@ -88,7 +88,7 @@ class Crowd:
             time.sleep(_LOOK_SECONDS)
 
     def finish(self, url: str) -> None:
-        """End them, have an auditor read all that is left, and judge what was done."""
+        """End them, have an auditor read all that is left, and check what was done."""
         for client in self._clients:
             client.tell(signal.SIGTERM)
         wrong = [client.finish(time.monotonic() + _SECONDS) for client in self._clients]

@@ -46,7 +46,7 @@ MANY = [
 
 
 class Orders(Part):
-    """Every kind of record, archived and pending stripes, options, cursors and deliveries."""
+    """Every kind of record, archived and pending stripes, options, cursors and producers."""
 
     name = "orders"
 
