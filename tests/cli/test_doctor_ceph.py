@@ -165,7 +165,7 @@ def test_caps_without_class_are_reported(user: Callable[..., str]) -> None:
     assert why["text"].startswith(
         "this client's caps don't allow it to read with the class (EPERM), so methods run in"
     )
-    assert "and who may write to the pool can overwrite logs" in why["text"]
+    assert "client that may write to the pool can overwrite logs" in why["text"]
 
 
 def test_missing_class_on_osds_is_reported(
@@ -192,13 +192,7 @@ def test_missing_class_on_osds_is_reported(
     assert "restart" not in why["fix"]
     wrong = failure(Cli(f"{cluster.url()}&class=require"))
     assert (wrong["part"], wrong["code"]) == ("object class", 7)
-    older = sound.read_bytes().replace(b"\0version\0", b"\0another\0")
-    library.write_bytes(older)
-    (about_it,) = versions(cli)
-    assert about_it["text"].startswith("object class before 0.1.0 (protocol 0) in osd.0, older ")
-    assert about_it["level"] == "note"
     cluster.osd("stop", 0)
-    library.unlink()
     library.write_bytes(sound.read_bytes())
     cluster.osd("start", 0)
     (about_it,) = versions(cli)

@@ -114,7 +114,7 @@ def test_global_options_precede_or_follow_command(cli: Cli, url: str) -> None:
         ("read orders --json --raw", ""),
         ("read orders 3 --tag t0", "--tag needs ranges"),
         ("read orders --match all", "--match needs --tag"),
-        ("read orders --reverse --cursor c", "exclude each other"),
+        ("read orders --reverse --cursor c", "cannot be combined"),
         ("read orders 5 --cursor c", ""),
         ("read orders --commit", ""),
         ("read orders --tag ''", "1 to 128"),

@@ -66,7 +66,7 @@ def test_restored_store_can_be_used(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "backup" / "data.mdb", tmp_path / "store")
     refused = cli("read", "app")
     assert refused.code == 6
-    assert "put back from a backup" in refused.err
+    assert "it was restored from a backup" in refused.err
     assert "run `zlog store restore`" in refused.err
     for words in (["store", "restore"], ["store", "restore", tmp_path / "backup"]):
         cli.ok(*words)

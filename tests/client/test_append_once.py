@@ -163,7 +163,7 @@ def test_the_parts_of_a_source_are_limited(memory: zlog.Store) -> None:
             "under another sequence number",
         ),
         ("delivery_grant", (-errno.ERANGE, b""), "has no position left", "--rescue"),
-        ("delivery_grant", limit(4096), "keeps 4,096 grants", "into more parts"),
+        ("delivery_grant", limit(4096), "keeps up to 4,096 grants", "into more parts"),
         ("delivery_done", limit(1024), "has 1,024 producers", "zlog producer rm"),
     ],
 )

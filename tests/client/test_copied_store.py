@@ -11,7 +11,6 @@ import pytest
 import zlog
 from zlog._base.deadline import Deadline
 from zlog._base.io import deadline_of
-from zlog._base.sequencer import LogAddress
 from zlog._catalog.directory import Directory
 from zlog._io import BlockingIo, drive
 from zlog._sequencer import BlockingSequencer
@@ -84,23 +83,6 @@ def test_stores_are_distinguished_on_shared_connection(
         assert "zlog seqr" in told.value.hint
     assert log.append(b"second") == 1
     assert granted(original) == 2
-
-
-def test_sequencer_without_store_identity_serves_clients(
-    plain: WithoutSequencer, original: LocalSequencer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As one of an earlier version, while clients are upgraded first."""
-
-    def decode(payload: bytes) -> LogAddress:
-        pool, namespace, name, log_id = payload.decode().split("\0")
-        return LogAddress(pool, namespace, name, int(log_id, 16))
-
-    monkeypatch.setattr(LogAddress, "decode", decode)
-    assert plain.identity == "original"
-    log = zlog.Log.create(plain, "orders", width=2)
-    assert log.append(b"first") == 0
-    assert log.view.sequencer == original.address
-    assert sequencer_status(original.address)["connections"] == 2  # with the one that asks
 
 
 def test_embedded_store_and_copy_have_different_identities(tmp_path: Path) -> None:

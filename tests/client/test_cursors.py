@@ -58,7 +58,7 @@ def test_missing_cursor_needs_create(ten: zlog.Log) -> None:
 def test_commit_behind_other_reader_is_refused(ten: zlog.Log) -> None:
     one, other = ten.cursor("billing", create=0), ten.cursor("billing")
     other.commit(6)
-    with pytest.raises(zlog.CursorAhead, match="is at 6 already") as raised:
+    with pytest.raises(zlog.CursorAhead, match="is already at 6") as raised:
         one.commit(5)
     assert raised.value.position == 6
     assert (one.position, one.state().position) == (0, 6)

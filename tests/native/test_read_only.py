@@ -179,7 +179,7 @@ def test_reader_must_register_next_to_writer(folder: Path) -> None:
     (folder / "lock.mdb").chmod(0o644)
     with EmbeddedStore(folder):
         result = read_as(NOBODY, folder)
-        assert "another process has opened the store for writing" in result.stderr
+        assert "another process has the store open for writing" in result.stderr
         assert "Let this user write lock.mdb" in result.stderr
         (folder / "lock.mdb").chmod(0o666)
         assert read_as(NOBODY, folder).stdout == "0 data\n"
@@ -188,7 +188,7 @@ def test_reader_must_register_next_to_writer(folder: Path) -> None:
 @as_root
 def test_read_only_mount_detects_writer_elsewhere(folder: Path, mounted: Path) -> None:
     with EmbeddedStore(folder):
-        with pytest.raises(StoreUnavailable, match="has opened the store for writing") as caught:
+        with pytest.raises(StoreUnavailable, match="has the store open for writing") as caught:
             EmbeddedStore(mounted, read_only=True)
         assert caught.value.retryable
     with EmbeddedStore(mounted, read_only=True) as store:

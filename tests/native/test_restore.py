@@ -1,4 +1,4 @@
-"""A `data.mdb` that was put back from a backup: noticed by all who use the store, and restored."""
+"""A `data.mdb` that was restored from a backup: noticed by all who use the store, and restored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from zlog.store import restore
 from .support import FILES, finish, run, start
 
 BEFORE, AFTER = [b"0", b"1", b"2"], [b"lost"] * 50
-GONE = "put back from a backup, or overwritten"
+GONE = "restored from a backup, or overwritten"
 
 APPEND = """
     import sys, zlog

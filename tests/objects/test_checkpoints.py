@@ -123,7 +123,7 @@ def test_unreadable_checkpoint_does_not_fall_back(log: zlog.Log, space: Space) -
         encode((3, 1, "", start, [piece], total.size, total.digest, {})),
         tags=[TAGS.space, TAGS.checkpoint],
     )
-    with pytest.raises(UnknownRecord, match=f"the checkpoint below {start} has a part"):
+    with pytest.raises(UnknownRecord, match=f"the checkpoint below {start} has an invalid part"):
         Space.open(log, "space")
 
 

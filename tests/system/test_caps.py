@@ -141,7 +141,7 @@ def test_inspect_caps_change_nothing(user: Callable[..., str], log: zlog.Log) ->
             lambda: zlog.Log.create(store, "another"),
             lambda: zlog.Log.remove(store, "orders"),
         ):
-            with pytest.raises(zlog.ClassNotLoaded, match="refused to run"):
+            with pytest.raises(zlog.ClassNotLoaded, match="the OSD refused the call"):
                 attempt()
     assert [entry.data for entry in log.read_range(0)] == [*ENTRIES, b"fourth"]
 
@@ -159,7 +159,7 @@ def test_writer_cannot_seal_or_trim(user: Callable[..., str], log: zlog.Log) -> 
                 for method, request in (("seal", seal), ("trim_to", hostile.SOUND["trim_to"])):
                     assert store.execute(name, method, request)[0] == -errno.EPERM
             for attempt in (lambda: mine.trim_to(2), lambda: mine.reconfigure(width=4)):
-                with pytest.raises(zlog.ClassNotLoaded, match="refused to run"):
+                with pytest.raises(zlog.ClassNotLoaded, match="the OSD refused the call"):
                     attempt()
             assert [entry.data for entry in mine.read_range(3)] == [b"fourth", b"fifth"]
         assert log.append(b"sixth") == 5

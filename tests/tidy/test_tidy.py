@@ -93,7 +93,7 @@ def test_targets_install_what_their_programs_import() -> None:
     """Helpers of tests use pytest, so a fresh clone needs more than the package to run them."""
     makefile = (ROOT / "Makefile").read_text()
     rules = re.findall(r"^([a-z-]+):(?!=) ?(.*)\n((?:\t.*\n)+)", makefile, re.MULTILINE)
-    tests = re.compile(r"\$\(PYTEST[):]|\$\(BIN\)/python -m tests\.")
+    tests = re.compile(r"\$\((PYTEST|ALL_TESTS)[):]|\$\(BIN\)/python -m tests\.")
     programs = {name: needed for name, needed, recipe in rules if tests.search(recipe)}
     assert {"chaos-kills", "coverage-protocol", "fuzz", "test"} <= {*programs}
     assert [name for name, needed in programs.items() if "$(TESTING)" not in needed] == []

@@ -269,8 +269,8 @@ NOT_OPENED = {
     -EIO: ("can't open the store in {folder}: {reason}", "Restore it from a backup.", False),
     -EBUSY: ("can't open the store in {folder}: {reason}", "Try again when that is over.", True),
     -EUCLEAN: (
-        "{folder} has another database than was written there, or an earlier state of it: data.mdb"
-        " was put back from a backup, or overwritten",
+        "data.mdb in {folder} is not the database that was last written there: it was restored from a"
+        " backup, or overwritten",
         "To continue with its entries, end all processes that use the store and run"
         " `zlog store restore`.",
         False,
