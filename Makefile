@@ -83,7 +83,8 @@ COVERAGE := $(CURDIR)/build/coverage
 # Several threads run the protocol at once, and count.
 COUNTED := --coverage -fprofile-update=atomic
 PROTOCOL_TESTS := tests/cls tests/conformance tests/native/test_audit.py tests/client/test_columns.py \
-	tests/sequencer/test_machine.py
+	tests/client/test_compression.py tests/client/test_macs.py tests/client/test_compaction.py \
+	tests/client/replicas tests/sequencer/test_machine.py tests/sequencer/test_machine_model.py
 
 .PHONY: coverage-protocol
 coverage-protocol: $(TESTING)
