@@ -2,9 +2,10 @@
 
 namespace zlog {
 
-// The code, >= 0, of a method that ran. A negative errno means that RADOS or the host failed, or
-// that the request was malformed. Every code but kOk is a refusal: it comes with a number, and
-// nothing was changed. The values never change. The original zlog had the values below 16.
+// The result of a method that ran, >= 0. A negative errno instead means that RADOS or the host
+// failed, or that the request was malformed. Every code except kOk is a refusal: nothing was
+// changed, and the reply contains a number. The values never change; those below 16 are from the
+// original zlog.
 enum Code : int {
   kOk = 0,
   kStaleEpoch = 1,    // the request's epoch is below the one in the reply

@@ -6,18 +6,19 @@
 #include "cls_zlog/head/head_state.h"
 #include "cls_zlog/wire/cursor_messages.h"
 
-// The methods on named cursors: positions at which readers of a log continue. A trim does not pass
-// a cursor unless it says so (head.h, trim_point_raise).
+// The methods on named cursors, which are the positions at which readers of a log continue. A trim
+// passes a cursor only if its request says so (head.h, trim_point_raise).
 namespace zlog::cursors {
 
 using head::Head;
 
-// Moves or creates a cursor, as CommitMode says. kNotFound: the cursor to advance does not exist.
-// kExists (with its position): the cursor to create exists already. kCursorAhead (with its
-// position): the cursor would move back; two readers may be using it. kBelowTrimPoint: a cursor
-// can't be created or set below the trim point. kLimitReached: the log has cursors_max cursors.
+// Creates, moves or sets a cursor, depending on the CommitMode. kNotFound: the cursor to advance
+// does not exist. kExists (with its position): the cursor to create exists already. kCursorAhead
+// (with its position): the cursor would move back; two readers may be using it. kBelowTrimPoint: a
+// cursor cannot be created or set below the trim point. kLimitReached: the log already has
+// cursors_max cursors.
 //
-// A trim that passes a cursor leaves it below the trim point, and it may be advanced there. A
+// A trim that passes a cursor leaves it below the trim point, where it can still be advanced. A
 // damaged cursor can be set or removed.
 Result<Empty> commit(Object& object, Head& head, const CursorCommitRequest& request);
 

@@ -2,8 +2,7 @@
 
 #include "cls_zlog/head/head_state.h"
 
-// The methods on the state of retention, which is kept between its rounds. The class does not
-// interpret it.
+// The methods on the state of retention between its rounds, which the class does not interpret.
 namespace zlog::retention {
 
 using head::Head;
@@ -12,7 +11,7 @@ using head::Head;
 Result<RetentionReply> read(Object& object, Head& head, const LogRequest& request);
 
 // Stores the next version of the state. A damaged state counts as version 0. kSuperseded (with the
-// stored version): the new state was made from another version, because another client enforced
+// stored version): the new state is based on another version, because another client enforced
 // retention at the same time.
 Result<Empty> write(Object& object, Head& head, const RetentionWriteRequest& request);
 
