@@ -2,7 +2,8 @@
 
 #include "cls_zlog/head/head_state.h"
 
-// The methods on the state of retention between its rounds, which the class does not interpret.
+// The methods that store the state of retention between its rounds. The class does not interpret
+// it.
 namespace zlog::retention {
 
 using head::Head;

@@ -13,8 +13,8 @@
 
 namespace zlog {
 
-// Calls functions after a delay. All calls are made in one thread, which is started for the first
-// one.
+// Calls functions after a delay. All calls are made in one thread, which is started with the first
+// call.
 class Timer {
  public:
   ~Timer() { stop(); }

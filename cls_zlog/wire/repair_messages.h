@@ -8,7 +8,7 @@
 
 #include "cls_zlog/wire/frame.h"
 
-// Messages about stored bytes of all kinds of objects. A name is the name of an attribute, or a
+// Messages about stored bytes of all kinds of objects. A `name` is the name of an attribute, or a
 // key.
 namespace zlog {
 
