@@ -24,19 +24,19 @@ Result<HeadReply> epoch_read(Object& object, const Head& head, const Empty& requ
 // kBeyondStripe (with the highest possible tail): the log needs a new stripe first.
 Result<Empty> tail_raise(Object& object, Head& head, const TailRaiseRequest& request);
 
-// Raises the trim point, which never falls, without a new epoch. Moves a limited number of archived
-// stripes below it to the pending ones, and returns whether some are left. kHeldByCursor (with the
+// Raises the trim point, which never falls, without a new epoch. Marks a limited number of the
+// archived stripes below it as pending, and returns whether some are left. kHeldByCursor (with the
 // lowest cursor): a cursor is below the position, and `past_cursors` is not set. kBeyondTail (with
 // the recorded tail): the position is above it.
 Result<MoreReply> trim_point_raise(Object& object, Head& head, const TrimPointRequest& request);
 
 // Accepts a view that is based on the newest view and may follow it. Also succeeds if it already is
-// the newest view. Archives the stripes that the view leaves out, or moves them to the pending ones
-// if they are not needed. Removes old views. If the view has a new stripe, lowers the tail floor to
-// its start. kInvalidEpoch: the epoch is not above the newest view's (with that epoch), or was
-// never granted (with the counter). kStaleEpoch (with the newest view's epoch): the view is based
-// on another one. kRequestTooNew: the view is of a later version. -EINVAL: the view may not follow
-// the newest one.
+// the newest view. Archives the stripes that the view leaves out, or marks them as pending if they
+// are not needed. Removes old views. If the view has a new stripe, lowers the tail floor to its
+// start. kInvalidEpoch: the epoch is not above the newest view's (with that epoch), or was never
+// granted (with the counter). kStaleEpoch (with the newest view's epoch): the view is based on
+// another one. kRequestTooNew: the view is of a later version. -EINVAL: the view may not follow the
+// newest one.
 Result<Empty> view_propose(Object& object, const ViewProposeRequest& request);
 
 // Returns the views from an epoch on, in ascending order, or only the newest view.

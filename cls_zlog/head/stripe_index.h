@@ -43,8 +43,8 @@ Failure end_announcement(Object& object, uint64_t epoch, const Stripe* made);
 // point, and otherwise as archived.
 Failure leave(Object& object, const Stripe& stripe, uint64_t trim_point);
 
-// Moves a limited number of archived stripes below the trim point to the pending ones. Sets `more`
-// if some are left.
+// Marks a limited number of the archived stripes below the trim point as pending. Sets `more` if
+// some are left.
 Failure trim_to(Object& object, uint64_t trim_point, bool* more);
 
 }  // namespace zlog::stripe_index

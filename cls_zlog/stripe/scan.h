@@ -49,14 +49,14 @@ struct BlocksSeen {
   uint64_t bytes = 0;  // the larger of plain and stored bytes, of all
 };
 
-// Reports positions to a Reply, one after the other, until it is full:
-//   void add(const ReadEntry&)   the next position, which has no data
+// Passes positions to a Reply, one after the other, until the reply is full. A Reply has:
+//   void add(const ReadEntry&)   adds the next position, which has no data
 //   int add_written(const Stored&, uint32_t first, uint32_t count)
-//                                the next `count` positions: written entries of a record, from its
-//                                entry `first` on; an error ends the scan
-//   bool takes_data()            whether data is read, and so limited
+//                                adds the next `count` positions, which are written entries of a
+//                                record, from its entry `first` on; an error ends the scan
+//   bool takes_data()            returns whether it contains data, which limits it
 //   uint64_t data_bytes(), uint32_t count()   of the added positions
-//   bool full()                  whether it is full for another reason
+//   bool full()                  returns whether it is full for another reason
 template <typename Reply>
 class Scan {
  public:

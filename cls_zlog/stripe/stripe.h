@@ -44,11 +44,11 @@ Result<ReadReplyBuilder> read(Object& object, Header& header, const ReadRequest&
 // cover. Does a limited part of the work.
 Result<SelectReplyBuilder> select(Object& object, Header& header, const SelectRequest& request);
 
-// Compares the index of tags with the records. Does a bounded part.
+// Compares the index of tags with the records. Does a limited part of the work.
 Result<TagsCheckReply> tags_check(Object& object, const Header& header,
                                   const RangeRequest& request);
 
-// Rebuilds the index of tags from the records. Does a bounded part.
+// Rebuilds the index of tags from the records. Does a limited part of the work.
 Result<EndReply> tags_rebuild(Object& object, const Header& header, const RangeRequest& request);
 
 // Like read, but compares the checksums in the OSD and returns rows of states and ids, without
@@ -68,7 +68,7 @@ Result<Empty> fill(Object& object, Header& header, const FillRequest& request);
 // record is of a later version. -E2BIG: the positions are in too many records.
 Result<Empty> trim(Object& object, Header& header, const TrimRequest& request);
 
-// Returns the tags of the entries in a range. Does a bounded part.
+// Returns the tags of the entries in a range. Does a limited part of the work.
 Result<TagsListReplyBuilder> tags_list(Object& object, const Header& header,
                                        const RangeRequest& request);
 
