@@ -12,11 +12,11 @@ namespace zlog::cursors {
 
 using head::Head;
 
-// Creates, moves or sets a cursor, depending on the CommitMode. kNotFound: the cursor to advance
-// does not exist. kExists (with its position): the cursor to create exists already. kCursorAhead
-// (with its position): the cursor would move back; two readers may be using it. kBelowTrimPoint: a
-// cursor cannot be created or set below the trim point. kLimitReached: the log already has
-// cursors_max cursors.
+// Creates, moves or sets a cursor, depending on the CommitMode. Returns kNotFound if the cursor to
+// advance does not exist. Returns kExists (with its position) if the cursor to create exists
+// already. Returns kCursorAhead (with its position) if the cursor would move back; two readers may
+// be using it. Returns kBelowTrimPoint if a cursor cannot be created or set below the trim point.
+// Returns kLimitReached if the log already has cursors_max cursors.
 //
 // A trim that passes a cursor leaves it below the trim point, where it can still be advanced. A
 // damaged cursor can be set or removed.

@@ -20,30 +20,31 @@ Result<EpochNextReply> epoch_next(Object& object, Head& head, const EpochNextReq
 Result<HeadReply> epoch_read(Object& object, const Head& head, const Empty& request);
 
 // Raises the tail floor to `tail`, so that no later epoch starts below it. A client must call this
-// before it returns that tail. kStaleEpoch (with the counter): the epoch is not the newest one.
-// kBeyondStripe (with the highest possible tail): the log needs a new stripe first.
+// before it returns that tail. Returns kStaleEpoch (with the counter) if the epoch is not the
+// newest one. Returns kBeyondStripe (with the highest possible tail) if the log needs a new stripe
+// first.
 Result<Empty> tail_raise(Object& object, Head& head, const TailRaiseRequest& request);
 
 // Raises the trim point, which never falls, without a new epoch. Marks a limited number of the
-// archived stripes below it as pending, and returns whether some are left. kHeldByCursor (with the
-// lowest cursor): a cursor is below the position, and `past_cursors` is not set. kBeyondTail (with
-// the recorded tail): the position is above it.
+// archived stripes below it as pending, and returns whether some are left. Returns kHeldByCursor
+// (with the lowest cursor) if a cursor is below the position and `past_cursors` is not set. Returns
+// kBeyondTail (with the recorded tail) if the position is above it.
 Result<MoreReply> trim_point_raise(Object& object, Head& head, const TrimPointRequest& request);
 
 // Accepts a view that is based on the newest view and may follow it. Also succeeds if it already is
 // the newest view. Archives the stripes that the view leaves out, or marks them as pending if they
 // are not needed. Removes old views. If the view has a new stripe, lowers the tail floor to its
-// start. kInvalidEpoch: the epoch is not above the newest view's (with that epoch), or was never
-// granted (with the counter). kStaleEpoch (with the newest view's epoch): the view is based on
-// another one. kRequestTooNew: the view is of a later version. -EINVAL: the view may not follow the
-// newest one.
+// start. Returns kInvalidEpoch if the epoch is not above the newest view's (with that epoch) or was
+// never granted (with the counter). Returns kStaleEpoch (with the newest view's epoch) if the view
+// is based on another one. Returns kRequestTooNew if the view is of a later version. Returns
+// -EINVAL if the view may not follow the newest one.
 Result<Empty> view_propose(Object& object, const ViewProposeRequest& request);
 
 // Returns the views from an epoch on, in ascending order, or only the newest view.
 Result<ViewReadReply> view_read(Object& object, const Head& head, const ViewReadRequest& request);
 
-// Removes the head of a log whose newest view marks it as removed. kInvalidEpoch (with the newest
-// view's epoch): the newest view has no such mark, or has another epoch.
+// Removes the head of a log whose newest view marks it as removed. Returns kInvalidEpoch (with the
+// newest view's epoch) if the newest view has no such mark, or has another epoch.
 Result<Empty> remove(Object& object, const Head& head, const EpochRequest& request);
 
 // Returns the key of the newest view; empty if the head has no view.

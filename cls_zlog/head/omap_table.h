@@ -19,8 +19,8 @@ inline Failure or_not_found(const Failure& loaded) {
 }
 
 // A table in an object's omap. The key of a row is a prefix and a name; the value is an envelope
-// with the fields of T. -ENOENT: the row does not exist. -EIO: it is damaged. kStoredTooNew: a
-// later version stored it.
+// with the fields of T. Calls return -ENOENT if the row does not exist, -EIO if it is damaged, and
+// kStoredTooNew if a later version stored it.
 template <typename T>
 class OmapTable {
  public:

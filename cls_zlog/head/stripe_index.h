@@ -25,8 +25,8 @@ Result<StripesReadReply> read(Object& object, Head& head, const StripesReadReque
 Result<StripesLooseReply> pending(Object& object, Head& head, const StripesLooseRequest& request);
 
 // Forgets a pending stripe, whose objects must no longer exist. Also succeeds if the stripe is not
-// pending. kInvalidEpoch (with the newest view's epoch): the view for which the stripe was
-// announced may still be accepted.
+// pending. Returns kInvalidEpoch (with the newest view's epoch) if the view for which the stripe
+// was announced may still be accepted.
 Result<Empty> forget(Object& object, Head& head, const StripeForgetRequest& request);
 
 // The functions below are for other methods on a head object, which must call them before they

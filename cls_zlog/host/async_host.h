@@ -16,8 +16,8 @@
 namespace zlog {
 
 // Receives the result of an operation: `code` is the method's Code, with its reply, or a negative
-// errno if nothing was applied. EOPNOTSUPP: the method does not exist. EINVAL: the object has no
-// name. ENOENT: the object does not exist.
+// errno if nothing was applied. It is EOPNOTSUPP if the method does not exist, EINVAL if the object
+// has no name, and ENOENT if the object does not exist.
 using Done = std::function<void(int code, Buffer reply)>;
 
 // Identifies an operation under way, for give_up().

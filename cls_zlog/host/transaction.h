@@ -74,10 +74,11 @@ struct Outcome {
 };
 
 // Runs a method on an object as an OSD does, and applies its changes to `backing` before returning.
-// If the code is negative, nothing is applied and there is no reply. ENOENT: the method is
-// read-only and did not run, because the object is missing. EIO: the method made a call that its
-// flags do not allow, refused the request after it had made changes, or threw an exception. ENOMEM:
-// it threw std::bad_alloc. EOVERFLOW: the reply of a writing method is larger than 64 bytes.
+// If the code is negative, nothing is applied and there is no reply. The code is ENOENT if a
+// read-only method did not run because the object is missing. It is EIO if the method made a call
+// that its flags do not allow, refused the request after it had made changes, or threw an
+// exception; ENOMEM if it threw std::bad_alloc; and EOVERFLOW if the reply of a writing method is
+// larger than 64 bytes.
 Outcome run_method(const Method& method, Backing& backing, std::string_view payload,
                    std::string* reply);
 

@@ -159,8 +159,8 @@ struct Header {
 template <typename T>
 using with_runs = decltype(T::runs);
 
-// Loads the header for a method. -EINVAL: the request is about positions of another object.
-// kStaleEpoch: the request's epoch is lower than the object's.
+// Loads the header for a method. Returns -EINVAL if the request is about positions of another
+// object. Returns kStaleEpoch if the request's epoch is lower than the object's.
 template <typename Request>
 Failure enter(Object& object, const Request& request, Header* header) {
   ZLOG_TRY(Header::load(object, header));

@@ -44,8 +44,8 @@ class RecordIterator {
   RecordIterator(Object& object, const Header& header, uint64_t likely, bool whole);
 
   // Sets `out` to the record that covers `position`, to the next record above it, or to nullptr if
-  // there is none. Positions must ascend, except for one that is at_hand(). -EIO: a key is
-  // malformed. -E2BIG: the records have more bytes than one call may read.
+  // there is none. Positions must ascend, except for one that is at_hand(). Returns -EIO if a key
+  // is malformed. Returns -E2BIG if the records have more bytes than one call may read.
   int seek(uint64_t position, const Stored** out);
 
   // Returns whether seek() to this position needs no other page.

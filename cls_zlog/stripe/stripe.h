@@ -20,9 +20,9 @@ namespace zlog::stripe {
 // created it. The first seal with the stripe's start bounds the object: write, fill and trim then
 // return kBeyondStripe (with the first position that is too high) from object_positions_max
 // positions above the start on. Creates a missing object only if `create` is set, which is for new
-// stripes; otherwise returns -ENOENT, so that an empty object never replaces a lost one.
-// kInvalidEpoch (with the object's epoch): the new epoch is not higher, or is too high. -EINVAL:
-// the object was created for other positions. -EEXIST: the object was not created by seal.
+// stripes; otherwise returns -ENOENT, so that an empty object never replaces a lost one. Returns
+// kInvalidEpoch (with the object's epoch) if the new epoch is not higher or is too high, -EINVAL if
+// the object was created for other positions, and -EEXIST if seal did not create the object.
 Result<SealReply> seal(Object& object, const SealRequest& request);
 
 // Writes either all of the entries or none, and returns how full the object is. Checks in this
@@ -59,13 +59,13 @@ Result<VerifyReply> verify(Object& object, Header& header, const VerifyRequest& 
 // unwritten position. Does a limited part of the work.
 Result<CountReply> count(Object& object, const Header& header, const RangeRequest& request);
 
-// Fills either all positions or none. Skips filled and trimmed ones. kReadOnly (with the first such
-// position): the position is written. kUnreadable: its record is of a later version. kLost: its
-// record is damaged or lost.
+// Fills either all positions or none. Skips filled and trimmed ones. Returns kReadOnly (with the
+// first such position) if the position is written. Returns kUnreadable if its record is of a later
+// version. Returns kLost if its record is damaged or lost.
 Result<Empty> fill(Object& object, Header& header, const FillRequest& request);
 
-// Trims positions and frees their data. kUnreadable (with the first such position): the position's
-// record is of a later version. -E2BIG: the positions are in too many records.
+// Trims positions and frees their data. Returns kUnreadable (with the first such position) if the
+// position's record is of a later version. Returns -E2BIG if the positions are in too many records.
 Result<Empty> trim(Object& object, Header& header, const TrimRequest& request);
 
 // Returns the tags of the entries in a range. Does a limited part of the work.

@@ -41,8 +41,8 @@ std::string to_stored(std::string_view key, const T& value) {
   return wrap(key, wire::versions_of(value), fields);
 }
 
-// Decodes a stored value. -EIO: the value is damaged. kStoredTooNew (with the required version): a
-// later version stored it.
+// Decodes a stored value. Returns -EIO if the value is damaged. Returns kStoredTooNew (with the
+// required version) if a later version stored it.
 template <typename T>
 Failure from_stored(std::string_view key, std::string_view value, T* out) {
   Envelope stored;

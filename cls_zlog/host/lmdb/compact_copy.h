@@ -29,8 +29,8 @@ class CompactCopy {
   int write(MDB_env* env, std::string* reason);
 
   // Replaces the database durably. `env` must be closed, and no other zlog process may have the
-  // database open. EBUSY: the lock on lock.mdb shows that another program that uses LMDB has it
-  // open.
+  // database open. Returns EBUSY if the lock on lock.mdb shows that another program that uses LMDB
+  // has it open.
   int put_in_place(LmdbLocks* locks, std::string* reason);
 
   const std::string& path() const { return copy_path_; }

@@ -31,25 +31,27 @@ class LmdbEnv {
 
   // Opens the environment in `directory`, which must exist. Maps up to `map_bytes`, or less if the
   // process may not use that much address space. If `read_only` is set, creates no file and writes
-  // only to lock.mdb. EPROTO: this version does not know the contents of the directory. EIO: the
-  // files are damaged. EBUSY, ETXTBSY: other users of the database prevent it (DatabaseLock). After
-  // an error, `reason` may have an explanation.
+  // only to lock.mdb. Returns EPROTO if this version does not know the contents of the directory.
+  // Returns EIO if the files are damaged. Returns EBUSY or ETXTBSY if other users of the database
+  // prevent it (DatabaseLock). After an error, `reason` may have an explanation.
   static int open(const std::string& directory, size_t map_bytes, bool read_only,
                   std::shared_ptr<LmdbEnv>* env, std::string* reason);
 
   // Runs `work` in a transaction, and commits if `work` returns 0. If write() returns 0, the
   // changes are durable; otherwise nothing is changed. Waits for other writers, including those in
-  // other processes. ESTALE: the files of the environment were removed or replaced. EUCLEAN: the
-  // database was restored from a backup or overwritten. EIO: pages are damaged. This process cannot
-  // write any more; other processes can after the thread that found the damage has ended.
+  // other processes. Returns ESTALE if the files of the environment were removed or replaced,
+  // EUCLEAN if the database was restored from a backup or overwritten, and EIO if pages are
+  // damaged. After EIO, this process cannot write any more; other processes can after the thread
+  // that found the damage has ended.
   int write(const Work& work) { return transact(0, true, work); }
 
   // Like write(), with one sync instead of two if there are few changes (RedoLog).
   int change(const NotingWork& work);
 
   // Runs `work`, which must not change anything, in a snapshot. Waits for writers only if a process
-  // in another container has the same pid. ESTALE: as for write(). ETXTBSY: the environment is
-  // read-only, this process cannot write lock.mdb, and another process has begun to write.
+  // in another container has the same pid. Returns ESTALE as write() does. Returns ETXTBSY if the
+  // environment is read-only, this process cannot write lock.mdb, and another process has begun to
+  // write.
   int read(const Work& work);
 
   // Returns the format of the database: 2 if it has a redo log, else 1.
@@ -69,8 +71,8 @@ class LmdbEnv {
   // Runs work that frees space, and lets it use the space that is reserved for such work.
   int run_with_reserve(const std::function<int()>& run);
 
-  // Replaces the database with a copy without free pages. Other users in this process wait. EBUSY:
-  // other processes have the database open, and nothing was changed.
+  // Replaces the database with a copy without free pages. Other users in this process wait. Returns
+  // EBUSY if other processes have it open; nothing is changed then.
   int compact(std::string* reason);
 
   // Releases the snapshots of processes that were killed. They would keep old pages from being

@@ -33,7 +33,7 @@ inline struct flock byte_lock(short type, off_t byte) {
 }
 
 // Locks a byte, shared (F_RDLCK) or exclusively (F_WRLCK), or unlocks it (F_UNLCK). This replaces
-// any lock that the file already has on the byte. EBUSY: others have locked the byte.
+// any lock that the file already has on the byte. Returns EBUSY if others have locked the byte.
 inline int try_lock(int fd, short type, off_t byte) {
   struct flock lock = byte_lock(type, byte);
   if (::fcntl(fd, F_OFD_SETLK, &lock) == 0) return 0;
@@ -111,7 +111,8 @@ class LockedFile {
 class DatabaseLock {
  public:
   // Registers a user of the file. A writer creates the file if it is missing, and waits for current
-  // glances to end. EBUSY, with an explanation in `reason`: this took more than a few seconds.
+  // glances to end. Returns EBUSY, with an explanation in `reason`, if this takes more than a few
+  // seconds.
   int take(const std::string& path, bool writer, std::string* reason) {
     for (;;) {
       if (const int error = file_.open(path, writer ? O_RDWR | O_CREAT : O_RDONLY)) return error;
@@ -137,8 +138,8 @@ class DatabaseLock {
   // Replaces the locked file by the one that has taken its place.
   void move_to(FileDescriptor copy) { file_.replace(std::move(copy)); }
 
-  // Calls look() in a glance and returns its result. Glances may overlap. ETXTBSY: a process has
-  // the database open for writing.
+  // Calls look() in a glance and returns its result. Glances may overlap. Returns ETXTBSY if a
+  // process has the database open for writing.
   template <typename Look>
   int glance(const Look& look) {
     if (const int error = begin_glance()) return error;
@@ -249,8 +250,8 @@ class LmdbLocks {
     if (!pid_taken_) try_lock(file_.fd(), F_UNLCK, ::getpid());
   }
 
-  // Takes the lock that a writer needs to replace the database, which must be closed. EBUSY: a
-  // program that uses LMDB has it open.
+  // Takes the lock that a writer needs to replace the database, which must be closed. Returns EBUSY
+  // if a program that uses LMDB has it open.
   int take_alone() { return try_lock(file_.fd(), F_WRLCK, kUse); }
 
  private:

@@ -22,8 +22,8 @@ class Redo {
   bool notable() const { return whole_ && !bytes_.empty(); }
   const std::string& bytes() const { return bytes_; }
 
-  // Applies the changes again, which is idempotent. Returns 0 or a negative errno: EIO if the
-  // changes are malformed.
+  // Applies the changes again, which is idempotent. Returns 0, or -EIO if the changes are
+  // malformed.
   static int apply(std::string_view changes, MDB_txn* txn);
 
  private:

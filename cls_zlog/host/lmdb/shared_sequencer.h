@@ -20,8 +20,8 @@ namespace zlog {
 // free (release).
 class SharedSequencer {
  public:
-  // Calls that return an int return 0 or a negative errno. ESTALE: the log is not active at that
-  // epoch. ETIMEDOUT: a stopped process has locked the slot.
+  // Calls that return an int return 0 or a negative errno. They return ESTALE if the log is not
+  // active at that epoch, and ETIMEDOUT if a stopped process has locked the slot.
 
   // Maps the file `directory`/sequencer. Creates a new file if there is none, or if the file has
   // another version or layout or was made before a reboot.
@@ -30,8 +30,8 @@ class SharedSequencer {
   // Makes a sequencer in anonymous memory, for this process and its children.
   static int open_anonymous(std::shared_ptr<SharedSequencer>* sequencer);
 
-  // Activates the log at `epoch`, with positions granted from `tail` on. ESTALE: the epoch is not
-  // above the last one. ENOSPC: there are more logs than slots.
+  // Activates the log at `epoch`, with positions granted from `tail` on. Returns ESTALE if the
+  // epoch is not above the last one. Returns ENOSPC if there are more logs than slots.
   int activate(uint64_t log_id, uint64_t epoch, uint64_t tail);
 
   // Grants `count` positions from `first` on. EOVERFLOW if they would pass the last possible one.
