@@ -4,8 +4,7 @@ namespace zlog {
 
 // The result of a method that ran, >= 0. A negative errno instead means that RADOS or the host
 // failed, or that the request was malformed. Every code except kOk is a refusal: nothing was
-// changed, and the reply contains a number. The values never change; those below 16 are from the
-// original zlog.
+// changed, and the reply contains a number. The values never change.
 enum Code : int {
   kOk = 0,
   kStaleEpoch = 1,    // the request's epoch is below the one in the reply

@@ -124,8 +124,8 @@ uint32_t through(const Zeros& zeros, uint32_t state) {
 }
 
 // The distance of the prefetch. The hardware does not predict three parallel stretches, so without
-// this, bytes outside the cache would take more than twice as long. A prefetch beyond the end has
-// no effect.
+// this, bytes outside the cache would take more than twice as long. Prefetching beyond the end is
+// harmless.
 constexpr size_t kAheadBytes = 6u << 10;
 constexpr size_t kCacheLineBytes = 64;
 

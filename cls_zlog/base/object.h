@@ -28,14 +28,14 @@ class Object {
   // Creates the object unless it exists. Returns EEXIST if it exists and `exclusive` is set.
   virtual int create(bool exclusive) = 0;
 
-  // Removes the object with its bytes, attributes and keys. ENOENT: the object does not exist.
+  // Removes the object with its bytes, attributes and keys, or returns ENOENT if there is none.
   virtual int remove() = 0;
 
-  // Reads an attribute. ENOENT: the object does not exist. ENODATA: the attribute does not.
+  // Reads an attribute. Returns ENOENT if there is no object, ENODATA if there is no attribute.
   virtual int attr_get(const std::string& name, std::string* value) = 0;
   virtual int attr_set(const std::string& name, std::string_view value) = 0;
 
-  // Reads the value of a key. ENOENT: the object or the key does not exist.
+  // Reads the value of a key. Returns ENOENT if the object or the key does not exist.
   virtual int omap_get(const std::string& key, std::string* value) = 0;
 
   // Reads up to `count_max` of the keys that start with `prefix` and are greater than `after`, in
@@ -63,8 +63,7 @@ class Object {
   // Writes `data`, a part of the method's request, to the bytestream. A host need not copy it.
   virtual int write(uint64_t offset, std::string_view data) = 0;
 
-  // Frees the space of these bytes, which then read as zeros. The size of the bytestream does not
-  // change.
+  // Frees the space of these bytes, which then read as zeros. The bytestream keeps its size.
   virtual int zero(uint64_t offset, uint64_t length) = 0;
 
   // The number of the process that stores this replica of the object. It is 0 if one process stores

@@ -41,8 +41,7 @@ class MacRun {
   // The key must be known.
   explicit MacRun(const MacKey& key);
 
-  // Writes the MAC of an entry to `out`, which must have space for mac_bytes. `tags` is the result
-  // of mac_tags().
+  // Writes the MAC of an entry to `out`, which has space for mac_bytes. `tags` is mac_tags().
   void make(uint64_t position, std::string_view data, std::string_view tags, char* out);
 
   // Returns whether the stored bytes of an entry at this position end with their valid MAC.

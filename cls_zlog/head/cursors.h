@@ -22,13 +22,13 @@ using head::Head;
 // damaged cursor can be set or removed.
 Result<Empty> commit(Object& object, Head& head, const CursorCommitRequest& request);
 
-// kNotFound: the cursor does not exist.
+// Returns kNotFound if the cursor does not exist.
 Result<CursorReply> read(Object& object, Head& head, const CursorRequest& request);
 
 // Returns a page of cursors in the order of their names.
 Result<CursorListReply> list(Object& object, Head& head, const NamesRequest& request);
 
-// kNotFound: the cursor does not exist.
+// Returns kNotFound if the cursor does not exist.
 Result<Empty> remove(Object& object, Head& head, const CursorRequest& request);
 
 // Sets `out` to the lowest position of all cursors, or to nothing if there are none.

@@ -16,8 +16,7 @@ constexpr const char* kSequencer = "zlog.sequencer";
 // Adds a log to the list, in place of any earlier log with its name. Creates the object if needed.
 Result<Empty> add(Object& object, const NamedLogRequest& request);
 
-// Removes a log from the list. Also succeeds if the log is not listed or if another log now has its
-// name.
+// Removes a log from the list. Also succeeds if it is not listed or another log now has its name.
 Result<Empty> remove(Object& object, const NamedLogRequest& request);
 
 // Returns a page of names in ascending order.

@@ -7,7 +7,7 @@
 // The methods on a log's head object: the epoch counter, the views, and the tail floor.
 namespace zlog::head {
 
-// Creates the head of a new log, without a view. -EEXIST: the head exists already.
+// Creates the head of a new log, without a view. Returns -EEXIST if the head exists already.
 Result<Empty> create(Object& object, const NamedLogRequest& request);
 
 // Increments the epoch counter, and returns it with the tail floor. From then on, tail_raise

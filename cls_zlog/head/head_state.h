@@ -36,7 +36,7 @@ struct Head : HeadReply {
            trim_point >= other.trim_point && producers >= other.producers;
   }
 
-  // -ENOENT: the log does not exist.
+  // Returns -ENOENT if the log does not exist.
   static Failure load(Object& object, Head* out) { return load_attribute(object, kAttribute, out); }
 
   int save(Object& object) const { return save_attribute(object, kAttribute, *this); }

@@ -28,8 +28,7 @@ Result<DeliveryBeginReply> begin(Object& object, Head& head, const DeliveryBegin
 // grants_max grants. Returns kBeyondStripe as tail_raise does.
 Result<DeliveryGrantReply> grant(Object& object, Head& head, const DeliveryGrantRequest& request);
 
-// Returns a part's newest attempt and all of its grants. Returns kNotFound if the part does not
-// exist.
+// Returns a part's newest attempt and all of its grants, or kNotFound if there is no such part.
 Result<DeliveryReadReply> read(Object& object, Head& head, const DeliveryRequest& request);
 
 // Records that all sequence numbers of a producer below `sequence`, which never falls, are

@@ -2,8 +2,7 @@
 
 #include "cls_zlog/head/head_state.h"
 
-// The methods that store the state of retention between its rounds. The class does not interpret
-// it.
+// The methods that store retention's state between its rounds. The class does not interpret it.
 namespace zlog::retention {
 
 using head::Head;

@@ -20,8 +20,7 @@
 #include "cls_zlog/method_table.h"
 
 // ceph-osd has exported these functions at least since 15 (Octopus), but the public header does not
-// declare them. map_get_vals lists keys with their values; map_remove_range and write_zero free
-// space.
+// declare them. map_get_vals lists keys and values; map_remove_range and write_zero free space.
 extern int cls_cxx_map_get_vals(cls_method_context_t hctx, const std::string& start_after,
                                 const std::string& filter_prefix, uint64_t max_to_get,
                                 std::map<std::string, ceph::bufferlist>* vals, bool* more);

@@ -74,7 +74,7 @@ struct Header {
            indexed >= other.indexed;
   }
 
-  // -ENOENT: the object does not exist, or was never sealed.
+  // Returns -ENOENT if the object does not exist or was never sealed.
   static Failure load(Object& object, Header* out) {
     return load_attribute(object, kAttribute, out);
   }

@@ -175,8 +175,7 @@ class Layout {
   // but keeps their ids, except in a sparse record. Splits a record that has no entries.
   int trim(const Stored& stored, const std::vector<uint64_t>& positions);
 
-  // Frees the part of a record's data that is in the bytestream. The caller then removes the
-  // record.
+  // Frees a record's data in the bytestream. The caller then removes the record.
   int free(const Stored& stored);
 
   // Like free(), but the record is stored again without `gone` of its entries, which have

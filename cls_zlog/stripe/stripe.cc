@@ -11,8 +11,7 @@ Failure check_next(uint64_t epoch, const Header& header) {
   return admitted ? Failure{} : Failure{kInvalidEpoch, header.epoch};
 }
 
-// Sets the stripe's start, once. If the object already has positions beyond the bound, it stays
-// unbounded.
+// Sets the stripe's start, once. If the object has positions beyond the bound, it stays unbounded.
 void set_start(const std::optional<uint64_t>& start, Header* header) {
   if (header->start) return;
   header->start = start;

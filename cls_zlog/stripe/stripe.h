@@ -51,8 +51,7 @@ Result<TagsCheckReply> tags_check(Object& object, const Header& header,
 // Rebuilds the index of tags from the records. Does a limited part of the work.
 Result<EndReply> tags_rebuild(Object& object, const Header& header, const RangeRequest& request);
 
-// Like read, but compares the checksums in the OSD and returns rows of states and ids, without
-// data.
+// Like read, but checks the checksums in the OSD, and returns rows of states and ids but no data.
 Result<VerifyReply> verify(Object& object, Header& header, const VerifyRequest& request);
 
 // Counts the entries of a range and their bytes. Finds when they were appended, and the first

@@ -11,8 +11,7 @@
 //
 // The index is only a hint. Once there are enough tags or records above the last chunk, they get a
 // chunk; before that, select reads the records. An entry that is written late, to a position of an
-// existing chunk, is added to that chunk. Trimmed entries stay in their chunk, so every hit must be
-// checked.
+// existing chunk, is added to that chunk. Trimmed entries stay in it, so every hit must be checked.
 namespace zlog::stripe {
 
 // Returns the location of the data of a record's i-th entry.

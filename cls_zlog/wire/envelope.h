@@ -52,7 +52,7 @@ Failure from_stored(std::string_view key, std::string_view value, T* out) {
   return {stored.payload.empty() ? 0 : -EIO};
 }
 
-// Loads the value of an attribute. -ENOENT: the attribute or the object does not exist.
+// Loads the value of an attribute. Returns -ENOENT if it or the object does not exist.
 template <typename T>
 Failure load_attribute(Object& object, const char* name, T* out) {
   std::string value;

@@ -157,8 +157,7 @@ inline uint8_t compat_of(std::string_view bytes) {
   return bytes.size() < kFrameBytes ? 0 : static_cast<uint8_t>(bytes[1]);
 }
 
-// Encodes a message as one frame. If a field is out of its bounds, returns false, and `out` is not
-// valid.
+// Encodes a message as one frame. Returns false, with `out` not valid, if a field is out of bounds.
 template <typename T>
 bool encode(const T& message, std::string* out) {
   out->clear();

@@ -27,8 +27,7 @@ class ReadSet;
 //
 // A call that changes the object goes through these states: waiting (for its turn) → reading ⇄
 // running → writing → answered. If another client was faster, it returns from writing to reading
-// after a random pause. A read-only call does not wait for a turn. A call can be given up at any
-// time.
+// after a random pause. A read-only call does not wait for a turn. Any call can be given up.
 class ClientSideHost : public std::enable_shared_from_this<ClientSideHost> {
  public:
   // The host must be owned by a shared_ptr, because operations of `store` share it. Close the host

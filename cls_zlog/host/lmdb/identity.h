@@ -23,7 +23,7 @@ constexpr std::string_view kFormatWithoutRedoLog = "zlog-embedded 1";
 constexpr std::string_view kIncarnationKey = "I";
 constexpr size_t kIncarnationBytes = 16;
 
-// EPROTO: the format is not known.
+// Returns EPROTO if the format is unknown.
 inline int check_format(MDB_txn* txn) {
   std::string format;
   if (const int error = get_value(txn, kFormatKey, &format)) return error;

@@ -123,7 +123,7 @@ class DatabaseLock {
 
   bool in_place() const { return file_.in_place(); }
 
-  // For a writer that replaces the file. EBUSY: another process has the database open.
+  // For a writer that replaces the file. Returns EBUSY if another process has it open.
   int take_alone() { return try_lock(file_.fd(), F_WRLCK, kUse); }
 
   // Ends take_alone().

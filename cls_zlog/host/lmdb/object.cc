@@ -32,8 +32,8 @@ uint64_t load_sortable(std::string_view bytes) {
 
 std::string record_key(std::string_view name) { return "n" + std::string(name); }
 
-// Calls `visit(cursor)` for the keys that begin with `prefix` and are above `after`, until `visit`
-// returns false.
+// Calls `visit(cursor)` for keys that begin with `prefix` and are above `after`, until it returns
+// false.
 template <typename Visit>
 int each_key(MDB_txn* txn, const std::string& prefix, const std::string& after,
              const Visit& visit) {

@@ -22,8 +22,8 @@ class Redo {
   bool notable() const { return whole_ && !bytes_.empty(); }
   const std::string& bytes() const { return bytes_; }
 
-  // Applies the changes again, which is idempotent. Returns 0, or -EIO if the changes are
-  // malformed.
+  // Applies the changes again, which is idempotent. Returns 0 or a negative errno, such as -EIO if
+  // the changes are malformed.
   static int apply(std::string_view changes, MDB_txn* txn);
 
  private:
@@ -54,7 +54,7 @@ class RedoLog {
   // Creates the reserved value, with nothing noted.
   static int make(MDB_txn* txn);
 
-  // Finds the reserved value. ENOENT: the database has none.
+  // Finds the reserved value. Returns ENOENT if the database has none.
   int find(MDB_env* env, MDB_txn* txn);
   bool found() const { return offset_ != 0; }
 

@@ -186,7 +186,7 @@ int SharedSequencer::create_file(const std::string& directory, const std::string
   return ::rename(fresh.c_str(), path.c_str()) == 0 ? 0 : -errno;
 }
 
-// ENOENT: the file is missing or not usable.
+// Returns ENOENT if the file is missing or unusable.
 int SharedSequencer::map_file(const std::string& path, Mapping* region) {
   std::string boot;  // locks and grants of another run of the kernel mean nothing
   if (const int error = read_boot_id(&boot)) return error;

@@ -40,7 +40,7 @@ class SharedSequencer {
   // Returns the next position that would be granted.
   int tail(uint64_t log_id, uint64_t epoch, uint64_t* tail);
 
-  // Waits until the tail is above `position`. EAGAIN: `timeout_ms` has passed.
+  // Waits until the tail is above `position`. Returns EAGAIN after `timeout_ms`.
   int wait(uint64_t log_id, uint64_t epoch, uint64_t position, int timeout_ms, uint64_t* tail);
 
   // Frees the slot of a removed log. Also returns 0 if the log has no slot.

@@ -54,11 +54,11 @@ class RadosHost final : public AsyncHost {
 
   Ticket submit(Submission submission) override;
   Ticket lock(Submission submission) override;
-  // Each call uses a thread. EBUSY: too many calls are under way.
+  // Each call uses a thread. Returns EBUSY if too many calls are in flight.
   void ask_replica(Submission submission) override;
   // Lists in a thread of its own, since librados can list only in the calling thread.
   void list(std::string_view prefix, std::string_view after, Done done) override;
-  // EBUSY: another command is under way. Monitors may take long to reply.
+  // Returns EBUSY if another command is in flight. Monitors may take long to reply.
   void ask_monitor(std::string_view command, Done done) override;
   void notify(std::string_view object) override;
   Ticket watch(std::string_view object, uint64_t seen, Done done) override;

@@ -20,8 +20,7 @@ Buffer replica_reply(uint64_t instance, const Buffer& reply);
 void stir(rados_ioctx_t io, const std::string& object, bool client_side);
 
 // Runs a read-only method at a replica chosen at random, and passes a replica_reply() to `done`.
-// Waits for the OSD. The reply and the number come from one operation, and so from the same
-// process.
+// Waits for the OSD. The reply and the number come from the same operation and process.
 void run_at_replica(rados_ioctx_t io, const std::string& object, const char* method,
                     std::string_view payload, const Done& done);
 
