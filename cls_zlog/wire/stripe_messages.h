@@ -137,8 +137,7 @@ struct HighestRequest {
 
 struct HighestReply {
   std::optional<uint64_t> highest;  // the highest position written, filled or trimmed
-  // The object's first position at or above `start` that may be unwritten. Older classes do not
-  // send it.
+  // The object's first position at or above `start` that may be unwritten.
   std::optional<uint64_t> unwritten;
 
   ZLOG_FIELDS(v) {
@@ -150,7 +149,7 @@ struct HighestReply {
 struct SealReply : Fullness {
   std::optional<uint64_t> highest;  // as in HighestReply
   std::optional<uint64_t> start;    // where the object's bounded range begins
-  bool made = true;                 // the object is new; always true from an older class
+  bool made = true;                 // the object is new
 
   ZLOG_FIELDS(v) {
     v("highest", highest, wire::position());
@@ -288,7 +287,7 @@ struct StatReply {
   uint32_t stride = 1;        // as in SealRequest
   uint32_t residue = 0;
   uint32_t stripe_unit = 1;
-  std::optional<uint64_t> stored_bytes;  // size of the stored data; none from an older class
+  std::optional<uint64_t> stored_bytes;  // size of the stored data
 
   ZLOG_FIELDS(v) {
     v("object_epoch", object_epoch);
