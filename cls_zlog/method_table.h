@@ -19,7 +19,7 @@ namespace zlog {
 template <auto handler>
 struct Handler {};
 
-// Makes a handler of a function that also takes the object's state. enter() loads the state, and
+// Makes a handler from a function that also takes the object's state. enter() loads the state, and
 // may refuse the request.
 template <auto handler>
 struct Entered;

@@ -14,9 +14,9 @@ constexpr const char* kClassName = "zlog";
 // How a method uses its object. A full store refuses methods that add data.
 enum MethodFlags : int { kRead = 1, kWrite = 2, kAddsData = 4 };
 
-// One method of the class. `call` decodes the request, runs the method and encodes its reply into
-// `out`. It returns a negative errno or a Code, and has changed nothing unless that is kOk. It may
-// throw only std::bad_alloc; hosts catch everything.
+// A method of the class. `call` decodes the request, runs the method and encodes its reply into
+// `out`. It returns a negative errno or a Code; unless that is kOk, it has changed nothing. It may
+// throw only std::bad_alloc, but hosts catch everything.
 struct Method {
   const char* name;
   int flags;

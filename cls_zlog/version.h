@@ -11,7 +11,7 @@ namespace zlog {
 constexpr const char* kRelease = "0.1.0";
 
 // Returns the number of the process that answers for an object, and the versions that this process
-// understands. -ENOENT: the object does not exist.
+// understands. Returns -ENOENT if the object does not exist.
 Result<VersionReply> version(Object& object, const Empty& request);
 
 }  // namespace zlog

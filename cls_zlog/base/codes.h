@@ -2,32 +2,32 @@
 
 namespace zlog {
 
-// The code, >= 0, of a method that ran. A negative errno means that RADOS or the host failed, or
-// that the request was malformed. Every code but kOk is a refusal: it comes with a number, and
-// nothing was changed. The values never change. The original zlog had the values below 16.
+// The result of a method that ran, >= 0. A negative errno instead means that RADOS or the host
+// failed, or that the request was malformed. Every code except kOk is a refusal: nothing was
+// changed, and the reply contains a number. The values never change.
 enum Code : int {
   kOk = 0,
   kStaleEpoch = 1,    // the request's epoch is below the one in the reply
   kReadOnly = 2,      // the position in the reply is written, filled or trimmed
-  kNotWritten = 3,    // nothing is at the position yet (client side: a read's entry state)
-  kInvalidated = 4,   // the position was filled or trimmed (client side: a read's entry state)
-  kInvalidEpoch = 5,  // the proposed epoch does not fit: not above this one, or not granted
+  kNotWritten = 3,    // the position is not written yet (clients derive this from its state)
+  kInvalidated = 4,   // the position is filled or trimmed (clients derive this from its state)
+  kInvalidEpoch = 5,  // the proposed epoch is not above this one, or was not granted
 
   kCursorAhead = 16,     // the cursor is at this position, which is higher
   kHeldByCursor = 17,    // a cursor is at this position, which is lower
   kBelowTrimPoint = 18,  // the position is below this trim point
-  kNotFound = 19,  // no such cursor, producer or part exists; for a producer: the next incarnation
-  kExists = 20,    // the cursor exists, at this position
-  kSuperseded = 21,     // this attempt, incarnation of the producer, or version has come since
-  kSequenceDone = 22,   // the sequence number is complete; this is the first that is not
-  kLimitReached = 23,   // this is the limit that would be exceeded
-  kUnreadable = 24,     // a newer class stored something at this position
-  kRequestTooNew = 25,  // the request needs a class of this version of the message
-  kStoredTooNew = 26,   // the stored value needs a class of this version of it
-  kBeyondStripe = 27,   // the live stripe takes nothing from this position on
+  kNotFound = 19,  // no such cursor, producer or part exists; for a producer, the next incarnation
+  kExists = 20,    // the cursor already exists, at this position
+  kSuperseded = 21,     // this newer attempt, producer incarnation or version exists
+  kSequenceDone = 22,   // the sequence number is complete; this is the first incomplete one
+  kLimitReached = 23,   // the request would exceed this limit
+  kUnreadable = 24,     // a newer class has stored something at this position
+  kRequestTooNew = 25,  // the class must support this version of the message
+  kStoredTooNew = 26,   // the class must support this version of the stored value
+  kBeyondStripe = 27,   // the live stripe accepts no position from this one on
   kLost = 28,           // the entry at this position is damaged or lost
-  kBeyondTail = 29,     // this is the highest tail that was recorded
-  kSameId = 30,         // an append of this id, length and checksum is here: compare the data
+  kBeyondTail = 29,     // this is the highest recorded tail
+  kSameId = 30,         // the append here has the same id, length and checksum; compare the data
 };
 
 // The state of one position in a read's reply. The values are on the wire and on disk.

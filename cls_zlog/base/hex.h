@@ -6,8 +6,7 @@
 
 namespace zlog {
 
-// Returns a number in hexadecimal, with leading zeros up to `digits` digits, so that keys sort by
-// number.
+// Returns a number in hex with leading zeros up to `digits` digits, so that keys sort by it.
 inline std::string hex(uint64_t number, size_t digits) {
   while (digits < 16 && number >> (4 * digits) != 0) digits++;
   std::string text(digits, '0');

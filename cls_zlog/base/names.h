@@ -7,8 +7,8 @@
 
 namespace zlog {
 
-// Returns whether this is a valid name of a log, a cursor or a producer: 1 to 128 bytes of
-// [A-Za-z0-9_.-], beginning with a letter, a digit or '_'. Names are part of object names and omap
+// Returns whether a log, a cursor or a producer may have this name: 1 to 128 bytes of
+// [A-Za-z0-9_.-] that begin with a letter, a digit or '_'. Names are part of object names and omap
 // keys.
 inline bool valid_name(std::string_view name) {
   const auto alnum = [](char c) {
@@ -20,7 +20,7 @@ inline bool valid_name(std::string_view name) {
 }
 
 // Returns whether this is a valid address of a sequencer: up to 256 printable ASCII characters
-// without spaces. An empty address means that there is no sequencer.
+// without spaces. The empty address stands for no sequencer.
 inline bool valid_address(std::string_view address) {
   return address.size() <= limits::address_bytes_max &&
          std::all_of(address.begin(), address.end(), [](char c) { return c > 0x20 && c < 0x7f; });

@@ -21,8 +21,9 @@ struct Span {
   bool covers(uint64_t position) const { return first <= position && position <= last; }
 };
 
-// The striping of positions over the `stride` objects of a stripe, which take turns. In each turn an
-// object has a stripe unit of 2^shift consecutive positions. Position p is in the object with number residue(p).
+// How positions are striped over the `stride` objects of a stripe. The objects take turns, and in
+// each turn an object gets a stripe unit of 2^shift consecutive positions. residue(p) is the number
+// of the object that has position p.
 struct Striping {
   uint32_t stride = 1;  // objects: the stripe's width
   uint32_t shift = 0;   // the stripe unit's logarithm

@@ -23,11 +23,11 @@ struct AppendId {
   }
 };
 
-// Finds appends that occur twice. Its memory is bounded.
+// Finds appends that occur twice, in bounded memory.
 //
-// Writers number their appends, so the set keeps intervals of numbers: for each writer one per
-// 65,536 appends, and one more per gap. If there are too many intervals, the set keeps only a part
-// of the appends, chosen by hash. The caller finds the other duplicates in further passes:
+// Writers number their appends, so the set stores intervals of numbers: one per 65,536 appends of a
+// writer, and one more per gap. If there are too many intervals, the set keeps only a part of the
+// appends, chosen by hash, and the caller finds the other duplicates in further passes:
 //
 //   do { for (id of the log) if (ids.add(id)) …; } while (ids.next_part());
 //
@@ -36,8 +36,8 @@ class AppendIds {
  public:
   explicit AppendIds(size_t intervals_max) : intervals_max_(intervals_max) {}
 
-  // Adds an append. Returns true if it was added before. Ignores appends that are not in the
-  // current part.
+  // Adds an append, or ignores it if it is not in the current part. Returns true if the append was
+  // added before.
   bool add(const AppendId& id);
 
   // Clears the set for a pass over the next part. Returns false if there is none.

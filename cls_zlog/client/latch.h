@@ -9,7 +9,7 @@
 namespace zlog {
 
 // A latch that opens once, for any number of waiting threads. Each thread that wakes up wakes the
-// next one, in the order of their calls: if all of them woke at once, they would only wait again
+// next one, in the order of their calls. If all of them woke up at once, they would only wait again
 // for Python's lock.
 class Latch {
  public:

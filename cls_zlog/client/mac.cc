@@ -20,8 +20,8 @@ constexpr uint8_t kTags = 2;  // only of an entry with tags
 constexpr size_t kHeadBytes = sizeof(uint8_t) + sizeof(uint64_t);
 constexpr size_t kFieldBytes = sizeof(uint8_t) + sizeof(uint32_t);
 
-// The functions of OpenSSL that make an HMAC, and their types. The library is loaded when it is
-// first needed (docs/decisions/0019-macs.md). CRYPTO_memcmp takes constant time.
+// The functions of OpenSSL that make an HMAC, with their types. OpenSSL is loaded when it is first
+// needed (docs/decisions/0019-macs.md). CRYPTO_memcmp takes constant time.
 #define ZLOG_LIBCRYPTO(X)                                                             \
   X(HMAC_CTX_new, void*())                                                            \
   X(HMAC_CTX_free, void(void* context))                                               \

@@ -12,8 +12,8 @@ namespace zlog {
 // An entry's MAC follows its data and is stored as part of it: HMAC-SHA256, cut to this many bytes.
 constexpr size_t mac_bytes = 16;
 
-// The key of a log's MACs (docs/formats/mac.md). A client without the key can count entries, but
-// not read their data.
+// The key of a log's MACs (docs/formats/mac.md). Without the key, a client can count entries but
+// cannot read their data.
 class MacKey {
  public:
   MacKey() = default;  // a key that is not known
@@ -31,8 +31,8 @@ class MacKey {
   std::unique_ptr<void, Free> context_;
 };
 
-// Returns an entry's sorted tags in the form that its MAC authenticates, which is the stored form
-// of names (tags.h).
+// Returns an entry's sorted tags in the form that its MAC covers, which is how names are stored
+// (tags.h).
 std::string mac_tags(const std::vector<std::string_view>& sorted);
 
 // Makes and checks MACs with one key, in one thread. Throws std::runtime_error if OpenSSL fails.
@@ -41,8 +41,7 @@ class MacRun {
   // The key must be known.
   explicit MacRun(const MacKey& key);
 
-  // Writes the MAC of an entry to `out`, which has space for mac_bytes. `tags` is the result of
-  // mac_tags().
+  // Writes the MAC of an entry to `out`, which has space for mac_bytes. `tags` is mac_tags().
   void make(uint64_t position, std::string_view data, std::string_view tags, char* out);
 
   // Returns whether the stored bytes of an entry at this position end with their valid MAC.

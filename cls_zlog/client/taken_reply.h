@@ -10,13 +10,13 @@
 
 namespace zlog {
 
-// The state of an intact entry that was not made for this position by a writer with the log's key.
-// It is never sent on the wire.
+// The state of an intact entry whose MAC shows that no writer with the log's key made it for this
+// position. It is never sent on the wire.
 constexpr uint8_t forged_state = 128;
 
-// A read's reply for readers, which checks and removes the entries' MACs. The blocks must be open.
-// A reader that has no key or requested no data gets no data, and neither CRCs nor MACs are
-// checked.
+// A read's reply, prepared for readers: the entries' MACs are checked and removed. The blocks must
+// be open. Without a key, or if no data was requested, the reply has no data, and neither CRCs nor
+// MACs are checked.
 struct TakenReply : ReadReply {
   TakenReply() = default;
   TakenReply(const ReadReply& reply, const MacKey* key, bool data)
@@ -33,7 +33,7 @@ struct TakenReply : ReadReply {
                          mac->known() && stored.size() > mac_bytes ? stored.size() - mac_bytes : 0);
   }
 
-  // Puts the state of each entry into `out`, which has space for `count`. `positions` are the
+  // Stores the state of each entry in `out`, which must have space for `count`. `positions` are the
   // requested positions. A state is that of ReadReply::state_of, or forged_state. If no data was
   // requested, it is the stored state, unchecked. Throws std::runtime_error if OpenSSL fails.
   void states_at(const uint64_t* positions, uint8_t* out) const {

@@ -21,7 +21,7 @@ struct NewEntry {
 };
 
 // The tags of submitted entries. Entry i has the names ids[begins[i]] to ids[begins[i + 1] - 1],
-// without duplicates. With two begins only, all entries have the same tags.
+// without duplicates. If there are only two begins, all entries have the same tags.
 struct EntryTags {
   std::vector<std::string> names;
   std::vector<uint32_t> begins;
@@ -42,16 +42,17 @@ struct WriteHead {
   const MacKey* mac = nullptr;  // nullptr: no MACs; else the key must be known
 };
 
-// Encodes a write (docs/formats/wire.md) in steps: begin() measures it, compress() makes blocks of
-// the data if that saves space, and encode() writes every byte to its final place. An entry is
-// copied once. Its checksum and its MAC are made from the copy while that is in the processor's
-// cache. The MAC counts as data.
+// Encodes a write (docs/formats/wire.md) in three steps: begin() measures it, compress() makes
+// blocks of the data if that saves space, and encode() writes every byte to its final place. An
+// entry is copied only once. Its checksum and MAC are computed from the copy while that is in the
+// processor's cache. The MAC counts as data.
 class WriteEncoder {
  public:
-  // Takes `count` entries, which must exist until encode(). If `in_a_row` is set, `entries` are at
-  // consecutive positions, and only those in the object of the first one are taken. `index` is the
-  // index of the first entry's tags. -EINVAL: the positions do not ascend or are of several
-  // objects, a number is not within 2^32 of the smallest one, or a limit is exceeded.
+  // Takes `count` entries, which must exist until encode() returns. If `in_a_row` is set, the
+  // entries are at consecutive positions, and only those in the first entry's object are taken.
+  // `index` is the index of the first entry's tags. Returns -EINVAL if the positions do not ascend
+  // or belong to several objects, if a number is not within 2^32 of the smallest one, or if a limit
+  // is exceeded.
   int begin(const WriteHead& head, const NewEntry* entries, size_t count, bool in_a_row = false,
             size_t index = 0);
 

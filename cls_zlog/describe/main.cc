@@ -1,5 +1,5 @@
-// Prints the methods of the class and the fields of every message and stored value as JSON, from
-// which `python -m tools.messages` generates the Python side and the tables of the documentation.
+// Prints the methods of the class, and the fields of every message and stored value, as JSON.
+// `python -m tools.messages` generates the Python code and the tables of the documentation from it.
 
 #include <cstdio>
 

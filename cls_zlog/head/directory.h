@@ -5,20 +5,18 @@
 #include "cls_zlog/wire/head_messages.h"
 
 // The methods on a directory object, which lists the logs of a pool and namespace and has the
-// address of their sequencer. Both are hints: a log exists if its head object does. All methods
-// return -EIO if stored bytes are damaged; adding a log or announcing an address replaces damaged
+// address of their sequencer. Both are hints: a log exists if its head object does. If stored bytes
+// are damaged, methods return -EIO, but adding a log or announcing an address replaces the damaged
 // bytes.
 namespace zlog::directory {
 
 // The attribute with the announced address.
 constexpr const char* kSequencer = "zlog.sequencer";
 
-// Adds a log to the list. It replaces an earlier log of the same name. Creates the object if
-// needed.
+// Adds a log to the list, in place of any earlier log with its name. Creates the object if needed.
 Result<Empty> add(Object& object, const NamedLogRequest& request);
 
-// Removes a log from the list. Also succeeds if it is not listed, or if another log now has the
-// name.
+// Removes a log from the list. Also succeeds if it is not listed or another log now has its name.
 Result<Empty> remove(Object& object, const NamedLogRequest& request);
 
 // Returns a page of names in ascending order.

@@ -28,7 +28,7 @@ struct Head : HeadReply {
   }
   bool valid() const { return newest <= counter; }
 
-  // Returns whether this may be a later head of the same log: none of the values that never fall is
+  // Returns whether this may be a later head of the same log, in which no value that never falls is
   // lower than in `other`. Only a view that starts a stripe may lower the tail floor.
   bool follows(const Head& other) const {
     return log_id == other.log_id && counter >= other.counter && newest >= other.newest &&
@@ -36,15 +36,15 @@ struct Head : HeadReply {
            trim_point >= other.trim_point && producers >= other.producers;
   }
 
-  // -ENOENT: the log does not exist.
+  // Returns -ENOENT if the log does not exist.
   static Failure load(Object& object, Head* out) { return load_attribute(object, kAttribute, out); }
 
   int save(Object& object) const { return save_attribute(object, kAttribute, *this); }
 };
 
-// Loads the head for a method. -ENOENT: the log does not exist, or another log now has its name.
-// All methods on a head object return -EIO if stored bytes are damaged, and kStoredTooNew if a
-// later version stored them.
+// Loads the head for a method. Returns -ENOENT if the log does not exist or another log now has its
+// name. All methods on a head object return -EIO if stored bytes are damaged, and kStoredTooNew if
+// a later version stored them.
 template <typename Request>
 Failure enter(Object& object, const Request& request, Head* out) {
   ZLOG_TRY(Head::load(object, out));

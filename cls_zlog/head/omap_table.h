@@ -18,9 +18,9 @@ inline Failure or_not_found(const Failure& loaded) {
   return loaded.code == -ENOENT ? Failure{kNotFound} : loaded;
 }
 
-// Rows in an object's omap. A key is a prefix and a name. A value is an envelope with the fields of
-// T. -ENOENT: the row does not exist. -EIO: the row is damaged. kStoredTooNew: a later version
-// stored it.
+// A table in an object's omap. The key of a row is a prefix and a name; the value is an envelope
+// with the fields of T. Calls return -ENOENT if the row does not exist, -EIO if it is damaged, and
+// kStoredTooNew if a later version stored it.
 template <typename T>
 class OmapTable {
  public:

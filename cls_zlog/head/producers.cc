@@ -9,8 +9,8 @@
 namespace zlog::producers {
 namespace {
 
-// A producer. Its incarnation is its number among all producers that the log has ever had, so a
-// producer that is forgotten and created again gets another one.
+// A producer. Its incarnation is its number among all producers that the log has ever had. A
+// producer that is forgotten and created again therefore has another incarnation.
 struct Producer : ProducerProgress {
   uint64_t incarnation = 0;
   wire::Further further;
@@ -48,10 +48,10 @@ Producer make(uint64_t timestamp, Head* head) {
   return producer;
 }
 
-// Loads the producer that a delivery_done names, or makes a new one, which the head counts; `made`
-// is then set. A late request about a producer that was forgotten and created again has another
-// incarnation. The request for a damaged producer has incarnation 0. The request for a new producer
-// has the next incarnation, so that it is created only once.
+// Loads the producer that a delivery_done names. If the producer is new, creates it, counts it in
+// the head, and sets `made`. The incarnation in the request must be that of the producer. It must
+// be the next free one for a new producer, so that late requests create none, and 0 for a damaged
+// one.
 Failure load_named(Object& object, const DeliveryDoneRequest& request, Head* head,
                    Producer* producer, bool* made) {
   *made = false;
@@ -110,8 +110,8 @@ Result<DeliveryBeginReply> begin(Object& object, Head& head, const DeliveryBegin
 }
 
 Result<DeliveryGrantReply> grant(Object& object, Head& head, const DeliveryGrantRequest& request) {
-  // This is checked first: an attempt that is refused for another reason fills the positions as its
-  // own.
+  // This is checked first: an attempt that is refused for another reason considers the positions
+  // its own, and fills them.
   if (request.epoch != head.counter) return Failure{kStaleEpoch, head.counter};
   const std::string key = key_of(request);
   Part part;

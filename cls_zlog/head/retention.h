@@ -2,8 +2,7 @@
 
 #include "cls_zlog/head/head_state.h"
 
-// The methods on the state of retention, which is kept between its rounds. The class does not
-// interpret it.
+// The methods that store retention's state between its rounds. The class does not interpret it.
 namespace zlog::retention {
 
 using head::Head;
@@ -11,9 +10,9 @@ using head::Head;
 // Returns the state and its version; if none was written, version 0 and an empty state.
 Result<RetentionReply> read(Object& object, Head& head, const LogRequest& request);
 
-// Stores the next version of the state. A damaged state counts as version 0. kSuperseded (with the
-// stored version): the new state was made from another version, because another client enforced
-// retention at the same time.
+// Stores the next version of the state. A damaged state counts as version 0. Returns kSuperseded
+// (with the stored version) if the new state is based on another version, because another client
+// enforced retention at the same time.
 Result<Empty> write(Object& object, Head& head, const RetentionWriteRequest& request);
 
 }  // namespace zlog::retention

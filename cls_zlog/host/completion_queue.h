@@ -23,7 +23,7 @@ struct Completion {
 };
 
 // Passes the results of operations from any thread to one consumer. The consumer watches fileno(),
-// an eventfd that is readable while results wait, and takes all results with one drain().
+// an eventfd that is readable while results wait, and takes all of them with one drain().
 class CompletionQueue {
  public:
   // Throws std::system_error if the system has no eventfd left.
@@ -35,7 +35,7 @@ class CompletionQueue {
   int fileno() const { return event_fd_; }
 
   // Adds a result, and wakes the consumer if no other result is waiting. The eventfd is written and
-  // read under the mutex, so that it is readable exactly if the queue is not empty.
+  // read under the mutex, so that it is readable if and only if the queue is not empty.
   void push(Completion completion) {
     const std::lock_guard<std::mutex> lock(mutex_);
     waiting_.push_back(std::move(completion));

@@ -13,8 +13,7 @@
 
 namespace zlog {
 
-// Calls functions after a delay. All calls are made in one thread, which is started for the first
-// one.
+// Calls functions after a delay. All calls are made in one thread, which the first call starts.
 class Timer {
  public:
   ~Timer() { stop(); }

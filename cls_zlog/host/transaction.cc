@@ -20,8 +20,8 @@ void append(const Pieces& pieces, std::string* out) {
   for (const std::string_view piece : pieces) out->append(piece);
 }
 
-// Reads from a Backing and keeps changes until commit(), as an OSD does during one method. Its
-// errors were measured on a real OSD (Ceph 16.2).
+// Reads from a Backing and keeps changes until commit(), as an OSD does during a method. Returns
+// the same errors as a real OSD (Ceph 16.2).
 class BufferedObject final : public Object {
  public:
   BufferedObject(Backing& backing, int flags, bool exists)
@@ -108,8 +108,8 @@ class BufferedObject final : public Object {
     return change_existing({Change::Kind::kZero, {}, {}, offset, length});
   }
 
-  // Returns the pieces that answer() and answer_stream() added, in order. Valid until the object
-  // changes.
+  // Returns the pieces that answer() and answer_stream() added, in order. They are valid until the
+  // object changes.
   const Pieces& answered() const { return answered_; }
 
   bool changed() const { return !changes_.empty(); }

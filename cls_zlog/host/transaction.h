@@ -24,8 +24,8 @@ inline void add_zeros(uint64_t count, Pieces* pieces) {
   }
 }
 
-// A change of an object. When it is applied, the object must not exist for kCreate, and must exist
-// for all other kinds.
+// A change of an object. When a change of kind kCreate is applied, the object must not exist; for
+// all other kinds, it must exist.
 struct Change {
   enum class Kind {
     kCreate,           // empty, no attributes, no keys
@@ -46,9 +46,9 @@ struct Change {
   std::string_view data = {};  // part of the method's request
 };
 
-// One object as a host stores it, with the calls that run_method() needs. They return 0 or a
+// An object as a host stores it, with the calls that run_method() needs. They return 0 or a
 // negative errno. All reads except exists() require that the object exists. run_method() applies
-// the changes after the method has succeeded; if a change fails, the host must undo all of them.
+// the changes after the method has succeeded. If a change fails, the host must undo all of them.
 class Backing {
  public:
   virtual ~Backing() = default;
@@ -60,8 +60,8 @@ class Backing {
   // the object changes.
   virtual int omap_list(const std::string& after, const std::string& prefix, uint64_t count_max,
                         Page* out, bool* more) = 0;
-  // Reads bytes of the bytestream, fewer only at its end. The pieces are valid until the object
-  // changes.
+  // Reads bytes of the bytestream; returns fewer than requested only at its end. The pieces are
+  // valid until the object changes.
   virtual int read(uint64_t offset, uint64_t length, Pieces* pieces) = 0;
 
   virtual int apply(Change&& change) = 0;
@@ -74,10 +74,11 @@ struct Outcome {
 };
 
 // Runs a method on an object as an OSD does, and applies its changes to `backing` before returning.
-// If the code is negative, nothing is applied and there is no reply. ENOENT: a read-only method was
-// called on a missing object, and does not run. EIO: the method made a call that its flags do not
-// allow, or refused the request after it had made changes, or threw an exception. ENOMEM: it threw
-// std::bad_alloc. EOVERFLOW: the reply of a writing method is larger than 64 bytes.
+// If the code is negative, nothing is applied and there is no reply. The code is ENOENT if a
+// read-only method did not run because the object is missing. It is EIO if the method made a call
+// that its flags do not allow, refused the request after it had made changes, or threw an
+// exception; ENOMEM if it threw std::bad_alloc; and EOVERFLOW if the reply of a writing method is
+// larger than 64 bytes.
 Outcome run_method(const Method& method, Backing& backing, std::string_view payload,
                    std::string* reply);
 

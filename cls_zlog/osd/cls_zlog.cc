@@ -19,8 +19,8 @@
 #include "cls_zlog/base/object.h"
 #include "cls_zlog/method_table.h"
 
-// Exported by ceph-osd since 15 (Octopus) or earlier, but not declared in the public header.
-// map_get_vals lists keys with their values, map_remove_range and write_zero free space.
+// ceph-osd has exported these functions at least since 15 (Octopus), but the public header does not
+// declare them. map_get_vals lists keys and values; map_remove_range and write_zero free space.
 extern int cls_cxx_map_get_vals(cls_method_context_t hctx, const std::string& start_after,
                                 const std::string& filter_prefix, uint64_t max_to_get,
                                 std::map<std::string, ceph::bufferlist>* vals, bool* more);
@@ -161,8 +161,8 @@ class OsdObject final : public zlog::Object {
   bool changed() const { return changed_; }
 
   // Ends a change. If an OSD missed changes of an object, Ceph's recovery sends it all attributes,
-  // but the keys only if one of these changes concerned keys. The OSD could then serve attributes
-  // that refer to missing keys. Therefore no method changes only attributes; removing a key that
+  // but the keys only if one of these changes touched keys. The OSD could then serve attributes
+  // that refer to missing keys. Therefore, no method changes only attributes. Removing a key that
   // does not exist is enough.
   int finish() {
     return attrs_changed_ && !keys_changed_ ? cls_cxx_map_remove_key(context_, kNoKey) : 0;
@@ -177,9 +177,9 @@ class OsdObject final : public zlog::Object {
   // Fewer bytes are copied, since referring to them would cost more.
   static constexpr unsigned kSharedBytesMin = 2048;
 
-  // Reads the bytestream, but never all of it at once. In such a read an OSD compares the checksum
-  // of the whole object, if there is one, and aborts if it differs in a replica other than the
-  // primary.
+  // Reads the bytestream, but never all of it at once. In a read of the whole object, an OSD
+  // compares the object's checksum, if there is one, and aborts if it differs in a replica that is
+  // not the primary.
   int stream(uint64_t offset, uint64_t length, ceph::bufferlist* list) {
     if (!fits(offset, length)) return -EINVAL;
     const uint64_t begin = offset == 0 ? std::min<uint64_t>(length, 1) : 0;
@@ -201,8 +201,8 @@ class OsdObject final : public zlog::Object {
     return r;
   }
 
-  // Takes the value that a call has read. The calls return the number of bytes, or a negative
-  // errno.
+  // Takes the value that a call has read. `r` is the call's result: the number of bytes, or a
+  // negative errno.
   static int taken(int r, const ceph::bufferlist& list, std::string* value) {
     if (r < 0) return r;
     *value = list.to_str();

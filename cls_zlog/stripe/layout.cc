@@ -122,7 +122,7 @@ int Layout::append(const Batch& batch) {
                  streamed ? std::string_view() : batch.data);
 }
 
-// Divides a batch into several records if it is too large for one value, which happens when the
+// Splits a batch into several records if it is too large for one value, which happens when the
 // bytestream is full.
 int Layout::append_inline(const Batch& batch) {
   const Striping striping = header_.striping();

@@ -17,7 +17,7 @@
 //   bytestream:               the data of larger batches, one after the other
 //
 // A record covers consecutive positions of the object, and no two records share a position. If a
-// record covers position p, its key is the first one >= p. The key also has the number of
+// record covers position p, its key is the first one >= p. The key contains the number of
 // positions, so that the positions of a damaged record are known.
 namespace zlog {
 
@@ -34,18 +34,18 @@ struct Stored {
   Buffer value;  // the encoded record
 };
 
-// Reads the records of an object in ascending order, a bounded page at a time. Unless `whole` is
-// set, it splits each sparse record into pieces that look like other records: a piece is one entry,
-// or consecutive trimmed positions.
+// Reads the records of an object in ascending order, a page of limited size at a time. If `whole`
+// is not set, splits each sparse record into pieces that look like other records. A piece is one
+// entry, or consecutive trimmed positions.
 class RecordIterator {
  public:
-  // The first page has `likely` records. Each further page has twice as many if more than half of
-  // the page before was used, else as many as were used.
+  // The first page has `likely` records. If more than half of a page was used, the next one has
+  // twice as many records; otherwise it has as many as were used.
   RecordIterator(Object& object, const Header& header, uint64_t likely, bool whole);
 
-  // Sets `out` to the record that covers `position`, or to the next record above it, or to nullptr
-  // if there is none. Positions must not descend, except to one that is at_hand(). -EIO: a key is
-  // malformed. -E2BIG: the records have more bytes than one call may read.
+  // Sets `out` to the record that covers `position`, to the next record above it, or to nullptr if
+  // there is none. Positions must ascend, except for one that is at_hand(). Returns -EIO if a key
+  // is malformed. Returns -E2BIG if the records have more bytes than one call may read.
   int seek(uint64_t position, const Stored** out);
 
   // Returns whether seek() to this position needs no other page.
@@ -79,9 +79,9 @@ class RecordIterator {
   std::vector<uint32_t> name_begins_;  // of current_; filled by cut()
 };
 
-// Divides a list of positions into stretches. All positions of a stretch belong to one record, or
-// none has a record. If the list descends, records are fetched in small groups, each twice as large
-// as the group before.
+// Divides a list of positions into stretches. A stretch is either covered by one record, or by
+// none. If the list descends, fetches records in small groups, each twice as large as the one
+// before.
 class Walk {
  public:
   struct Stretch {
@@ -152,18 +152,17 @@ class Layout {
  public:
   Layout(Object& object, Header& header) : object_(object), header_(header) {}
 
-  // Sets `out` to the data of the entries [begin, end) of a record that is not compressed; all of
-  // them must be written. `out` points into the record or into `buffer`, and is too short if the
-  // bytestream is.
+  // Sets `out` to the data of the entries [begin, end) of a record that is not compressed. All of
+  // these entries must be written. `out` points into the record or into `buffer`; it is too short
+  // if the bytestream is.
   int data_of(const Stored& stored, uint32_t begin, uint32_t end, std::string* buffer,
               std::string_view* out);
 
   // Sets `out` to the block of a compressed record in the same way.
   int block_of(const Stored& stored, std::string* buffer, std::string_view* out);
 
-  // Adds the data of the entries [begin, end) to the reply, or the block of a compressed record.
-  // All of these entries must be written. Sets `answered` to one past the last entry whose data was
-  // found.
+  // Adds the data of the entries [begin, end), or a compressed record's block, to the reply. All of
+  // these entries must be written. Sets `answered` to one past the last entry whose data was found.
   int answer(const Stored& stored, uint32_t begin, uint32_t end, uint32_t* answered);
 
   // These store a record at positions that have none.
@@ -172,15 +171,14 @@ class Layout {
   int put_trimmed(const Span& span);
   int put_sparse(const Span& span, const SparseBuilder& entries);
 
-  // Trims some positions, in ascending order, of a readable record. Frees the data of the entries
-  // but keeps their ids, except in a sparse record. A record without entries is split.
+  // Trims some positions of a readable record, in ascending order. Frees the data of the entries
+  // but keeps their ids, except in a sparse record. Splits a record that has no entries.
   int trim(const Stored& stored, const std::vector<uint64_t>& positions);
 
-  // Frees the part of a record's data that is in the bytestream. The caller then removes the
-  // record.
+  // Frees a record's data in the bytestream. The caller then removes the record.
   int free(const Stored& stored);
 
-  // Like free(), for a record that is stored again without `gone` of its entries, which have
+  // Like free(), but the record is stored again without `gone` of its entries, which have
   // `gone_bytes` of data.
   int give_back(const Stored& stored, uint64_t gone, uint64_t gone_bytes);
 

@@ -79,17 +79,17 @@ struct SparseEntries {
   // Returns the first entry whose index is at least this one; `count` if there is none.
   uint32_t at_or_after(uint32_t index) const;
 
-  // Returns the offset in tag_names at which the names of each entry begin, and the end of the last
-  // entry's names.
+  // Returns where each entry's names begin in tag_names, followed by the end of the last entry's
+  // names.
   std::vector<uint32_t> name_begins() const;
 
   // Returns the tags of the i-th entry in the form of a record with one entry.
   Tags tags_of(uint32_t i, const std::vector<uint32_t>& name_begins) const;
 };
 
-// A decoded record (docs/formats/record.md). It points into the stored value; the positions are in
+// A decoded record (docs/formats/record.md). It points into the stored value; its positions are in
 // its key. Damaged bytes decode as kLost, and nothing else may be written to their positions. A
-// record of a later version decodes as kUnreadable and must not be changed.
+// record of a later version decodes as kUnreadable, and must not be changed.
 struct Record {
   RecordKind kind = RecordKind::kLost;
   RecordOrigin origin;                       // of entries and fills
@@ -132,8 +132,8 @@ struct Record {
   }
   bool valid() const;
 
-  // The kind determines the fields and therefore the version. A new kind has its version as its
-  // compat.
+  // The kind determines the fields, and therefore the version. A new kind gets a new version, which
+  // is also its compat.
   static constexpr uint8_t kTagsVersion = 3;
   static constexpr uint8_t kSparseVersion = 4;
   static constexpr uint8_t kVersion = 4;

@@ -49,19 +49,19 @@ struct BlocksSeen {
   uint64_t bytes = 0;  // the larger of plain and stored bytes, of all
 };
 
-// Reports positions to a Reply, one after the other, until it is full:
-//   void add(const ReadEntry&)   the next position, which has no data
+// Passes positions to a Reply, one after the other, until the reply is full. A Reply has:
+//   void add(const ReadEntry&)   adds the next position, which has no data
 //   int add_written(const Stored&, uint32_t first, uint32_t count)
-//                                the next `count` positions: written entries of a record, from its
-//                                entry `first` on; an error ends the scan
-//   bool takes_data()            whether data is read, and so limited
+//                                adds the next `count` positions, which are written entries of a
+//                                record, from its entry `first` on; an error ends the scan
+//   bool takes_data()            returns whether it contains data, which limits it
 //   uint64_t data_bytes(), uint32_t count()   of the added positions
-//   bool full()                  whether it is full for another reason
+//   bool full()                  returns whether it is full for another reason
 template <typename Reply>
 class Scan {
  public:
-  // All arguments must outlive the scan. `blocks` has the blocks that other scans have already
-  // added to the same reply.
+  // All arguments must outlive the scan. `blocks` are the blocks that earlier scans have added to
+  // the same reply.
   Scan(Object& object, const Header& header, const std::vector<uint64_t>& positions,
        uint32_t bytes_max, Reply* reply, BlocksSeen* blocks = nullptr)
       : positions_(positions),
@@ -127,7 +127,7 @@ class Scan {
     return 0;
   }
 
-  // Returns whether a reader can still decompress the reply's blocks if this one is added. A
+  // Returns whether a reader can still decompress the reply's blocks if this block is added. A
   // hostile writer's block may be larger than its plain data.
   bool affordable(const Stored& stored) {
     if (!stored.record.compressed() || !reply_->takes_data()) return true;
@@ -139,8 +139,8 @@ class Scan {
     return true;
   }
 
-  // Returns how many consecutive written entries from the i-th position on fit into the reply. The
-  // first entry of a reply always fits, so that large entries can be read.
+  // Returns how many consecutive written entries, starting at the i-th position, fit into the
+  // reply. The first entry of a reply always fits, so that large entries can be read.
   uint32_t affordable(const Stored& stored, uint32_t end, uint32_t i) const {
     const uint32_t first = striping_.index(stored.span, positions_[i]);
     uint64_t bytes = reply_->data_bytes();

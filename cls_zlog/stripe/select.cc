@@ -26,7 +26,7 @@ struct Found {
   uint64_t end = 0;
 };
 
-// A range that is searched in one way: with the locations of a chunk, or, if that is nullptr, by
+// A range that is searched in one way: with the locations of a chunk or, if that is nullptr, by
 // reading its records.
 struct Segment {
   uint64_t begin = 0;
@@ -90,8 +90,7 @@ class Selection {
 
  private:
   // Divides [start, end) into segments. Records are read between chunks, and at positions whose
-  // entries a chunk may lack: those that were unreadable when it was made, or that may be
-  // unwritten.
+  // entries a chunk may lack because they were unreadable when it was made or may be unwritten.
   std::vector<Segment> segments_of(uint64_t start, uint64_t end,
                                    const std::vector<StoredChunk>& chunks) const {
     std::vector<Segment> segments;
@@ -141,8 +140,9 @@ class Selection {
     return read_locations(object_, chunk, &request_.tags, &locations_, &sound_, &bytes);
   }
 
-  // Reads the records of the segment's last positions. In reverse, a result that does not reach the
-  // end is useless, so it then tries fewer positions, depending on how far it got.
+  // Reads the records of the segment's last positions. In a reverse search, a result that does not
+  // reach the segment's end is useless. If that happens, tries again with fewer positions,
+  // depending on how far it got.
   int look_through_last(const Segment& segment, Found* out) {
     const uint64_t end = segment.end;
     while (true) {
@@ -325,9 +325,9 @@ class Selection {
     return 0;
   }
 
-  // Checks the data of direct hits, and sets `fit` to how many the reply has space for. If the
-  // checksum differs or all bytes are zero, the entry was trimmed or is damaged, and its record
-  // must be read.
+  // Checks the data of direct hits, and sets `fit` to the number of hits for which the reply has
+  // space. If the checksum differs or all bytes are zero, the entry was trimmed or is damaged, and
+  // its record must be read.
   int read_direct(std::vector<Hit>* hits, size_t* fit) {
     uint64_t bytes = reply_.data_bytes();
     for (*fit = 0; *fit < hits->size(); ++*fit) {
@@ -362,8 +362,8 @@ class Selection {
     return there == hit.location.bytes ? 0 : -EIO;  // read_direct() has read them
   }
 
-  // Adds the entries of hits from their records to the reply, from the i-th hit up to the next
-  // direct one.
+  // Adds the entries of hits to the reply, from their records. Starts at the i-th hit and stops at
+  // the next direct hit.
   int answer_stored(const std::vector<Hit>& hits, size_t i, size_t* taken) {
     std::vector<uint64_t> positions;
     const auto joins = [&](size_t next) { return next < hits.size() && !hits[next].direct; };

@@ -3,16 +3,15 @@
 namespace zlog::stripe {
 namespace {
 
-// Returns 0 or kInvalidEpoch. A stored epoch above epoch_max was set before that limit existed and
-// was never granted to a client.
+// Returns 0 or kInvalidEpoch. A stored epoch above epoch_max was set before that limit existed, and
+// no client was ever granted it.
 Failure check_next(uint64_t epoch, const Header& header) {
   if (header.epoch > limits::epoch_max) return {};
   const bool admitted = header.epoch < epoch && epoch - header.epoch <= limits::epochs_ahead_max;
   return admitted ? Failure{} : Failure{kInvalidEpoch, header.epoch};
 }
 
-// Sets the stripe's start, once. An object that already has positions beyond its bound stays
-// unbounded.
+// Sets the stripe's start, once. If the object has positions beyond the bound, it stays unbounded.
 void set_start(const std::optional<uint64_t>& start, Header* header) {
   if (header->start) return;
   header->start = start;

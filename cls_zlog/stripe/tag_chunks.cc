@@ -143,8 +143,8 @@ int read_bucket(Object& object, const StoredChunk& chunk, uint32_t bucket, const
   return 0;
 }
 
-// Calls use(key, value, span, &more) for chunks, beginning with the one at position `begin`, until
-// `more` is cleared. `span` is nullptr if the key is malformed.
+// Calls use(key, value, span, &more) for each chunk, beginning with the one at position `begin`,
+// until `more` is cleared. `span` is nullptr if the key is malformed.
 template <typename Use>
 int each_chunk(Object& object, const Header& header, uint64_t begin, const Use& use) {
   std::string after = span_key_bound(kChunks, begin);

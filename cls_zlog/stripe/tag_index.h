@@ -7,12 +7,11 @@
 #include "cls_zlog/stripe/tag_chunks.h"
 #include "cls_zlog/wire/select_messages.h"
 
-// The index of tags of a stripe object (docs/formats/tag-index.md).
+// The index of a stripe object's tags (docs/formats/tag-index.md).
 //
-// The index is only a hint. Once there are enough tags or records above the last chunk, a chunk is
-// made of them; before that, select reads these records. An entry that is written late, at a
-// position of an existing chunk, is added to that chunk. Trimmed entries stay in their chunk, so
-// every hit must be checked.
+// The index is only a hint. Once there are enough tags or records above the last chunk, they get a
+// chunk; before that, select reads the records. An entry that is written late, to a position of an
+// existing chunk, is added to that chunk. Trimmed entries stay in it, so every hit must be checked.
 namespace zlog::stripe {
 
 // Returns the location of the data of a record's i-th entry.
@@ -22,13 +21,12 @@ TagLocation location_of(const Record& record, uint32_t i, const TagsReader& tags
 // part's first position in the chunk.
 void add_locations(const Sweep::Part& part, uint32_t base, TagLocations* out);
 
-// Makes a chunk if there are enough tags or records, before a write from position `first` on to an
-// object with tags. The chunk covers no position of the write, because a method cannot read its own
-// writes. The caller saves the header.
+// Makes a chunk if there are enough tags or records. Call this before a write to an object with
+// tags; `first` is the write's first position. The chunk covers no position of the write, because a
+// method cannot read its own writes. The caller saves the header.
 int make_chunks(Object& object, Header* header, uint64_t first);
 
-// Adds the tags of a write's entries at `positions`; `written` has the indexes of the entries that
-// are new.
+// Adds the tags of a write's entries at `positions`. `written` has the indexes of the new entries.
 int add_tags(Object& object, Header* header, const std::vector<uint64_t>& positions,
              const TagsReader& tags, const std::vector<uint32_t>& written);
 

@@ -16,8 +16,8 @@ std::vector<uint64_t> positions_below(const Stored& stored, uint64_t point,
   return positions;
 }
 
-// Counts the records from `start` on, as far as one call reads, and lowers the header's counters to
-// the result, since they still include lost records. Retention by size uses these counters.
+// Counts the records from `start` on, as far as one call can read, and lowers the header's counters
+// to the result. The counters still include lost records, and retention by size uses them.
 int recount(Object& object, uint64_t start, Header* header) {
   CountReply found;
   BlockTally blocks;
@@ -29,9 +29,10 @@ int recount(Object& object, uint64_t start, Header* header) {
   return 0;
 }
 
-// Raises the header's trim point, and frees up to `records_max` records below it. A record across
-// the trim point loses its data below it, or stays as it is if it has no entries. The trim point
-// stops at an unreadable record; if that is the first record, this returns kUnreadable.
+// Raises the header's trim point, and frees up to `records_max` records below it. If a record
+// extends above the trim point, it loses only its data below; if it has no entries, it does not
+// change. The trim point stops at an unreadable record. If that is the first record, returns
+// kUnreadable.
 Failure trim_below(Object& object, uint64_t point, uint32_t records_max, Header* header,
                    bool* more) {
   const uint64_t installed = header->trim_point;

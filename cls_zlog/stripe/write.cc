@@ -26,8 +26,8 @@ struct Claims {
   }
 };
 
-// Sorts all positions into claims: decide(stretch, claims) does this up to the highest position in
-// use, and all positions above it are open.
+// Sorts all positions into claims. decide(stretch, claims) does this up to the highest position in
+// use; all positions above it are open.
 template <typename Decide>
 int sort_claims(Object& object, const Header& header, const std::vector<uint64_t>& positions,
                 const Decide& decide, Claims* claims) {
@@ -66,8 +66,8 @@ struct SentBlock {
     part.skip = request.begin_of(i) - request.begin_of(begin);
     return part;
   }
-  // Returns whether a stored block is this one. A damaged block may be, since its header has the
-  // same checksum.
+  // Returns whether a stored block is this one. A damaged block may be the same one, because its
+  // header has the same checksum.
   bool same_bytes(std::string_view found) const {
     return found == data || crc32c(found) != block.crc;
   }
@@ -118,7 +118,7 @@ class Comparison {
   Comparison(Layout* layout, const Stored& stored, const Write& write)
       : layout_(layout), stored_(stored), stored_tags_(stored.record.tags), write_(write) {}
 
-  // Returns whether two entries are equal in all fields but their data. A trimmed entry has lost
+  // Returns whether two entries are equal in all fields except their data. A trimmed entry has lost
   // its data and tags.
   bool same_id(uint32_t i, uint32_t index) const {
     const Record& record = stored_.record;
@@ -162,10 +162,10 @@ class Comparison {
   bool same_ = false;
 };
 
-// Sorts positions of one record into claims. An entry that is stored already makes no claim: this
+// Sorts positions of one record into claims. An entry that is already stored makes no claim. This
 // is the same append with the same data, even if it was damaged or trimmed later. Readers learn the
-// ids of appends, so another writer may have stored other data under this id; that blocks the
-// position. If either side is compressed, only the same block counts as the same data.
+// ids of appends, so another writer may have stored other data under the id, which blocks the
+// position. If either entry is compressed, only the same block counts as the same data.
 int sort_covered(Layout* layout, const Header& header, const Write& write,
                  const Walk::Stretch& stretch, Claims* claims) {
   const WriteRequest& request = write.request;
@@ -209,9 +209,9 @@ int sort_covered(Layout* layout, const Header& header, const Write& write,
   return 0;
 }
 
-// Returns the entries [begin, end) of the request, at consecutive positions, or, if they are
-// compressed, those in the first entry's block. `kept` owns the tags unless these are all tags of
-// the request.
+// Returns the entries [begin, end) of the request, which are at consecutive positions; if they are
+// compressed, returns only those in the first entry's block. `kept` owns the tags if they are not
+// all tags of the request.
 Batch batch_of(const Write& write, uint32_t begin, uint32_t end, TagsBuilder* kept) {
   const WriteRequest& request = write.request;
   const SentBlock* const block = write.blocks.empty() ? nullptr : &write.block_with(begin);

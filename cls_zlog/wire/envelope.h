@@ -17,8 +17,8 @@ namespace zlog {
 //
 // crc is the CRC-32C of the name or key under which the value is stored, followed by version,
 // compat, length and fields. A value under another key therefore counts as damaged. The payload is
-// entry data, which has its own CRCs. This layout never changes, so that values of a later version
-// are not mistaken for damaged ones.
+// the entries' data, which has its own CRCs. This layout never changes, so values of a later
+// version are not mistaken for damaged ones.
 constexpr uint32_t kEnvelopeBytes = 1 + 1 + 4 + 4;  // before the fields
 
 // The parts of a value; the views point into it.
@@ -41,8 +41,8 @@ std::string to_stored(std::string_view key, const T& value) {
   return wrap(key, wire::versions_of(value), fields);
 }
 
-// Decodes a stored value. -EIO: the value is damaged. kStoredTooNew (with the required version): a
-// later version stored it.
+// Decodes a stored value. Returns -EIO if the value is damaged. Returns kStoredTooNew (with the
+// required version) if a later version stored it.
 template <typename T>
 Failure from_stored(std::string_view key, std::string_view value, T* out) {
   Envelope stored;
@@ -52,7 +52,7 @@ Failure from_stored(std::string_view key, std::string_view value, T* out) {
   return {stored.payload.empty() ? 0 : -EIO};
 }
 
-// Loads the value of an attribute. -ENOENT: the attribute or the object does not exist.
+// Loads the value of an attribute. Returns -ENOENT if it or the object does not exist.
 template <typename T>
 Failure load_attribute(Object& object, const char* name, T* out) {
   std::string value;

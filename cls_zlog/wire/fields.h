@@ -41,8 +41,8 @@ namespace zlog::wire {
 // Which text a string may have (names.h).
 enum class Rule : uint8_t { kAny, kName, kNameOrNone, kAddress };
 
-// The lowest and highest value of an integer or an optional, or the least and greatest number of
-// bytes of a string, or of elements of a list or column.
+// The lowest and highest value of an integer or an optional. For a string, the minimum and maximum
+// size in bytes; for a list or column, the minimum and maximum number of elements.
 struct Bounds {
   uint64_t min = 0;
   uint64_t max = UINT64_MAX;
@@ -52,14 +52,14 @@ struct Bounds {
   uint8_t version = 1;
   bool heeded = false;  // readers without the field refuse values above the minimum
 
-  // Says in which version of the message the field was added. In earlier versions it has its
-  // initializer's value. No field of an earlier version may follow; describe/ checks this.
+  // Says in which version of the message the field was added. In messages of earlier versions, it
+  // has its initializer's value. No field of an earlier version may follow, which describe/ checks.
   constexpr Bounds since(uint8_t first) const {
     Bounds bounds = *this;
     bounds.version = first;
     return bounds;
   }
-  // Makes readers of earlier versions refuse the message unless the field has its minimum, which
+  // Makes readers of earlier versions refuse the message if the field is not at its minimum, which
   // must be the initializer's value.
   constexpr Bounds heed() const {
     Bounds bounds = *this;
@@ -209,8 +209,8 @@ class Encoder {
   bool ok_ = true;
 };
 
-// Reads fields. ok() is false if one was out of its bounds. Allocates memory at most in proportion
-// to the bytes.
+// Reads fields. ok() is false if a field was out of its bounds. The memory that it allocates is at
+// most proportional to the input.
 class Decoder {
  public:
   explicit Decoder(std::string_view fields) : reader_(fields) {}

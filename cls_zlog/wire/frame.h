@@ -10,21 +10,21 @@
 #include "cls_zlog/base/result.h"
 #include "cls_zlog/wire/fields.h"
 
-// New fields are added at the end of a message. The fields are in a frame:
+// A message's fields are in a frame, and new fields are added at its end:
 //
 //   frame := version u8, compat u8, length u32, fields (length bytes)
 //
-// `version` is the version of the newest field, `compat` the oldest version whose readers
+// `version` is the version of the newest field; `compat` is the oldest version whose readers
 // understand the frame. A reader accepts frames whose compat is not above its own version, ignores
-// fields that it does not know, and leaves a missing field at its initializer. A new field
+// fields that it does not know, and leaves missing fields at their initializers. A new field
 // therefore takes one line, with since(). A change that older readers must not ignore raises
 // compat.
 namespace zlog::wire {
 
 constexpr size_t kFrameBytes = 1 + 1 + 4;  // before the fields
 
-// Fields of later versions that a stored value was read with. When it is stored again, it keeps
-// them.
+// The unknown fields of a stored value that a later version wrote. They are kept when the value is
+// stored again.
 struct Further {
   uint8_t version = 0;
   uint8_t compat = 0;
@@ -54,8 +54,8 @@ using needs = decltype(std::declval<const T&>().needs());
 template <typename T>
 using take_data = decltype(std::declval<T&>().take_data(std::string_view()));
 
-// Returns whether the fields are consistent with each other. Encoder and decoder check the bounds
-// of each field.
+// Returns whether the fields are consistent with each other. The encoder and the decoder check the
+// bounds of each field.
 template <typename T>
 bool agrees(const T& value) {
   if constexpr (has<valid, T>) return value.valid();
@@ -73,8 +73,8 @@ struct Versions {
   uint8_t compat;
 };
 
-// Returns the versions that this program gives a message. If older readers must not ignore some
-// values of a field, needs() is the compat of this value.
+// Returns the versions that this program gives a message. needs() is the compat of a field's value
+// if older readers must not ignore it.
 template <typename T>
 Versions own_versions(const T& value) {
   if constexpr (has<versions, T>) {
@@ -157,8 +157,7 @@ inline uint8_t compat_of(std::string_view bytes) {
   return bytes.size() < kFrameBytes ? 0 : static_cast<uint8_t>(bytes[1]);
 }
 
-// Encodes a message as one frame. Returns false, and `out` is not valid, if a field is out of its
-// bounds.
+// Encodes a message as one frame. Returns false, with `out` not valid, if a field is out of bounds.
 template <typename T>
 bool encode(const T& message, std::string* out) {
   out->clear();

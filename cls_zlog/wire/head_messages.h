@@ -145,7 +145,7 @@ struct StripesLooseRequest : LogRequest {
   }
 };
 
-// A stripe whose objects may exist although no position in them is needed. The head object stores
+// A stripe whose objects may exist although none of its positions is needed. The head object stores
 // the same fields.
 struct PendingStripe {
   uint64_t id = 0;
@@ -219,9 +219,9 @@ struct DirectoryListReply : MoreReply {
   }
 };
 
-// The address of a sequencer: the request of sequencer_announce and sequencer_withdraw, and the
-// reply of sequencer_find, where an empty address means that none is announced. The directory
-// object stores the same fields.
+// The address of a sequencer. This is the request of sequencer_announce and sequencer_withdraw, and
+// the reply of sequencer_find, in which an empty address means that none is announced. The
+// directory object stores the same fields.
 struct AddressMessage {
   std::string address;
 

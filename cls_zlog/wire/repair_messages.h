@@ -8,8 +8,7 @@
 
 #include "cls_zlog/wire/frame.h"
 
-// Messages about stored bytes of all kinds of objects. A name is the name of an attribute, or a
-// key.
+// Messages about stored bytes of all kinds of objects. A `name` is an attribute's name or a key.
 namespace zlog {
 
 struct DamagedRequest {

@@ -10,8 +10,8 @@
 
 namespace zlog {
 
-// packed() and unpacked() convert a striping to one number and back: the stride is in the low 16
-// bits, the shift in the bits above.
+// packed() and unpacked() convert a striping to one number and back. The low 16 bits have the
+// stride, and the bits above the shift.
 uint32_t packed(const Striping& striping);
 Striping unpacked(uint32_t striping);
 
@@ -26,8 +26,8 @@ struct Run {
 // entries_max.
 class Runs {
  public:
-  // Makes runs of positions. Returns false if they do not ascend, are of several objects, or are
-  // too many.
+  // Converts positions to runs. Returns false if the positions are not in ascending order, belong
+  // to more than one object, or exceed the limit.
   static bool of(const Striping& striping, const std::vector<uint64_t>& positions, Runs* out) {
     return of(striping, positions.size(), [&](size_t i) { return positions[i]; }, out);
   }

@@ -12,8 +12,8 @@
 #include "cls_zlog/wire/tags.h"
 
 // Requests and replies of the methods on stripe objects, and messages that several kinds of objects
-// share. The encoding is defined in fields.h, the meaning in docs/formats/wire.md. A decoded
-// request points into the bytes that it was decoded from.
+// share. fields.h defines the encoding, docs/formats/wire.md the meaning. A decoded request points
+// into the bytes from which it was decoded.
 namespace zlog {
 
 using wire::any;
@@ -75,7 +75,7 @@ struct EndReply {
 };
 
 // The request of retention_read. Requests to a log's head object begin with the log's id, so that a
-// client of a removed log can't change a new log of the same name.
+// client of a removed log cannot change a new log with the same name.
 struct LogRequest {
   uint64_t log_id = 0;
 
@@ -191,8 +191,8 @@ struct WriteRequest {
   bool valid() const { return tags.ids.size() <= limits::tag_ids_max && tags.valid(runs.count()); }
   uint8_t needs() const { return tags.any() ? 3 : blocks.empty() ? 1 : 2; }
 
-  // Takes the bytes after the frame: up to padding_bytes_max zeros, then the data. Returns false if
-  // they are malformed.
+  // Takes the bytes after the frame: up to padding_bytes_max zeros, followed by the data. Returns
+  // false if they are malformed.
   bool take_data(std::string_view behind);
 
   bool compressed() const { return !blocks.empty(); }

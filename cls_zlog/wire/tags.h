@@ -34,7 +34,7 @@ struct Tags {
 
   bool any() const { return !names.empty(); }
 
-  // Visits the tags of `count` entries as fields of a message or value, which has them since
+  // Visits the tags of `count` entries as fields of a message or value that has had them since
   // version `since`.
   template <typename V>
   void each(V& v, uint32_t count, uint8_t since,
@@ -85,8 +85,7 @@ class TagsBuilder {
   // Adds the entries [begin, end) of a reader.
   void add(const TagsReader& reader, uint32_t begin, uint32_t end);
 
-  // Adds some entries of a reader, and each name only once. kNone in `which` adds an entry without
-  // tags.
+  // Adds some entries of a reader, with each name only once. kNone adds an entry without tags.
   void add(const TagsReader& reader, const std::vector<uint32_t>& which);
 
   // Adds an entry with one tag.

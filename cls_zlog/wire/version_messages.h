@@ -21,7 +21,7 @@ struct Format {
 };
 
 struct VersionReply {
-  // A random number of the process, if each replica of an object has its own process. 0: one
+  // A random number of the process if each replica of an object has its own process, or 0 if one
   // process answers for all replicas.
   uint64_t instance = 0;
   std::string release;    // of zlog

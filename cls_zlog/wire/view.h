@@ -10,7 +10,7 @@
 namespace zlog {
 
 // A range of positions [start, end) in `width` stripe objects, which take turns of `stripe_unit`
-// positions. Part of a view; the head object also stores each archived stripe.
+// positions. Part of a view. The head object also stores each archived stripe in this form.
 struct Stripe {
   uint64_t id = 0;  // the epoch of the view that created it
   uint64_t start = 0;
@@ -64,7 +64,7 @@ struct EntryMac {
 
 // The log's layout in one epoch (a projection in CORFU): its newest stripes, which are contiguous.
 // Only the last stripe is open. Every position at or above the trim point is in exactly one stripe,
-// of the view or archived (head/stripe_index.h).
+// which is in the view or archived (head/stripe_index.h).
 struct View {
   uint64_t epoch = 0;
   uint64_t log_id = 0;

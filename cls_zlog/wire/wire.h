@@ -30,8 +30,8 @@ class Column {
 };
 
 // Reads fields from untrusted bytes. After a read past the end, every further read returns 0 or an
-// empty view, so a decoder may check ok() once at the end. It never allocates; views point into the
-// input.
+// empty view, so a decoder can check ok() once at the end. A reader allocates no memory; views
+// point into the input.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}

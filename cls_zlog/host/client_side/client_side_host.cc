@@ -21,9 +21,9 @@ constexpr uint64_t kFurtherPages = 4;
 
 constexpr size_t kCachedMax = 8192;  // objects
 
-// Returns the pause before a conflicting change is repeated: none before the first repetition, then
-// a random one up to a growing limit. Longer pauses would not raise the throughput, since one
-// client always succeeds.
+// Returns the pause before a conflicting change is repeated. There is none before the first
+// repetition; later pauses are random, up to a growing limit. Longer pauses would not raise the
+// throughput, because one client always succeeds.
 std::chrono::microseconds backoff(unsigned conflicts) {
   constexpr int64_t kMicroseconds = 500;
   constexpr unsigned kDoublings = 3;
@@ -145,8 +145,8 @@ void ClientSideHost::read(const RunPtr& run, Reads missing) {
     const bool further = !run->asked.lists.empty();
     list.count = std::min(list.count * (further ? kFurtherPages : 1), kListingMax);
   }
-  // If the object changes all the time, everything is read again, since no consistent state would
-  // be seen otherwise. If bytes are read, the keys that locate them are read again.
+  // If the object changes all the time, everything is read again, because the read set would
+  // otherwise never be consistent. If bytes are read, so are the keys that locate them.
   Reads reads;
   if (run->moved) {
     reads = run->asked;
@@ -278,8 +278,7 @@ void ClientSideHost::repeat(const RunPtr& run) {
   timer_.after(pause, [self = shared_from_this(), run] { self->read(run, {}); });
 }
 
-// Starts an operation of the store, and gives it up if its calls were given up while it was
-// started.
+// Starts an operation of the store. Gives it up if its calls were given up in the meantime.
 template <typename Start>
 void ClientSideHost::take_step(const RunPtr& run, Start start) {
   uint64_t number = 0;

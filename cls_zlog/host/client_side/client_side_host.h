@@ -17,22 +17,21 @@ namespace zlog {
 
 class ReadSet;
 
-// Runs the methods in this process, with operations that every cluster has. The OSDs do not need
-// the class.
+// Runs the methods in this process, with operations that every cluster supports. The OSDs do not
+// need the class.
 //
-// A method runs on an optimistic read set of its object. If the method needs more, the host reads
-// it and runs the method again. Then the changes are written together if the object still has the
-// same version; otherwise everything is repeated. Each call is therefore one atomic step, as in an
-// OSD, and clients that use the class and clients that use this host may share objects
-// (docs/design/object-class.md).
+// A method runs on an optimistic read set of its object. If it needs more, the host reads that and
+// runs the method again. Then the host writes all changes together if the object still has the same
+// version; otherwise it starts again. Each call is therefore one atomic step, as in an OSD, and
+// this host can share objects with clients that use the class (docs/design/object-class.md).
 //
-// States of a call that changes the object: waiting (for its turn) → reading ⇄ running → writing →
-// answered, or reading again after a random pause if another client was faster. A read-only call
-// does not wait for a turn. A call may be given up at any time.
+// A call that changes the object goes through these states: waiting (for its turn) → reading ⇄
+// running → writing → answered. If another client was faster, it returns from writing to reading
+// after a random pause. A read-only call does not wait for a turn. Any call can be given up.
 class ClientSideHost : public std::enable_shared_from_this<ClientSideHost> {
  public:
-  // A shared_ptr must own the host, since operations of `store` share it. Close the host before
-  // releasing it.
+  // The host must be owned by a shared_ptr, because operations of `store` share it. Close the host
+  // before you release it.
   explicit ClientSideHost(std::shared_ptr<ObjectStore> store) : store_(std::move(store)) {}
 
   // As in AsyncHost. If `replica` is set, a read-only method reads at replicas chosen at random.
@@ -40,8 +39,8 @@ class ClientSideHost : public std::enable_shared_from_this<ClientSideHost> {
                 Done done);
   void give_up(Ticket ticket);
 
-  // Gives up all calls, and ignores operations that `store` still has under way. A thread may still
-  // use `store` once afterwards.
+  // Gives up all calls, and ignores the operations that are still in flight. A thread may still use
+  // `store` once afterwards.
   void close();
 
  private:

@@ -15,7 +15,7 @@
 
 namespace zlog {
 
-// The reads of an object that a method needs in addition to the attributes, with their results once
+// The reads of an object that a method needs in addition to the attributes, and their results once
 // they are known.
 struct KeyRead {
   std::string key;
@@ -49,16 +49,16 @@ struct Reads {
 
 using Attrs = std::map<std::string, std::string>;
 
-// The known state of an object at one version. RADOS gives an object a new, higher version with
-// each change, including its removal and its creation after that.
+// What is known about an object at one version. RADOS gives an object a new, higher version with
+// each change; removing the object and creating it again are changes too.
 struct ObjectVersion {
   uint64_t version = 0;  // 0: the object does not exist
   Attrs attrs;
   Reads reads;
 };
 
-// The operations on objects that every cluster has. Each `done` is called exactly once, as by an
-// AsyncHost.
+// The operations on objects that every cluster supports. Like an AsyncHost, it calls each `done`
+// exactly once.
 class ObjectStore {
  public:
   using ReadDone = std::function<void(int error, ObjectVersion known)>;
@@ -66,14 +66,14 @@ class ObjectStore {
 
   virtual ~ObjectStore() = default;
 
-  // Reads the attributes and `reads`, in one step. A missing object is not an error. If `replica`
-  // is set, they are read from a replica chosen at random.
+  // Reads the attributes and `reads` in one step. A missing object is not an error. If `replica` is
+  // set, reads from a replica chosen at random.
   virtual Ticket read(const std::string& object, Reads reads, bool replica, ReadDone done) = 0;
 
-  // Makes changes together and in their order if the object has this version; 0 means that it does
-  // not exist and the changes create it. The result is the object's new version. ESTALE: the object
-  // has another version, and nothing was changed. `flags` are those of the method. The data of the
-  // changes is not used after this returns.
+  // Applies changes together and in order if the object has this version; version 0 means that the
+  // object does not exist and that the changes create it. The result is the object's new version,
+  // or ESTALE if the object has another version and nothing was changed. `flags` are the method's.
+  // The data of the changes is not used after this function returns.
   virtual Ticket write(const std::string& object, uint64_t version, std::vector<Change> changes,
                        int flags, WriteDone done) = 0;
 

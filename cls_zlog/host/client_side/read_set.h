@@ -12,11 +12,10 @@
 namespace zlog {
 
 // An optimistic read set: the parts of an object that have been read, all at one version, and the
-// changes that methods make to the object. The changes take effect only if the object still has
-// that version.
+// changes that methods make. The changes take effect only if the object still has that version.
 //
-// A read of something unknown returns EAGAIN, or zeros instead of bytes, so that one run collects
-// all missing reads. The method's result and changes are then discarded, and it runs again once the
+// Reading an unknown part returns EAGAIN (or zeros instead of bytes), so that one run collects all
+// missing reads. The method's result and changes are then discarded. The method runs again once the
 // reads of take_missing() are done.
 class ReadSet final : public Backing {
  public:
@@ -27,7 +26,7 @@ class ReadSet final : public Backing {
   // Returns whether the last method lacked something.
   bool incomplete() const { return changed_before_ || !missing_.empty(); }
 
-  // Returns the missing reads. There are none if a read needs something that an earlier method may
+  // Returns the missing reads. Returns none if a read needs something that an earlier method may
   // have changed.
   Reads take_missing() { return std::exchange(missing_, {}); }
 

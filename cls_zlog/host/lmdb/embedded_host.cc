@@ -19,9 +19,9 @@ constexpr std::chrono::seconds kDeadReadersInterval{60};
 bool writes(const Method& method) { return (method.flags & kWrite) != 0; }
 bool adds_data(const Method& method) { return (method.flags & kAddsData) != 0; }
 
-// Runs operations in one transaction; all of them write, or all read. Each sees the changes of
-// those before it. A refused operation changes nothing, since its writes were only buffered. An
-// error means that none of the operations took effect.
+// Runs operations in one transaction. All of them must write, or all of them must read. Each sees
+// the changes of those before it. A refused operation changes nothing, because its writes were only
+// buffered. An error means that none of the operations took effect.
 int run_together(LmdbEnv& env, Operation* operations, size_t count) {
   const auto work = [&](MDB_txn* txn, Redo* changes = nullptr) {
     for (size_t i = 0; i < count; i++) {
@@ -87,8 +87,8 @@ EmbeddedHost::EmbeddedHost(const std::shared_ptr<LmdbEnv>& env, std::string dire
       directory_(std::move(directory)),
       read_only_(read_only),
       writer_([env, checked = Clock::now()](std::vector<Operation>& batch) mutable {
-        // Operations that fail together (because the disk is full or the batch too large) may
-        // succeed one by one. If not, it is known to which operation the error belongs.
+        // Operations that fail together (because the disk is full or the batch is too large) may
+        // succeed one by one. Running them separately also shows which one causes the error.
         if (batch.size() == 1 || run_together(*env, batch.data(), batch.size()) != 0)
           run_each(*env, batch);
         answer(batch);

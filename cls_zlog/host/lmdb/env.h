@@ -19,9 +19,9 @@ namespace zlog {
 
 class CompactCopy;
 
-// An LMDB environment in a directory. It is opened once per process, since LMDB identifies its
-// users by their process. If its files are removed or replaced, it can't be used any more, and the
-// directory must be opened again. All calls that return an int return 0 or a negative errno.
+// An LMDB environment in a directory. A process opens it only once, because LMDB identifies its
+// users by their process. If its files are removed or replaced, it cannot be used any more, and the
+// directory must be opened again. Calls that return an int return 0 or a negative errno.
 class LmdbEnv {
  public:
   using Work = std::function<int(MDB_txn* txn)>;
@@ -30,38 +30,39 @@ class LmdbEnv {
   using NotingWork = std::function<int(MDB_txn* txn, Redo* changes)>;
 
   // Opens the environment in `directory`, which must exist. Maps up to `map_bytes`, or less if the
-  // process may not use that much address space. If `read_only` is set, it creates no file and
-  // writes only to lock.mdb. EPROTO: this version does not know the contents of the directory. EIO:
-  // its files are damaged. EBUSY, ETXTBSY: other users of the database prevent it (DatabaseLock).
-  // `reason` may then have an explanation.
+  // process may not use that much address space. If `read_only` is set, creates no file and writes
+  // only to lock.mdb. Returns EPROTO if this version does not know the contents of the directory.
+  // Returns EIO if the files are damaged. Returns EBUSY or ETXTBSY if other users of the database
+  // prevent it (DatabaseLock). After an error, `reason` may have an explanation.
   static int open(const std::string& directory, size_t map_bytes, bool read_only,
                   std::shared_ptr<LmdbEnv>* env, std::string* reason);
 
-  // Does the work in a transaction, and commits if the work returns 0. If this returns 0, the
-  // changes are durable; otherwise nothing is changed. Waits for other writers, including those of
-  // other processes. ESTALE: the files of the environment were removed or replaced. EUCLEAN: the
-  // database is not in the state in which its users left it, because it was restored from a backup
-  // or overwritten. EIO: pages are damaged. This process can't write any more; other processes can
-  // once the thread that found the damage has ended.
+  // Runs `work` in a transaction, and commits if `work` returns 0. If write() returns 0, the
+  // changes are durable; otherwise nothing is changed. Waits for other writers, including those in
+  // other processes. Returns ESTALE if the files of the environment were removed or replaced,
+  // EUCLEAN if the database was restored from a backup or overwritten, and EIO if pages are
+  // damaged. After EIO, this process cannot write any more; other processes can after the thread
+  // that found the damage has ended.
   int write(const Work& work) { return transact(0, true, work); }
 
   // Like write(), with one sync instead of two if there are few changes (RedoLog).
   int change(const NotingWork& work);
 
-  // Does the work in a snapshot, which the work must not change. Waits for writers only if a
-  // process in another container has the same pid. ESTALE: as for write(). ETXTBSY: the environment
-  // is read-only, this process can't write lock.mdb, and another process has begun to write.
+  // Runs `work`, which must not change anything, in a snapshot. Waits for writers only if a process
+  // in another container has the same pid. Returns ESTALE as write() does. Returns ETXTBSY if the
+  // environment is read-only, this process cannot write lock.mdb, and another process has begun to
+  // write.
   int read(const Work& work);
 
   // Returns the format of the database: 2 if it has a redo log, else 1.
   int format() const { return redo_.found() ? 2 : 1; }
 
-  // Lets the next transaction use the pages that the last one freed. LMDB holds them back for one
-  // transaction, so this makes an extra one.
+  // Lets the next transaction use the pages that the last one freed. LMDB holds such pages back for
+  // one transaction, so this makes an extra one.
   int release_freed_pages();
 
   // Returns whether a transaction that adds this much data leaves enough pages for another
-  // transaction that frees space.
+  // transaction, which then frees space.
   bool has_space_for(size_t bytes);
 
   // Sets `bytes` to the amount of data that fits into free pages of the file, even on a full disk.
@@ -70,11 +71,11 @@ class LmdbEnv {
   // Runs work that frees space, and lets it use the space that is reserved for such work.
   int run_with_reserve(const std::function<int()>& run);
 
-  // Replaces the database by a copy without free pages. Its users in this process wait. EBUSY:
-  // other processes have the database open; nothing was changed.
+  // Replaces the database with a copy without free pages. Other users in this process wait. Returns
+  // EBUSY if other processes have it open; nothing is changed then.
   int compact(std::string* reason);
 
-  // Forgets the snapshots of processes that were killed, since they keep old pages from being
+  // Releases the snapshots of processes that were killed. They would keep old pages from being
   // reused.
   void forget_dead_readers();
 

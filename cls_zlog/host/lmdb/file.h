@@ -33,8 +33,8 @@ class LmdbFile {
   LmdbFile(const LmdbFile&) = delete;
   LmdbFile& operator=(const LmdbFile&) = delete;
 
-  // Opens the file with LMDB's flags. LMDB calls `on_damage` if it finds a damaged page. If that
-  // returns or is nullptr, LMDB ends the process.
+  // Opens the file with LMDB's flags. LMDB calls `on_damage` if it finds a damaged page, and aborts
+  // the process if `on_damage` returns or is nullptr.
   int open(const std::string& path, unsigned flags, MDB_assert_func* on_damage = nullptr);
 
   // Does the work in a transaction, and commits if the work returns 0.
@@ -47,18 +47,18 @@ class LmdbFile {
 };
 
 // LMDB does not check the length of its file. If the file was truncated, access to a missing page
-// kills the process (SIGBUS), and LMDB makes a new database of an empty file. The two functions
-// below find this out in advance.
+// kills the process (SIGBUS), and LMDB turns an empty file into a new database. The two functions
+// below detect this in advance.
 
-// Call this before LMDB opens the database. EIO: the file is missing or empty although the store
-// was in use.
+// Checks that the data file was not lost. Call this before LMDB opens the database. Returns EIO if
+// the file is missing or empty although the store was in use.
 int check_not_emptied(const std::string& directory, std::string* reason);
 
-// Call this after LMDB opened the database and before anything is read. EIO: a page in use is
-// beyond the end of the file.
+// Checks that the file has all pages in use. Call this after LMDB opened the database and before
+// anything is read. Returns EIO if a page in use is beyond the end of the file.
 int check_length(MDB_env* env, std::string* reason);
 
-// Gives a file the permissions that all users of the directory's database need: the user who
+// Gives a file the permissions that all users of the directory's database need. The user who
 // creates the file may not be the owner of the store.
 int share_as_database(int fd, const std::string& directory);
 

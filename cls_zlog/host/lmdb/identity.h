@@ -10,11 +10,11 @@
 
 #include "cls_zlog/host/lmdb/call.h"
 
-// A database stores the format of its contents and its incarnation, a random number. A backup that
-// replaces the store gets a new incarnation: the entries written after the backup belong to another
-// history, even if transactions and positions have the same numbers.
+// A database stores the format of its contents and its incarnation, which is a random number. A
+// backup that replaces the store gets a new incarnation, because the entries written after the
+// backup belong to another history, even if transactions and positions have the same numbers.
 //
-// All calls return 0 or a negative errno: ENOENT if the database has no such value.
+// All calls return 0 or a negative errno; ENOENT means that the database has no such value.
 namespace zlog {
 
 constexpr std::string_view kFormatKey = "F";
@@ -23,7 +23,7 @@ constexpr std::string_view kFormatWithoutRedoLog = "zlog-embedded 1";
 constexpr std::string_view kIncarnationKey = "I";
 constexpr size_t kIncarnationBytes = 16;
 
-// EPROTO: the format is not known.
+// Returns EPROTO if the format is unknown.
 inline int check_format(MDB_txn* txn) {
   std::string format;
   if (const int error = get_value(txn, kFormatKey, &format)) return error;

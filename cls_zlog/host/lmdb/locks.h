@@ -17,10 +17,10 @@
 
 #include "cls_zlog/host/file_descriptor.h"
 
-// Locks on single bytes of a database's files. They show its users which other users exist. A lock
-// belongs to the open file (F_OFD_SETLK) and not to the process: it also works between handles of
-// one process, and ends with its owner. A read-only descriptor is enough for a shared lock, even on
-// a read-only file system. All calls return 0 or a negative errno.
+// Locks on single bytes of a database's files, which show its users which other users exist. A lock
+// belongs to the open file (F_OFD_SETLK) and not to the process. It therefore also works between
+// handles of one process, and ends with its owner. A read-only descriptor is enough for a shared
+// lock, even on a read-only file system. All calls return 0 or a negative errno.
 namespace zlog {
 
 inline struct flock byte_lock(short type, off_t byte) {
@@ -33,7 +33,7 @@ inline struct flock byte_lock(short type, off_t byte) {
 }
 
 // Locks a byte, shared (F_RDLCK) or exclusively (F_WRLCK), or unlocks it (F_UNLCK). This replaces
-// the lock that was held on it. EBUSY: others have locked the byte.
+// any lock that the file already has on the byte. Returns EBUSY if others have locked the byte.
 inline int try_lock(int fd, short type, off_t byte) {
   struct flock lock = byte_lock(type, byte);
   if (::fcntl(fd, F_OFD_SETLK, &lock) == 0) return 0;
@@ -89,8 +89,8 @@ class LockedFile {
   // Inode, major and minor of the device.
   using Identity = std::tuple<uint64_t, uint32_t, uint32_t>;
 
-  // Does not ask for times: after they were read, Linux records finer times at the next write,
-  // which then costs a record in the journal (100 us on ext4).
+  // Does not request times. If they are read, Linux records finer times at the next write, which
+  // costs an entry in the file system's journal (100 us on ext4).
   static int identify(int fd, const char* path, int flags, Identity* found) {
     struct statx status{};
     if (::statx(fd, path, flags, STATX_INO, &status) != 0) return -errno;
@@ -106,12 +106,13 @@ class LockedFile {
 // The locks on data.mdb.
 //
 // LMDB's own locks are on lock.mdb. Readers register there, so that the pages that they read are
-// not overwritten. If a reader can't write this file, or the file does not exist, the reader uses
-// glances: single transactions while no process has the database open for writing.
+// not overwritten. A reader that cannot write this file, or finds no such file, uses glances
+// instead: single transactions while no process has the database open for writing.
 class DatabaseLock {
  public:
-  // Registers a user of the file. A writer creates a missing file, and waits for the glances under
-  // way. EBUSY, with an explanation in `reason`: this took more than some seconds.
+  // Registers a user of the file. A writer creates the file if it is missing, and waits for current
+  // glances to end. Returns EBUSY, with an explanation in `reason`, if this takes more than a few
+  // seconds.
   int take(const std::string& path, bool writer, std::string* reason) {
     for (;;) {
       if (const int error = file_.open(path, writer ? O_RDWR | O_CREAT : O_RDONLY)) return error;
@@ -122,7 +123,7 @@ class DatabaseLock {
 
   bool in_place() const { return file_.in_place(); }
 
-  // For a writer that replaces the file. EBUSY: another process has the database open.
+  // For a writer that replaces the file. Returns EBUSY if another process has it open.
   int take_alone() { return try_lock(file_.fd(), F_WRLCK, kUse); }
 
   // Ends take_alone().
@@ -137,7 +138,7 @@ class DatabaseLock {
   // Replaces the locked file by the one that has taken its place.
   void move_to(FileDescriptor copy) { file_.replace(std::move(copy)); }
 
-  // Returns the result of look(), which is called in a glance. Glances may overlap. ETXTBSY: a
+  // Calls look() in a glance and returns its result. Glances may overlap. Returns ETXTBSY if a
   // process has the database open for writing.
   template <typename Look>
   int glance(const Look& look) {
@@ -169,8 +170,8 @@ class DatabaseLock {
       const int error = lock_in_time(file_.fd(), F_RDLCK, kGlance);
       if (error != 0) return error == -EBUSY ? -ETXTBSY : error;
     }
-    // The reader checks this after it has taken its lock, and a writer looks for glances after it
-    // has taken its own. So at least one of the two sees the other.
+    // A reader checks this after it has taken its lock, and a writer looks for glances after it has
+    // taken its own. So at least one of them sees the other.
     bool writers = false;
     int error = is_locked(file_.fd(), kWriting, &writers);
     if (error == 0 && writers) error = -ETXTBSY;
@@ -194,11 +195,11 @@ class DatabaseLock {
 
 // Holds LMDB's locks on lock.mdb.
 //
-// LMDB's locks belong to the process (F_SETLK): they are lost when the process closes any
+// LMDB's locks belong to the process (F_SETLK). They are lost when the process closes any
 // descriptor of the file, for example after copying it. The next process that opens the database
-// then acts as if it were the only one, and initializes the mutexes and the list of readers while
-// others use them. Locks of an open file on the same bytes have the same effect on LMDB, and are
-// not lost.
+// then believes that it is the only one, and initializes the mutexes and the list of readers while
+// others use them. To LMDB, locks of an open file on the same bytes look the same, and they are not
+// lost.
 //
 // Order of calls: open → [LMDB opens the database → keep] (while_opening). Call drop before LMDB
 // opens the database again.
@@ -215,8 +216,8 @@ class LmdbLocks {
 
   bool in_place() const { return file_.in_place(); }
 
-  // Returns the result of open(), which is called while other processes wait before they open the
-  // database: LMDB's locks are not held yet.
+  // Calls open() and returns its result. Other processes wait before they open the database,
+  // because LMDB's locks are not held yet.
   template <typename Open>
   int while_opening(std::string* reason, const Open& open) {
     const int error = lock_in_time(file_.fd(), F_WRLCK, kOpening);
@@ -228,12 +229,11 @@ class LmdbLocks {
     return failed != 0 ? failed : open();
   }
 
-  // Returns whether a process in another container has the same pid. LMDB registers readers by
-  // their pid.
+  // Returns whether a process in another container has the same pid. LMDB registers readers by pid.
   bool pid_taken() const { return pid_taken_; }
 
-  // Takes the same locks as LMDB: that the database is in use, and that this pid may be in the list
-  // of readers.
+  // Takes the same locks as LMDB, which say that the database is in use and that this pid may be in
+  // the list of readers.
   int keep() {
     if (const int error = lock_in_time(file_.fd(), F_RDLCK, kUse)) return error;
     struct stat status{};
@@ -250,14 +250,14 @@ class LmdbLocks {
     if (!pid_taken_) try_lock(file_.fd(), F_UNLCK, ::getpid());
   }
 
-  // For a writer that replaces the database, which must be closed. EBUSY: a program that uses LMDB
-  // has it open.
+  // Takes the lock that a writer needs to replace the database, which must be closed. Returns EBUSY
+  // if a program that uses LMDB has it open.
   int take_alone() { return try_lock(file_.fd(), F_WRLCK, kUse); }
 
  private:
-  // The bytes that LMDB 0.9 locks. It locks this byte shared while it has the database open, and
-  // exclusively while it initializes the file. It locks the byte whose number is the pid
-  // exclusively, from the first reader on.
+  // The bytes that LMDB 0.9 locks. It locks this byte in shared mode while it has the database
+  // open, and exclusively while it initializes the file. From the first reader on, it also locks
+  // the byte whose number is the pid, exclusively.
   static constexpr off_t kUse = 0;
   static constexpr off_t kOpening = off_t{1} << 32;  // above all pids
 

@@ -18,13 +18,12 @@ class Redo {
   void put(std::string_view key, std::string_view value) { add(kPut, key, value); }
   void remove(std::string_view key) { add(kRemove, key, {}); }
 
-  // Returns whether there are changes that are few enough to be noted. bytes() then has all of
-  // them.
+  // Returns whether there are changes, and few enough to be noted. bytes() then has all of them.
   bool notable() const { return whole_ && !bytes_.empty(); }
   const std::string& bytes() const { return bytes_; }
 
-  // Makes changes again, which is idempotent. Returns 0 or a negative errno: EIO if they are
-  // malformed.
+  // Applies the changes again, which is idempotent. Returns 0 or a negative errno, such as -EIO if
+  // the changes are malformed.
   static int apply(std::string_view changes, MDB_txn* txn);
 
  private:
@@ -36,39 +35,39 @@ class Redo {
   std::string bytes_;
 };
 
-// Keeps the changes of the last two transactions in the database's own file, so that one sync makes
-// a transaction durable.
+// Stores the changes of the last two transactions in the database's own file, so that one sync
+// makes a transaction durable.
 //
 // LMDB syncs twice for a commit: first the pages, then the meta page that refers to their root.
-// With MDB_NOMETASYNC it leaves the second sync to the next commit. Changes that are noted before
-// the first sync become durable with the pages: if the power fails before the meta page is on disk,
-// they are made again. The next transaction's sync makes the meta page durable, so two slots are
+// With MDB_NOMETASYNC, it leaves the second sync to the next commit. Changes that are noted before
+// the first sync become durable with the pages, and are applied again if the power fails before the
+// meta page is on disk. The next transaction's sync makes the meta page durable, so two slots are
 // enough.
 //
 // A slot is the unused end of a meta page. Larger changes are noted in a reserved value of the
-// database, which is written without LMDB; LMDB never moves it. In a database without this value
+// database, which LMDB never moves; zlog writes to it directly. In a database without this value
 // (format 1), every commit is synced twice.
 //
-// The calls that return an int return 0 or a negative errno.
+// Calls that return an int return 0 or a negative errno.
 class RedoLog {
  public:
   // Creates the reserved value, with nothing noted.
   static int make(MDB_txn* txn);
 
-  // Finds the reserved value. ENOENT: the database has none.
+  // Finds the reserved value. Returns ENOENT if the database has none.
   int find(MDB_env* env, MDB_txn* txn);
   bool found() const { return offset_ != 0; }
 
-  // Notes the changes of the transaction under way, before it is committed. Returns false if there
-  // are none or too many, or if the write failed. The commit must then sync twice.
+  // Notes the changes of the current transaction before it is committed. Returns false if there are
+  // none, if there are too many, or if the write failed. The commit must then sync twice.
   bool note(uint64_t transaction, std::string_view incarnation, const Redo& changes) const;
 
-  // Reads the changes of a transaction. Returns false unless they were noted in this incarnation
-  // and are complete.
+  // Reads the changes of a transaction. Returns false if they were noted in another incarnation of
+  // the store, or are incomplete.
   bool load(uint64_t transaction, std::string_view incarnation, std::string* changes) const;
 
   // Returns whether the transaction was noted since the kernel was booted. If so, everything
-  // written after it is in the file, durable or not.
+  // written after it is in the file, even if it is not durable.
   bool noted_since_boot(uint64_t transaction) const;
 
   // Erases the changes of a transaction, or all.
@@ -76,8 +75,7 @@ class RedoLog {
   int clear() const;
 
  private:
-  // Returns the offsets at which a transaction's changes are noted: that of small changes, then
-  // that of larger ones.
+  // Returns the offsets of a transaction's two slots: for small changes, and for larger ones.
   std::array<uint64_t, 2> slots(uint64_t transaction) const;
 
   int fd_ = -1;  // LMDB's

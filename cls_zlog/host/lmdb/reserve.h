@@ -11,9 +11,9 @@
 
 namespace zlog {
 
-// Disk space that is reserved for removals. LMDB changes no page in place, so on a full disk even a
-// removal needs some new pages. The reserve is freed for one transaction, and allocated again as
-// soon as the disk has space. Processes share one reserve. A store may have none.
+// Disk space that is reserved for removals. LMDB never changes a page in place, so even a removal
+// needs some new pages on a full disk. The reserve is freed for one transaction, and allocated
+// again as soon as the disk has space. All processes share one reserve. A store may have none.
 class Reserve {
  public:
   // Opens the reserve in a directory, and creates it if it is missing.

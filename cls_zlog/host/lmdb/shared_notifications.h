@@ -17,9 +17,9 @@
 namespace zlog {
 
 // Notifications between processes, through the memory of their shared sequencer. Objects that share
-// a slot in it are notified together, so a wait may end without a change of its object. For each
-// object that this process waits for, a thread waits on its slot; it may outlive the owner of this
-// class. The calls are as in NotificationTable.
+// a slot there are notified together, so a wait may end without a change of its object. For each
+// object that this process waits for, one thread waits on the slot; the thread may outlive the
+// owner of this class. The calls are as in NotificationTable.
 class SharedNotifications : public std::enable_shared_from_this<SharedNotifications> {
  public:
   explicit SharedNotifications(std::shared_ptr<SharedSequencer> shared)

@@ -55,8 +55,8 @@ void futex_wait(std::atomic<uint32_t>* word, uint32_t seen, std::chrono::nanosec
 
 }  // namespace
 
-// Holds a robust mutex. If its last owner died holding it, sets `broken`: the guarded data may be
-// incomplete.
+// Holds a robust mutex. Sets `broken` if its last owner died while holding it, because the guarded
+// data may then be inconsistent.
 class SharedSequencer::Lock {
  public:
   Lock(pthread_mutex_t* mutex, uint32_t* broken) : mutex_(mutex) {
@@ -172,7 +172,7 @@ int SharedSequencer::initialise(Region* region) {
 }
 
 // Creates a new file and renames it to `path`. A process that still uses the old file has a
-// complete file, and finds out by its stale epoch.
+// complete file, and notices the replacement by its stale epoch.
 int SharedSequencer::create_file(const std::string& directory, const std::string& path) {
   const std::string fresh = path + ".new";
   const FileDescriptor file(::open(fresh.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
@@ -186,7 +186,7 @@ int SharedSequencer::create_file(const std::string& directory, const std::string
   return ::rename(fresh.c_str(), path.c_str()) == 0 ? 0 : -errno;
 }
 
-// ENOENT: the file is missing or not usable.
+// Returns ENOENT if the file is missing or unusable.
 int SharedSequencer::map_file(const std::string& path, Mapping* region) {
   std::string boot;  // locks and grants of another run of the kernel mean nothing
   if (const int error = read_boot_id(&boot)) return error;
@@ -311,8 +311,8 @@ void SharedSequencer::note(std::string_view incarnation, uint64_t transactions) 
 void SharedSequencer::forget() { region_->transactions = 0; }
 
 // Returns the slot of a log, or nullptr. Takes no locks, so a caller that locks the slot must call
-// holds() again. The search for a log begins at its own index. It continues after free slots, since
-// slots before that of the log may have been freed.
+// holds() again. The search begins at the log's own index. It does not stop at free slots, because
+// slots before the log's may have been freed.
 SharedSequencer::Slot* SharedSequencer::find(uint64_t log_id) const {
   for (uint32_t i = 0; i < kSlots; i++) {
     Slot& slot = region_->slots[(log_id + i) % kSlots];

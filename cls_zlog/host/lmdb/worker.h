@@ -30,15 +30,15 @@ struct Operation {
   std::string reply = {};
 };
 
-// A thread that carries out operations in the order of their arrival. It takes all waiting
-// operations at once.
+// A thread that carries out operations in the order of their arrival, taking all waiting operations
+// at once.
 //
 // States: idle (no thread) → running, from the first operation on → stopped. Operations that arrive
 // after stop() receive ECANCELED.
 class Worker {
  public:
   // `carry_out` is called on the thread, and must call every operation's `done` once. It must own
-  // everything that it uses, since the thread may outlive the worker (see stop()).
+  // everything that it uses, because the thread may outlive the worker (see stop()).
   using CarryOut = std::function<void(std::vector<Operation>& batch)>;
   explicit Worker(CarryOut carry_out) : state_(std::make_shared<State>()) {
     state_->carry_out = std::move(carry_out);
@@ -61,8 +61,8 @@ class Worker {
     state_->changed.notify_one();  // without the mutex, which the thread takes first
   }
 
-  // Cancels operations that have not begun, and waits a few seconds for the others. It does not
-  // wait longer for the thread, since a stopped process may hold the store's lock.
+  // Cancels operations that have not begun, and waits a few seconds for the others. Does not wait
+  // longer for the thread, because a stopped process may hold the store's lock.
   void stop() {
     std::deque<Operation> given_up;
     std::unique_lock<std::mutex> lock(state_->mutex);

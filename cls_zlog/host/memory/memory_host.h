@@ -22,8 +22,7 @@ struct MemoryObject {
 // process uses it, and it never waits: every operation runs in the caller's thread.
 class MemoryHost final : public AsyncHost {
  public:
-  // Runs a method on an object, and returns the code that a Done receives. Thread-safe. Never
-  // throws.
+  // Runs a method on an object, and returns the code for a Done. Thread-safe. Never throws.
   int execute(std::string_view object, std::string_view method, std::string_view payload,
               std::string* reply);
 

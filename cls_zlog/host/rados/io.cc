@@ -114,8 +114,8 @@ void RadosIo::close() {
   handle_.reset();
 }
 
-// Cancels operations until none are left. Returns false if there still are some at the deadline. It
-// repeats this because an operation that is just being started can't be cancelled yet.
+// Cancels operations until none are left. Returns false if some are left at the deadline. Repeats
+// this because an operation that is just being started cannot be cancelled yet.
 bool RadosIo::cancel_all(std::chrono::steady_clock::time_point deadline) {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {

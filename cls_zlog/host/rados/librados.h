@@ -156,8 +156,8 @@ struct Librados {
 #undef ZLOG_MEMBER
 };
 
-// Loads librados.so.2, once per process. Sets `what` to its path if this returns 0, to the loader's
-// error if it returns -ENOENT, or to the missing functions if it returns -ENOSYS.
+// Loads librados.so.2 once per process. Sets `what` to its path if this returns 0, to the loader's
+// error if it returns -ENOENT, and to the missing functions if it returns -ENOSYS.
 int load_librados(std::string* what);
 
 // Returns the functions. Valid once load_librados() has returned 0.

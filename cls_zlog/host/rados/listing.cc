@@ -7,9 +7,9 @@
 namespace zlog {
 namespace {
 
-// librados lists a pool's objects by their hashes, which have 32 bits. A place is a hash with its
-// bits reversed, as librados orders them. The C interface can't return the place of a cursor, but
-// it makes cursors from places, as ends of equal slices of the pool, and compares them.
+// librados lists a pool's objects in the order of their bit-reversed 32-bit hashes, which are
+// called places here. The C interface cannot return the place of a cursor. But it can make cursors
+// from places, as ends of equal slices of the pool, and compare cursors.
 constexpr uint64_t kPlaces = uint64_t{1} << 32;
 
 class Cursors {

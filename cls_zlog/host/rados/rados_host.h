@@ -34,31 +34,31 @@ struct RadosTarget {
   ClassUse class_use = ClassUse::kAuto;
 };
 
-// Runs methods in the OSDs of a cluster or in this process: every operation is a call of the
-// class's method through librados, or is passed to a ClientSideHost. If the caller does not choose,
-// the first replies decide this. An OSD that lacks the class or the method refuses a call before it
-// does anything, and the call is then passed to the ClientSideHost.
+// Runs methods in the OSDs of a cluster or in this process. Every operation either calls the
+// class's method through librados or is passed to a ClientSideHost. If the caller does not choose,
+// the first replies decide. An OSD that lacks the class or the method refuses a call before it does
+// anything; the call is then passed to the ClientSideHost.
 //
 // Giving up an operation cancels it in librados, which would otherwise keep and resend it while the
-// cluster does not reply or has no space. If an OSD already has the operation, it takes effect. A
-// call that was passed to the ClientSideHost after a refusal ends when the cluster replies, or with
-// close().
+// cluster does not reply or has no space. If an OSD already has the operation, it takes effect. If
+// a call was passed to the ClientSideHost after a refusal, it ends when the cluster replies, or
+// with close().
 class RadosHost final : public AsyncHost {
  public:
-  // Makes a host for the pool and namespace that the caller's I/O context has now; the caller may
-  // change or close that context afterwards. Its cluster handle must outlive the host. Also checks
-  // the OSDs' release.
+  // Makes a host for the current pool and namespace of the caller's I/O context, which the caller
+  // may change or close afterwards. Its cluster handle must outlive the host. Also checks the OSDs'
+  // release.
   static int share(rados_ioctx_t ioctx, ClassUse class_use, std::unique_ptr<RadosHost>* host);
 
   ~RadosHost() override;
 
   Ticket submit(Submission submission) override;
   Ticket lock(Submission submission) override;
-  // Each call uses a thread. EBUSY: too many calls are under way.
+  // Each call uses a thread. Returns EBUSY if too many calls are in flight.
   void ask_replica(Submission submission) override;
   // Lists in a thread of its own, since librados can list only in the calling thread.
   void list(std::string_view prefix, std::string_view after, Done done) override;
-  // EBUSY: another command is under way. Monitors may take long to reply.
+  // Returns EBUSY if another command is in flight. Monitors may take long to reply.
   void ask_monitor(std::string_view command, Done done) override;
   void notify(std::string_view object) override;
   Ticket watch(std::string_view object, uint64_t seen, Done done) override;
@@ -72,8 +72,8 @@ class RadosHost final : public AsyncHost {
   // Returns the id of the cluster, which is known without a request.
   int fsid(std::string* out);
 
-  // These show this process in `ceph -s`, as one of the daemons of `service`, as long as it lives.
-  // Both return 0 even if no manager runs, and EEXIST if the process is registered already.
+  // These show this process in `ceph -s` as one of the daemons of `service`, as long as it lives.
+  // Both return 0 even if no manager runs, and EEXIST if the process is already registered.
   int register_service(const std::string& service, const std::string& daemon,
                        const std::map<std::string, std::string>& metadata);
   int update_service(const std::map<std::string, std::string>& status);
@@ -132,8 +132,8 @@ class RadosConnecting {
   std::string failed_step() const { return std::string(finished_->reply().bytes); }
   std::unique_ptr<RadosHost> take() { return std::move(host_); }
 
-  // Values of the configuration, if it could be read: the paths where the key may be, and the
-  // monitors.
+  // Values of the configuration, or empty if it could not be read: the paths where the key may be,
+  // and the monitors.
   const std::string& keyring() const { return keyring_; }
   const std::string& monitors() const { return monitors_; }
 

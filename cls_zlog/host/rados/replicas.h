@@ -10,18 +10,17 @@
 
 namespace zlog {
 
-// Returns the reply of one of an object's replicas: the number of the OSD process that stores the
-// replica (8 bytes, little-endian; 0 if unknown), followed by the method's reply.
+// Returns a replica's reply in one buffer: the number of the OSD process that stores the replica (8
+// bytes, little-endian; 0 if unknown), followed by the method's reply.
 Buffer replica_reply(uint64_t instance, const Buffer& reply);
 
 // Makes OSDs other than the primary serve reads of the object. An OSD does so only if it knows that
 // no other OSD lacks a change of the object, and it learns this with each change in the placement
-// group. So this function creates and removes an object there, unless the client may not do that.
+// group. So this function creates and removes an object there, if the client may do that.
 void stir(rados_ioctx_t io, const std::string& object, bool client_side);
 
-// Runs a read-only method at a replica chosen at random, and passes `done` a replica_reply(). Waits
-// for the OSD. One operation returns both the reply and the number, so both are of the same
-// process.
+// Runs a read-only method at a replica chosen at random, and passes a replica_reply() to `done`.
+// Waits for the OSD. The reply and the number come from the same operation and process.
 void run_at_replica(rados_ioctx_t io, const std::string& object, const char* method,
                     std::string_view payload, const Done& done);
 

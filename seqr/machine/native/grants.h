@@ -33,13 +33,13 @@ struct Counters {
 // Returns the number of NEXT and TAIL frames at the front of a stream.
 size_t leading(std::string_view stream);
 
-// Answers the first `count` frames of `stream`, all NEXT or TAIL, into `count` frames at `answers`.
-// A request with a higher epoch than its log's only gets the log's epoch. The epoch is checked when
-// the client opens the log again.
+// Answers the first `count` frames of `stream`, which must all be NEXT or TAIL, into `count` frames
+// at `answers`. A request with a higher epoch than its log's gets only the log's epoch. That epoch
+// is checked when the client opens the log again.
 //
-// `logs` are the logs of the connection's handles. `allowance` is the number of positions that it
-// may take, not counting grants of one. The handle of a log whose tail has passed `wake_at` is added
-// to `passed`, once: its `wake_at` is the maximum from then on, until the machine sets it again.
+// `logs` are the logs of the connection's handles. `allowance` is the number of positions that the
+// connection may take; single grants do not count. If a log's tail passes `wake_at`, the log's
+// handle is added to `passed` once. `wake_at` is then the maximum until the machine sets it again.
 void answer(std::string_view stream, size_t count, const std::vector<LogTail*>& logs, char* answers,
             double* allowance, Counters* counters, std::vector<uint16_t>* passed);
 
