@@ -29,11 +29,20 @@ _COMMANDS = {
     "exporter": "metrics prometheus",
     "top": "monitor",
     "bench": "benchmark perf",
-    "access": "fence promote read-only writer",
-    "store": "compact restore",
     "put": "add set update",
     "set": "commit reset seek update",
 }
+
+_MOVED = {
+    "writer": "access show",
+    "fence": "access fence",
+    "read-only": "access read-only",
+    "promote": "access promote",
+    "compact": "store compact",
+    "restore": "store restore",
+    "delivery": "producer",
+}
+"""Commands of older versions, and their present names."""
 
 _OPTIONS = {
     "--from": "--after --begin --offset --since --start",
@@ -60,7 +69,9 @@ _BOUNDS = {"--from", "--to", "--count", "-n"}
 
 
 def suggested_commands(word: str, known: Collection[str]) -> str:
-    """Return a question with the commands that the user may have meant, or nothing."""
+    """Return the new name of a command, or the commands that the user may have meant."""
+    if moved := _MOVED.get(word) if "access" in known else None:
+        return f" It is now `zlog {moved}`."
     meant = [name for name in known if word.lower() in _COMMANDS.get(name, "").split()]
     return _question(meant or get_close_matches(word, known))
 
