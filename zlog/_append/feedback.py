@@ -1,4 +1,4 @@
-"""Handles what replies to writes report: a class that is too old, or a full stripe."""
+"""Handles what replies to writes report, such as an outdated class or a full stripe."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ from zlog.view import Stripe, View
 _logger = logging.getLogger(__name__)
 
 _SPREAD_SECONDS = 0.25
-"""If many writers notice a full stripe at the same time, the first one acts for all."""
+"""Over how many seconds writers spread their reactions if many of them notice a full stripe at the
+same time, so that the first one acts for all."""
 
 _OVERDUE = 5 / 4
-"""At this fullness no writer waits for another; below it, each waits the less the fuller the stripe
-is. By default, an object's bytestream is full here."""
+"""From this fullness on, no writer waits for another. Below it, the fuller the stripe is, the less
+each writer waits. With default limits, an object's bytestream is full at this point."""
 
 _RETRY_SECONDS = 1.0
 
 
 class Compression:
-    """Compresses by the log's options, but not in an epoch in which an older class refused it."""
+    """Compresses as the log's options say, except in an epoch in which a class refused it."""
 
     def __init__(self) -> None:
         self._refused = 0  # the epoch of the view in which compression was refused
 
     def of(self, view: View) -> str:
-        """Return the name of the compression of writes in a view."""
+        """Return the name of the compression for writes in a view."""
         return "none" if view.epoch == self._refused else compression_of(view.options)
 
     def refused(self, view: View, object: str, code: int, sent: str) -> bool:
@@ -56,7 +57,7 @@ class Compression:
 
 
 def fullness_of(view: View, replies: Sequence[Reply], end: int) -> float:
-    """Return how full the live stripe is, from OK replies to writes below ``end``; 1 is full."""
+    """Return the live stripe's fullness (1 is full), from OK replies to writes below ``end``."""
     records, size = fullest(replies)
     live = view.live_stripe
     positions = (end - live.start) / live.width
@@ -64,10 +65,10 @@ def fullness_of(view: View, replies: Sequence[Reply], end: int) -> float:
 
 
 class RollWatch:
-    """Watches how full one writer's stripe is, and starts the next stripe.
+    """Watches how full a writer's stripe is, and starts the next stripe.
 
-    Every reply to a write says how full the object is. The append that finds it full is still
-    acknowledged. A later append, of this writer or another one, ends the stripe before it writes.
+    Every reply to a write says how full the object is. The append that fills the object is still
+    acknowledged. A later append, by this writer or another one, ends the stripe before it writes.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -84,7 +85,7 @@ class RollWatch:
         return self._full is not None
 
     def note(self, view: View, replies: Sequence[Reply], end: int) -> None:
-        """Record the replies to writes in ``view`` below ``end``, all of which are OK."""
+        """Record OK replies to writes in ``view`` below ``end``."""
         fullness = fullness_of(view, replies, end)
         if fullness < 1:
             return
@@ -95,15 +96,15 @@ class RollWatch:
         self._act_at = self._noticed + self._turn * spread
 
     async def act(self, deadline: Deadline) -> None:
-        """End the full stripe, if it is still live and it is this writer's turn."""
+        """End the full stripe if it is still live and it is this writer's turn."""
         layout, full = self._layout, self._full
         now = layout.io.monotonic()
         due = max(self._act_at, self._retry_at)
         if full is None or (layout.view.live_stripe.id == full.id and now < due):
             return
-        self._retry_at = now + _RETRY_SECONDS  # so that other threads do not try too
+        self._retry_at = now + _RETRY_SECONDS  # so that other threads do not try as well
         if layout.view.live_stripe.id == full.id:
-            with contextlib.suppress(ZlogError):  # the append meets the same error and reports it
+            with contextlib.suppress(ZlogError):  # the append will get the same error and report it
                 await layout.roll(full, deadline)
         if layout.view.live_stripe.id != full.id:
             self._full, self._retry_at = None, 0.0

@@ -1,4 +1,4 @@
-"""Lets stripe objects check their positions and their index of tags, without sending entries."""
+"""Lets stripe objects check their own positions and tag indexes, so that no entries are sent."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from zlog.view import ObjectRef, Stripe
 
 _CALL_POSITIONS = 1 << 16
 _CALL_BYTES = 8 << 20
-"""Limits of one operation, which must not block an OSD for long."""
+"""Limits of one operation, which must not occupy an OSD for long."""
 
 _NO_INDEX = (-errno.EOPNOTSUPP, -errno.ENOENT, -errno.EIO)
-"""Replies of objects whose class is too old to keep an index, or that are reported as damaged."""
+"""Replies of objects whose class is too old for an index, or whose damage is reported."""
 
 
 class Verifier:
-    """Checks windows of positions, all objects at once, each for a part of its positions.
+    """Checks windows of positions. All objects of a window check their share at the same time.
 
     Attributes:
-        unreadable: the names of objects that can't answer. Their positions are unknown.
+        unreadable: the names of objects that cannot answer, so that their positions are unknown.
         vanished: the names of missing objects with positions that are not trimmed.
 
     Args:
@@ -73,7 +73,7 @@ class Verifier:
     async def _take(self, audit: Audit, ref: ObjectRef, first: int, reply: Reply) -> int | None:
         """Add an object's reply about its positions from ``first`` on.
 
-        Returns how many positions it covers, or None if the object can't answer.
+        Returns how many positions the reply covers, or None if the object cannot answer.
         """
         if reply.code == Code.OK:
             return audit.add(reply.payload, first)
@@ -94,11 +94,11 @@ class Verifier:
 async def check_tag_index(
     layout: Layout, end: int, deadline: Callable[[], Deadline], *, rebuild: bool
 ) -> AsyncIterator[Sequence[Finding]]:
-    """Compare the index of tags with the records below ``end``, all objects of a stripe at once.
+    """Compare tag indexes with the records below ``end``, on all objects of a stripe at once.
 
     Args:
         end: one past the last position.
-        rebuild: rebuild wrong indexes.
+        rebuild: whether to rebuild wrong indexes.
     """
     begin = min(layout.view.trim_point, end)
     async for stripe in walk(layout, begin, end, deadline):
