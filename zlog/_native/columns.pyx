@@ -1,4 +1,4 @@
-"""Positions of one stripe as columns, without an object for each entry.
+"""Returns the positions of one stripe as columns, without an object per entry.
 
 Data that is already contiguous is not copied.
 """
@@ -111,13 +111,14 @@ cdef class ColumnWindow:
             settled: the contents of the open positions.
             start: one of the positions.
             end: above ``start``.
-            bytes_max: the maximum bytes of data, below 2 GiB. A larger entry is returned alone.
+            bytes_max: the maximum size of the data in bytes, below 2 GiB. A larger entry is
+                returned alone.
 
         Returns:
-            The positions (int64), timestamps (int64), offsets (int32) and data of the entries; a
-            list of gaps for each run of positions without entries, with settled gaps as they were
-            given and ranges of trimmed positions; the position to continue at, or None at the end;
-            and the tags of each entry, or None if they were not requested.
+            The positions (int64), timestamps (int64), offsets (int32) and data of the entries. Then
+            a list of gaps for each run of positions without entries, with the gaps of ``settled``
+            and ranges of trimmed positions. Then the position to continue at, or None at the end.
+            Last, the tags of each entry, or None if they were not requested.
         """
         cdef vector[Cell] cells
         cdef Cell cell
@@ -202,7 +203,7 @@ cdef class ColumnWindow:
         return self.striping.after(self.firsts[part], row)
 
     cdef object piece(self, reply, const vector[Cell]& cells):
-        """Return the data of entries without a copy; they must be contiguous in one reply."""
+        """Return the data of entries without a copy. They must be contiguous in one reply."""
         cdef string_view content = reply_view(reply)
         cdef const char* begin = cells.front().data
         cdef const char* end = cells.back().data + cells.back().size
@@ -231,7 +232,7 @@ def entry_columns(
     return columns_of(cells, None, total)
 
 
-# Adds to a row a gap, or None for a position that is trimmed.
+# Adds a gap to a row, or None for a trimmed position.
 cdef int add_gap(list row, uint64_t position, gap) except -1:
     if gap is not None:
         row.append(gap)
@@ -242,7 +243,7 @@ cdef int add_gap(list row, uint64_t position, gap) except -1:
     return 0
 
 
-# Positions, timestamps, offsets and data of entries; `data` where it is known already.
+# Positions, timestamps, offsets and data of entries. Pass `data` if it is already known.
 cdef tuple columns_of(const vector[Cell]& cells, data, Py_ssize_t total):
     cdef size_t count = cells.size(), i
     cdef bytes positions = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> (8 * count))

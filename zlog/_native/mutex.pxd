@@ -1,6 +1,6 @@
 cdef unsigned int forks  # of the ancestors of this process, since they imported this
 
-# How many brief locks this thread holds.
+# Returns how many brief locks this thread holds.
 cdef int brief_locks_held() noexcept
 
 

@@ -78,8 +78,7 @@ cdef inline const CppMacKey* mac_of(MacKey mac) noexcept:
     return mac.key.get()
 
 
-# The tags of a reply's entries, as tuples of text. Entries with the same single tag share one
-# tuple.
+# The tags of a reply's entries, as tuples of str. Entries with the same single tag share a tuple.
 cdef class TagTable:
     cdef unique_ptr[CppTagsReader] reader
     cdef list names
@@ -101,7 +100,7 @@ cdef class ReadReply:
     cdef uint32_t at_id(self, Py_ssize_t i) except? 0
 
 
-# Decodes a reply to a read of `asked` positions of an object from `first` on.
+# Decodes a reply to a read of `asked` positions of an object, starting at `first`.
 cdef ReadReply read_row(
     reply, uint64_t asked, uint64_t first, const Striping& striping, MacKey mac, bint with_data
 )
