@@ -84,8 +84,7 @@ class ClassRefusal(NamedTuple):
         purpose: the kind of method, ``read`` or ``write``.
         object: the object on which the method was called.
         code: the store's answer, a negative errno.
-        loaded: whether the OSD has loaded the class. If it has, it refuses only this client or this
-            object.
+        loaded: whether the OSD has the class. If so, it refuses only this client or this object.
     """
 
     purpose: str
@@ -232,8 +231,7 @@ def sequencer_status(
 
     Args:
         address: ``[tcp://|tls://]HOST:PORT``.
-        url: the URL of a store, which may name the credentials. If it names none, they come from
-            the environment.
+        url: the URL of a store, for its credentials. By default they come from the environment.
 
     Raises:
         ValueError: the address is invalid.

@@ -15,13 +15,11 @@ class GapKind(enum.Enum):
     """Why a position holds no entry."""
 
     FILLED = "filled"
-    """The position was granted but never written. It was filled so that readers can pass it, and
-    stays filled."""
+    """The position was granted but never written, and was filled so that readers can pass it."""
     TRIMMED = "trimmed"
     """The position is no longer needed, and its space was freed. It stays trimmed."""
     UNWRITTEN = "unwritten"
-    """The position is not written yet. Only readers that neither wait for holes nor fill them get
-    this."""
+    """The position is not written yet. Only readers that do not fill holes get this."""
     LOST = "lost"
     """The stored bytes fail their checksum, or the object that held them is missing."""
     UNREADABLE = "unreadable"
@@ -66,8 +64,7 @@ class Fill(NamedTuple):
 
     Attributes:
         by: the ``writer_id`` of the handle that filled it, 32 hex digits.
-        at: when it was filled, by that client's clock, UTC. For several positions, the earliest
-            time.
+        at: the time of the fill by that client's clock, UTC. For several positions, the earliest.
         why: the reason that the client gave.
     """
 

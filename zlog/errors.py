@@ -378,8 +378,7 @@ class SequencerBusy(SequencerRefused):
 class NotLeader(SequencerUnavailable):
     """The sequencer is not the leader in the log's pool, or does not know whether it is.
 
-    The client looks for the leader and retries. It raises this error only if its time budget runs
-    out.
+    The client looks for the leader and retries. It raises this error only if its time runs out.
     """
 
     hint = "`zlog seqr status` shows the leader."

@@ -20,8 +20,7 @@ def check_log_name(name: str) -> str:
 
     Raises:
         TypeError: ``name`` is not a str.
-        ValueError: ``name`` is not 1 to 128 characters from A-Z a-z 0-9 _ . - or it begins with .
-            or -.
+        ValueError: ``name`` is not 1 to 128 characters of A-Z a-z 0-9 _ . - or begins with . or -.
     """
     return _check_name(name, "log")
 
@@ -40,8 +39,7 @@ def check_space_name(name: str) -> str:
     """Return ``name`` if it is a valid name for a space of objects.
 
     Raises:
-        TypeError, ValueError: as for :func:`check_log_name`, except that the maximum is 109
-            characters.
+        TypeError, ValueError: as for :func:`check_log_name`, but the maximum is 109 characters.
     """
     return _check_name(name, "space", _SPACE_NAME_BYTES_MAX)
 

@@ -101,8 +101,8 @@ class Store(Protocol):
     def identity(self) -> str:
         """Return an id that distinguishes a store from its copies.
 
-        The id is the fsid of a cluster or the inode of a directory. For a store in memory it is
-        empty.
+        The id is the fsid of a cluster or the inode of a directory. It is empty for a store in
+        memory.
         """
         ...
 
@@ -257,7 +257,7 @@ def connect(
 
             - ``ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME&timeout=SECONDS&class=USE]``. USE is a
               value of ``object_class``. The parameters ``sequencer_ca``, ``sequencer_cert``,
-              ``sequencer_key`` and ``sequencer_token_file`` name the files with credentials for
+              ``sequencer_key`` and ``sequencer_token_file`` name files with credentials for
               sequencers.
             - ``file:///PATH``, or a path that is a ``PathLike`` or contains ``/``: an embedded
               store. ``file:///PATH?mode=ro`` opens a store that cannot or must not be written, such
@@ -267,8 +267,7 @@ def connect(
               connected until the store is closed; otherwise librados aborts the process.
             - None, which means :func:`default_url`.
 
-        create: whether to create an embedded store that does not exist. Other stores are never
-            created.
+        create: whether to create an embedded store that does not exist. Others are never created.
         object_class: for a ``rados.Ioctx``, where the methods of logs run. With ``require``, they
             run in the OSDs, which need zlog's object class. With ``never``, they run in this
             process and use only operations that every cluster has. With ``auto``, they run in the

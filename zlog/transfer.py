@@ -48,8 +48,7 @@ def export_log(
 
     The file contains each entry's time and append id, and the log's options, but nothing else; see
     docs/formats/export.md. The MACs of entries are checked but not exported, so keep the file where
-    only you can change it. Equal logs give equal files. Only a few windows of entries are in memory
-    at a time.
+    only you can change it. Equal logs give equal files. The export needs little memory.
 
     Args:
         log: the log to export. Like any reader, the export waits for holes and then fills them.
@@ -103,8 +102,7 @@ def import_log(
 
     During the import the log is a mirror: it takes no appends, and readers see the part that was
     imported so far. If the import fails or its process dies, import the file again; it then
-    continues where it stopped. Positions below the file's first position are trimmed in the new
-    log.
+    continues where it stopped. Positions below the file's first one are trimmed in the new log.
 
     Args:
         store: the store of the new log.
@@ -186,8 +184,7 @@ def mirror_log(
         cursors: whether to copy the log's cursors at each step, up to the mirror's tail. The
             mirror's cursors never move back, because its own readers may be ahead.
         adopt: whether to accept an imported log that cannot be compared with this log, because the
-            position just below the imported tail is trimmed. Once copied to, it is a mirror of this
-            log only.
+            position just below the imported tail is trimmed. It becomes a mirror of this log only.
         timeout: the budget of each step at the mirror, in seconds; None means no limit.
         mac_key: the key for MACs of the mirror's entries; None means that they have no MACs.
 

@@ -98,8 +98,7 @@ class Appender:
         Raises:
             EntryTooLarge: an entry is too large. Nothing was sent.
             ZlogError: the error's ``positions`` lists the position of each acknowledged entry, and
-                None for each other entry. After a StoreTimeout, the other entries may be in the log
-                as well.
+                None for each other entry. After a StoreTimeout, others may be in the log.
         """
         self.check(entries)
         entries = entries_owned(entries)
@@ -322,8 +321,7 @@ class _Round:
     ) -> tuple[list[_Slot], ZlogError | None]:
         """Record the answer of one object, which stores either the whole group or nothing.
 
-        If one position is taken, its entry must move. The other entries are returned to be sent
-        again.
+        If one position is taken, its entry must move. The others are returned to be sent again.
         """
         if reply.code == Code.OK:
             self._acknowledged.update((slot.entry, slot.position) for slot in group)
@@ -367,8 +365,7 @@ class _Round:
         """Get a newer view, by reading it or by creating it.
 
         The view is read if an object refused the present one or is missing. It is created if the
-        stripe has no positions that high, or if granted positions repeatedly turned out to be
-        taken.
+        stripe has no positions that high, or if granted positions were repeatedly taken.
         """
         if self._sealed:
             await self._layout.advance(view, deadline, sealed=self._sealed_at)

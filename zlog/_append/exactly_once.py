@@ -10,8 +10,7 @@ attempt:
 4. appends the other entries.
 
 After step 2 no earlier attempt can write an entry of the part, so step 3 finds all entries that are
-in the log. Entries are compared by data and tags, and a repeated call may give them in another
-order.
+in the log. Entries are compared by data and tags, in any order.
 
 Source: docs/design/append-once.md.
 """

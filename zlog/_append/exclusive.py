@@ -2,8 +2,7 @@
 
 Entries keep the order in which they are submitted. Waiting entries are sent together in a *round*,
 which has consecutive positions. Several rounds may be in flight. A round is confirmed once it and
-all earlier rounds are written. The writer needs no sequencer, and a lone append takes one operation
-in the store.
+all earlier rounds are written. No sequencer is needed, and a lone append takes one operation.
 
 If an object refuses a round, the writer sends no further round until those in flight are back:
 

@@ -136,8 +136,7 @@ class AsyncioAppends(Exclusive):
     ) -> Any:
         """Append entries and return their position, or positions, once they are confirmed.
 
-        If the call has its ``own`` timeout, it waits that long. Otherwise it waits as long as the
-        round.
+        If the call has its ``own`` timeout, it waits that long. Otherwise it waits for the round.
         """
         outcome = await self._submit(entries, deadline, awaited=True, many=many)
         if not own:

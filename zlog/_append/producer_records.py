@@ -164,8 +164,7 @@ class ProducerRecords:
 
         If ``before`` is None, forget the producer. The first successful request raises the
         producer's sequence number, and the last one removes a forgotten producer. Each request
-        names the incarnation, so that a late request does not affect a new producer with the same
-        name.
+        names the incarnation, so that a late request does not affect a new producer.
         """
         if before is not None:
             _check_number("sequence", before, SEQUENCE_MAX)

@@ -92,8 +92,7 @@ class Quota:
     async def recount(self, size: int, deadline: Deadline) -> None:
         """If the log is full, count its data again, because other clients may have trimmed it.
 
-        Raises LimitReached if the log is still full and the writer was not opened to wait for a
-        trim.
+        Raises LimitReached if the log is still full and the writer does not wait for trims.
         """
         if self.at_capacity(size):
             now = self._layout.io.monotonic()

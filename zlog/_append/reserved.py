@@ -89,8 +89,7 @@ class Reserved:
                 await self.write(position, data, deadline)
                 return
         if not any(reply.code == Code.OK for _, reply in replies):
-            # The writer's id is made from the content, so an equal entry with this id means
-            # success.
+            # The id is made from the content, so an equal entry with this id is this write.
             same_id = any(reply.code == Code.SAME_ID for _, reply in replies)
             await self._refuse(position, deadline, entry if same_id else None)
         view = layout.view

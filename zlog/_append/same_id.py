@@ -2,8 +2,7 @@
 
 The class does not decompress. It answers SAME_ID if an entry with the same id, length and checksum
 is stored, but in a block other than the one that was sent. The writer must then compare the
-contents, because readers learn the ids of appends: a hostile reader may have stored other data with
-this id.
+contents, because readers learn the ids of appends: a hostile reader may have stored other data.
 """
 
 from __future__ import annotations

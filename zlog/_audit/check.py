@@ -19,8 +19,7 @@ from zlog.limits import HOLE_TIMEOUT_SECONDS
 from zlog.view import Stripe
 
 _WINDOW_POSITIONS = 1 << 17
-"""Positions checked in one step, with one operation per stripe object. They take 6 MiB of
-memory."""
+"""Positions checked in one step, with one operation per stripe object. They take 6 MiB."""
 
 _MAC_POSITIONS = 4096
 _MAC_BYTES = 16 << 20

@@ -91,8 +91,7 @@ class Inspector:
 
     Attributes:
         objects: the number of stripe objects in the last look.
-        taken: as of that look, every position below this one was taken, or was below an earlier
-            tail.
+        taken: as of that look, each position below this one was taken or below an earlier tail.
     """
 
     def __init__(self, layout: Layout, deadline: Callable[[], Deadline]) -> None:
@@ -139,8 +138,7 @@ class Inspector:
         """Return the ids of stripes that may hold positions above their end.
 
         A stripe of an exclusive writer ends after its confirmed entries, so it may hold such
-        positions. If the head no longer has a stripe's view, the stripe may have been an exclusive
-        writer's.
+        positions. If the head no longer has a stripe's view, its writer may have been exclusive.
         """
         beyond = {each.stripe.id for each in looked if _exceeds(each)}
         if not beyond:

@@ -57,8 +57,7 @@ class Scrub:
     """Checks one replica of each object of a log, one operation at a time.
 
     It checks either the primary, which serves all other calls, or a replica chosen at random for
-    each operation. Clients do not notice damage in another replica until that replica becomes the
-    primary.
+    each operation. Clients notice damage in another replica only once it becomes the primary.
 
     Args:
         repair: whether to repair damage instead of only reporting it.

@@ -72,11 +72,9 @@ class Io(Protocol):
 
     store: Store
     replica_reads: Counter[str]
-    """For each object, how many replies came from another replica because the primary was
-    damaged."""
+    """The number of replies from other replicas because the primary was damaged, by object."""
     failed_reads: dict[tuple[str, str | int], float]
-    """For a position or method of an object, the time until which other replicas are not asked
-    again."""
+    """For a position or method of an object, when other replicas may be asked again."""
 
     async def execute(self, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
         """Run independent calls concurrently, and return their replies in order."""

@@ -69,8 +69,7 @@ def key_bytes(given: MacKeySource) -> bytes:
     """Return the bytes of a key.
 
     Raises:
-        TypeError: the source has another type, such as str, which could be a key or the name of a
-            file.
+        TypeError: the source has another type, such as str, which could be a key or a path.
         ValueError: the key is too short or too long.
         OSError: the file cannot be read.
     """

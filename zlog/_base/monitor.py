@@ -94,8 +94,7 @@ async def explain(io: Io, error: StoreTimeout) -> None:
 def full_pool(health: Any, pool: str) -> str:
     """Return Ceph's message that a pool is full, or an empty string.
 
-    A full OSD causes the health check POOL_FULL for every pool on it (Ceph's manual, "Health
-    checks").
+    A full OSD causes POOL_FULL for every pool on it (Ceph's manual, "Health checks").
     """
     try:
         messages = [str(each["message"]) for each in health["checks"]["POOL_FULL"]["detail"]]

@@ -4,7 +4,7 @@ A fork copies only the calling thread, so locks that other threads held stay loc
 call may begin there. Before the child runs anything else, each inherited handle changes its class
 to one that refuses calls. This covers methods that were bound before the fork, and costs the parent
 nothing. A call that is running during the fork fails at its next request, because its ``Io`` is a
-handle as well.
+handle.
 """
 
 from __future__ import annotations

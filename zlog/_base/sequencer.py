@@ -116,8 +116,7 @@ class SequencerClient(Protocol):
 
     All methods except ``close`` raise:
         SequencerUnavailable: the sequencer cannot be reached, or refuses, or the connection ends
-            during the call. NEXT can then be repeated: positions that were granted but not used are
-            holes.
+            during the call. NEXT can then be repeated: unused positions are holes.
         SequencerTimeout: the deadline passed.
         LogNotFound: the log does not exist.
         StaleEpoch: caller and sequencer disagree on the epoch; its ``epoch`` is the sequencer's.

@@ -267,9 +267,8 @@ class Layout:
 
         Usually the client that sealed the objects is about to propose its view. If no view appears
         within a short random time, that client has probably died, and this client makes the change.
-        ``sealed`` is the object's epoch, if known; the new epoch is above it. It is needed because
-        a hostile client may have sealed an object of an ended stripe, which a layout change does
-        not ask.
+        ``sealed`` is the object's epoch, if known; the new epoch is above it. A layout change does
+        not ask the objects of ended stripes, which a hostile client may have sealed.
         """
         io = self.io
         began = io.monotonic()
@@ -320,8 +319,7 @@ class Layout:
             except SequencerRefused:
                 raise  # other clients may reach the sequencer, so do not depose it
             except SequencerUnavailable:
-                # No client can append until there is a new view, so do not wait for the outage
-                # limit.
+                # No client can append before that, so do not wait for the outage limit.
                 self.outage.failed(stale.epoch, began)
                 if deadline.expired:
                     raise
@@ -330,8 +328,8 @@ class Layout:
     async def raise_tail(self, view: View, tail: int, deadline: Deadline) -> bool:
         """Record that ``tail`` was shown to a client in ``view``.
 
-        If there is a newer view, record nothing and return False. Raises LogNotFound if the log was
-        removed.
+        Returns False, and records nothing, if there is a newer view. Raises LogNotFound if the log
+        was removed.
         """
         answer = await self.head.tail_raise(view.log_id, view.epoch, tail, deadline)
         if answer == Code.STALE_EPOCH:

@@ -2,7 +2,7 @@
 
 1. ``epoch_next`` takes an epoch that no other client has.
 2. Every object of the live stripe is sealed with it. From then on no operation with an earlier
-epoch takes effect there. The seal returns the object's highest position.
+   epoch takes effect there. The seal returns the object's highest position.
 3. The new tail is set above all these positions, and above every tail shown to a client.
 4. The view is proposed. The head accepts it only if it builds on the view that is still the newest.
 
@@ -88,8 +88,7 @@ class _Attempt:
     above: int = 0
     """The highest epoch with which objects turned out to be sealed."""
     tail: int = 0
-    """The tail, if it turned out to be too far above the positions for which the stripe was
-    made."""
+    """The tail, if it turned out to be too far above the stripe's positions."""
     stripe: Stripe = _NO_STRIPE
     made: bool = False
     units: bool = True

@@ -352,7 +352,6 @@ cdef class Gathering:
                     PyContext_Exit(context)
         finally:
             if i < len(woken):
-                # A task ended the loop (KeyboardInterrupt). Wake the others when the loop runs
-                # again.
+                # A task ended the loop (KeyboardInterrupt). Wake the others when it runs again.
                 self.completed = woken[i:] + self.completed
                 self.loop.call_soon(self.wake)

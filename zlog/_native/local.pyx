@@ -146,8 +146,8 @@ cdef class SharedSequencer:
     ) -> int | None:
         """Block until the tail is above ``position``, and return the tail.
 
-        Returns None after ``timeout`` seconds, or once another epoch is active. Ctrl-C interrupts
-        this.
+        Returns None after ``timeout`` seconds or once another epoch is active. Ctrl-C interrupts
+        it.
         """
         cdef Wait budget = Wait(timeout)
         cdef uint64_t tail = 0
@@ -348,8 +348,7 @@ cdef class EmbeddedStore(HostStore):
             path: the directory, which must be on a local file system.
             create: whether to create the directory and the store if they are missing.
             map_bytes: the maximum size of the store; writes beyond it fail with ENOSPC. It takes
-                address space, not memory or disk. It is reduced if the process may not have that
-                much.
+                address space, not memory or disk. It is less if the process may not have that much.
             read_only: change nothing. Permission to read is enough, and writing methods fail with
                 EROFS. While other processes write, this one must be able to write lock.mdb, in
                 which LMDB lists readers. Otherwise the store does not open, or methods fail with

@@ -114,8 +114,7 @@ cdef class TagTable:
         return <tuple> found
 
 
-# Returns None if no entry has tags. Bytes that are not UTF-8 are escaped; only a hostile writer
-# sends them.
+# Returns None if no entry has tags. Bytes that are not UTF-8 (from hostile writers) are escaped.
 cdef TagTable tag_table(const CppReadReply& reply):
     cdef TagTable table
     cdef string_view name
@@ -259,8 +258,7 @@ cdef ReadReply read_row(
     return decoded_reply(reply, asked, NULL, first, striping, mac, with_data)
 
 
-# Decodes the reply to a read of these positions. Without them, they are an object's from `first`
-# on.
+# Decodes the reply to a read of these positions. Without them, the object's from `first` on.
 cdef ReadReply decoded_reply(
     reply, uint64_t asked, const uint64_t* positions, uint64_t first, Striping striping, MacKey mac,
     bint with_data
@@ -317,8 +315,7 @@ class Selected(NamedTuple):
 
     Attributes:
         highest: the object's highest position that is not unwritten, if any.
-        end: where the examination ended. All positions below it were examined; in reverse, all
-            others.
+        end: all positions below it were examined; in reverse, all positions from it on.
         gaps: the first position, last position and state of ranges that could not be examined.
         entries: the entries with the tags, in the requested order.
         damaged: the positions of entries that are lost, unreadable or forged.
@@ -419,8 +416,7 @@ def newest(bytes name not None, values: Sequence[bytes]) -> int | None:
     """Return the index of the newest of several sound replicas of a stored value.
 
     Returns None if two contradict each other, because neither is newer in all numbers that never
-    fall. Any value other than a stripe object's header or a log's head contradicts a different
-    value.
+    fall. Other values than a stripe object's header or a log's head contradict if they differ.
     """
     cdef optional[size_t] found = cpp_newest(name, values)
     return found.value() if found.has_value() else None

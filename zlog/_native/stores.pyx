@@ -302,7 +302,6 @@ cdef class HostStore:
                 deref(self.host).close()
                 self.host.reset()
         else:
-            # The store's threads are in the parent process, so not even its destructor may run
-            # here.
+            # The store's threads are in the parent process, so not even its destructor may run.
             left = new shared_ptr[AsyncHost]()
             left.swap(self.host)

@@ -65,8 +65,7 @@ cdef class Window:
     def add(self, reply not None: ReplyBytes, uint64_t first, uint32_t striping) -> int:
         """Add the reply to a read of an object's positions from ``first`` on.
 
-        Returns how many positions the reply covers. An object may answer only a prefix of the
-        request.
+        Returns how many positions the reply covers. An object may answer only a part.
 
         Raises:
             CorruptEntry: the reply is malformed. (An entry with a wrong checksum is LOST.)

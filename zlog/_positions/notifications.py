@@ -47,8 +47,7 @@ class Notifications:
     async def wait(self, number: int, seconds: float) -> bool:
         """Wait for a notification after number ``number``. Returns whether one came in time.
 
-        With number 0, this waits until the object is watched, so that no later notification is
-        missed.
+        With number 0, this waits until the object is watched, so no later notification is missed.
         """
         deadline = deadline_of(self._io, seconds)
         if self._io.monotonic() >= self._refused_until:

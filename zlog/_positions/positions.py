@@ -309,8 +309,7 @@ class Positions:
 
         The tail of a mirror is its tail floor, above which rounds may be incomplete. The tail of an
         exclusive log is the end of its confirmed entries. Lost objects are skipped, so that the
-        rest can be read. With ``whole`` they are an error, because a grant must be above all
-        entries.
+        rest can be read. With ``whole`` they are errors: a grant must be above all entries.
         """
         while True:
             # Read the floor before the objects, so that their entries are below later tails.

@@ -116,8 +116,7 @@ class Prefetcher(ABC, Generic[T]):
     Attributes:
         position: the next position.
         with_ids: how many of the next windows request the ids of clients that filled positions. It
-            is 0 until a window has fills, and that window is then read again. Ids cost 25 bytes per
-            entry.
+            is 0 until a window has fills, which is then read again. Ids cost 25 bytes per entry.
     """
 
     with_ids = 0

@@ -103,8 +103,7 @@ class Reader:
         layout: the layout of the log.
         budget: the time budgets of the handle.
         positions: finds the log's tail. The reader fills nothing at or above the checked tail,
-            because a sequencer that was replaced may have granted positions that the next one
-            grants again.
+            because the next sequencer may grant positions there again.
         with_data: if False, all entries have empty data, and checksums and MACs are not checked.
     """
 
@@ -267,9 +266,8 @@ class Reader:
     ) -> Window:
         """Start one read of ``[start, end)`` per stripe object, without waiting.
 
-        With ``indexes``, only the stripe objects with these numbers are read. If a later stripe is
-        not known yet, its positions are left out. Raises StripeUnknown if the stripe of ``start``
-        is not known.
+        With ``indexes``, only the stripe objects with these numbers are read. Positions of later,
+        unknown stripes are left out. Raises StripeUnknown if the stripe of ``start`` is unknown.
         """
         view = self.layout.view
         wanted: list[tuple[ObjectRef, ObjectPositions]] = []

@@ -38,8 +38,7 @@ _ENTRIES_MAX = 4096
 
 _ROUND_BYTES = 32 << 20
 _SHARE_BYTES_MIN = 64 << 10
-"""Limits for the data in the replies of a stripe's objects: of all together, and at least of
-one."""
+"""Limits for the data in replies: of all objects of a stripe together, and of one at least."""
 
 MISSING_AT_ONCE = 65536
 """How many positions that no object could search are read in one step."""
@@ -71,7 +70,7 @@ class Wanted(NamedTuple):
     def of(cls, tags: Collection[str], match: Match) -> Wanted:
         """Check the tags and the match that a caller passed.
 
-        Raises InvalidTag or TypeError if tags are invalid or too many, and ValueError if there are
+        Raises InvalidTag or TypeError if tags are invalid or too many, ValueError if there are
         none.
         """
         if match not in ("any", "all"):
@@ -281,8 +280,7 @@ def doubtful_places(
 def _next_of(spans: list[ObjectPositions], most: int, *, reverse: bool) -> tuple[list[int], bool]:
     """Return the first ``most`` positions (in reverse: the last), and whether these are all.
 
-    The positions ascend. Their number is limited, because a hostile writer can leave millions of
-    holes.
+    The positions ascend. Their number is limited: a hostile writer can leave millions of holes.
     """
     taken: list[int] = []
     for span in reversed(spans) if reverse else spans:

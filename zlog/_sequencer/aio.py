@@ -82,8 +82,8 @@ class _Dialer(Dialer):
         return asyncio.get_running_loop().time()
 
     async def _dial(self, deadline: Deadline) -> Link:
-        # Let all tasks that are ready start first. Thousands of them could use up the time of this
-        # attempt.
+        # Let all tasks that are ready start first. Thousands of them could use up this attempt's
+        # time.
         await asyncio.sleep(0)
         return await super()._dial(deadline)
 

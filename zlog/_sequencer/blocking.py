@@ -124,8 +124,7 @@ class _Link:
         connected.setblocking(False)
         keep_alive(connected)
         self._socket = connected
-        # Not __del__: in a reference cycle the socket could be finalized first, which causes a
-        # warning.
+        # Not __del__: in a cycle the socket could be finalized first, with a warning.
         weakref.finalize(self, connected.close)
         _LIVE.add(self)
         self._tls = tls

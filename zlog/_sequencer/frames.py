@@ -44,8 +44,7 @@ FRAME = struct.Struct("<BBHIQQ")
 FRAME_BYTES = FRAME.size
 
 TAIL_MAX = 2**64 - 1
-"""The highest tail that a frame can contain: the end of the last stripe, which is not a
-position."""
+"""The highest tail in a frame: the end of the last stripe, which is not a position."""
 
 STATUS_BYTES_MAX = 4 << 20
 """The longest payload that a client accepts."""

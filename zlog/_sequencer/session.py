@@ -2,8 +2,7 @@
 
 A dialer makes links, which are connections that have exchanged HELLO. A link sends a request and
 returns its answer. A session opens logs when they are first used on a link, and again when the
-sequencer has forgotten them. It replaces a lost link once per call, and converts codes to
-exceptions.
+sequencer has forgotten them. It replaces a lost link once per call, and turns codes into errors.
 
 Each handle on a log has a session. The sessions of a process share a connection to each sequencer,
 so a session must not end the connection because of a problem with its own log.
@@ -81,8 +80,7 @@ class Session:
         self._dialer = dialer
         self._leave = leave
         self._lanes: dict[LogAddress, Lane] = {}
-        # The finalizer must not refer to lanes, because these would keep the link and its loop
-        # alive.
+        # The finalizer must not refer to lanes, which would keep the link and its loop alive.
         self._logs: set[LogAddress] = set()
         self._end = finalize(self, dialer.left.append, self._logs)
         self._closed = False
@@ -152,8 +150,8 @@ class Session:
         """Stop using the connection.
 
         The last session ends the connection, and with it all waiting calls. Any other session
-        closes the logs that no session uses any more. Calls that wait for these logs end within
-        about a second.
+        closes the logs that no session uses any more. Calls that wait for these end in about a
+        second.
         """
         if self._closed:
             return
@@ -262,8 +260,7 @@ class Session:
         self, link: Link, log: LogAddress, lane: Lane, dead_epoch: int, deadline: Deadline
     ) -> tuple[Handle, Grant]:
         if self._dialer.monotonic() - link.heard > _SILENCE_SECONDS:
-            # An OPEN may take a long time, so its silence would not show that the connection is
-            # dead.
+            # An OPEN may take a long time, so it would not show that the connection is dead.
             await self._quickly(link, Kind.TAIL, _NO_HANDLE, 0, 0, deadline)
         payload = log.encode()
         reply = await link.call(Kind.OPEN, 0, len(payload), dead_epoch, payload, deadline)

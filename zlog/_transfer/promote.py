@@ -28,9 +28,9 @@ async def promote(reader: Reader, deadline: Deadline) -> None:
     """Turn a mirror into an independent log. Other logs are not changed.
 
     1. A view marks the mirror as ended. Its seals fence the copying process, which then reads the
-    view and stops.
+       view and stops.
     2. Positions above the tail may belong to an unfinished round. All of them are trimmed, so that
-    below one position the log is an exact copy of its source.
+       below one position the log is an exact copy of its source.
     3. A view without the mark lets appends begin above these positions.
 
     A repeated call continues an unfinished one. The second step needs a view with the mark, and

@@ -130,8 +130,7 @@ async def _held(layout: Layout, stripe: Stripe, deadline: Deadline) -> _Held:
 async def _seen_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
     """Return the position of a stripe from which on readers see no entries.
 
-    Entries above it are part of an unfinished round of a mirror, or an exclusive writer never
-    confirmed them.
+    Entries above it are in a mirror's unfinished round, or were never confirmed by a writer.
     """
     view = layout.view
     if view.mirror:

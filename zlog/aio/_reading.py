@@ -126,8 +126,8 @@ class Reading(ProcessBound):
     ) -> AsyncIterator[Columns]:
         """Iterate over ``[start, end)`` as :meth:`read_range` does, one window at a time.
 
-        Use this for tables: it makes no Python object per entry. All positions of a window are in
-        one stripe.
+        Use this for tables: it makes no object per entry. The positions of a window are in one
+        stripe.
 
         Args:
             start: the first position.

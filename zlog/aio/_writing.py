@@ -31,8 +31,8 @@ class Writing(Reading):
     ) -> Coroutine[Any, Any, int]:
         """Append one entry and return its position, once it is durable.
 
-        Concurrent appends are sent together, except those with their own ``timeout``. A lone append
-        is sent at once.
+        Concurrent appends are sent together, except those with their own ``timeout``. A lone one is
+        sent at once.
 
         Args:
             data: the entry.
@@ -143,8 +143,7 @@ class Writing(Reading):
             part: the number of a part. Several clients may append parts of one sequence number at
                 the same time. In each attempt, an entry must be in the same part.
             tags: the tags of every entry; see :meth:`append`.
-            tags_each: the tags of each entry, instead of ``tags``. They are read together with the
-                entry.
+            tags_each: the tags of each entry, instead of ``tags``. They are read with the entry.
             timeout: the budget of each round of up to 32,768 entries or 16 MiB.
 
         Returns:
@@ -154,8 +153,8 @@ class Writing(Reading):
             SequenceSuperseded: a later attempt has begun, or the sequence number is complete.
             SequenceDiffers: an earlier attempt has appended other entries.
             EntryTooLarge, InvalidTag: entries before the invalid one may have been appended.
-            ValueError: ``entries`` and ``tags_each`` differ in length. Entries may have been
-                appended.
+            ValueError: ``entries`` and ``tags_each`` differ in length. Some entries may be in the
+                log.
             ZlogError: as for :meth:`append`. After any error you can repeat the call.
         """
         key = SequenceKey(producer, sequence, part)

@@ -86,9 +86,8 @@ class Log(Writing):
                 starts; None means 96 MiB.
             stripe_records: the number of records (omap keys) in an object at which its stripe ends;
                 None means 100,000.
-            compression: how writers compress data that they send to one object together, if that
-                saves space: ``zstd``, ``lz4`` or ``none``; None means ``none``. Readers need no
-                setting.
+            compression: how writers compress the data that they send to one object, if this saves
+                space: ``zstd``, ``lz4`` or ``none``; None means ``none``. Readers need no setting.
             options: your own settings, which are stored with the log. Names have up to 128 bytes,
                 values up to 4096.
             timeout, hole_timeout, sequencer_timeout, entry_bytes_max: see :meth:`open`.
@@ -146,8 +145,7 @@ class Log(Writing):
         Raises:
             LogNotFound: the log does not exist, and ``create`` is not given.
             WrongKey: the log was created with another ``mac_key``.
-            MacsMissing: the log was created without a key, or the store's owner has changed its
-                head.
+            MacsMissing: the log was created without a key, or the store's owner changed its head.
             ValueError: a setting is invalid, such as a negative timeout.
         """
         new = LogOptions(width, stripe_unit, stripe_bytes, stripe_records, compression, options)
@@ -232,10 +230,8 @@ class Log(Writing):
 
         Args:
             position: the first position to keep.
-            past_cursors: whether to also trim entries that readers with a :meth:`cursor` have not
-                read.
-            timeout: the budget of the call. Positions that were trimmed before a timeout stay
-                trimmed.
+            past_cursors: whether to trim even entries that readers with cursors have not read.
+            timeout: the budget of the call. Positions trimmed before a timeout stay trimmed.
 
         Raises:
             BeyondTail: some positions were not granted yet.
@@ -403,8 +399,7 @@ class Log(Writing):
             replicas: how many times to repeat the audit on replicas chosen at random. It reports
                 damage that another replica can repair. With ``repair``, it repairs it.
             rebuild_index: rebuild wrong indexes of tags.
-            progress: called from time to time with the number of checked positions and their total
-                number.
+            progress: called from time to time with the number of checked positions and the total.
         """
         checker = Checker(
             self._client.reader,
