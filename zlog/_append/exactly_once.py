@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _UNKNOWN = (GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
 """Kinds of gaps that may hide an entry of an earlier attempt."""
 
-_NUMBERS_BITS = 40  # the size of the number that an attempt gives each of its appends
+_NUMBERS_BITS = 40  # how many bits the numbers of an attempt's appends have
 _WINDOW_POSITIONS = 4096
 _WINDOW_BYTES = 8 << 20
 

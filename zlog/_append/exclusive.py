@@ -90,7 +90,7 @@ class Exclusive(ABC):
         self._under_way_entries = 0
         self._stale = False
         self._full: int | None = None
-        self._error: ZlogError | None = None  # why a round failed; stops sending until all are back
+        self._error: ZlogError | None = None  # why a round failed; no other is sent meanwhile
         self._broken = False  # if set, no round is sent before the view has changed
         self.fenced: Fenced | None = None
         self._unraised: ZlogError | None = None  # an error that no waiting call will raise

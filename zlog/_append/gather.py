@@ -131,7 +131,7 @@ class SharedAppends:
             ROUND_ENTRIES_MAX,
             ROUND_BYTES_MAX,
         )
-        self._expected = 1  # how many entries to expect: the number of threads that just appended
+        self._expected = 1  # how many entries to expect: as many as threads have just appended
         self._patience = 0.0  # how many seconds a leader waits for these entries
         self.append = self._rounds.append
 

@@ -151,7 +151,7 @@ class Checker:
         taken = self._inspector.taken
         try:
             self._end = await self._positions.tail(self._deadline())
-        except CorruptEntry:  # damaged objects, which are reported, and no sequencer to ask
+        except CorruptEntry:  # objects are damaged, which is reported, and there is no sequencer
             self._end = taken
         if self._end >= taken:
             return []
@@ -234,7 +234,7 @@ class Checker:
         begin = min(self._layout.view.trim_point, self._end)
         async for stripe in walk(self._layout, begin, self._end, self._deadline):
             if not isinstance(stripe, Stripe):
-                continue  # a lost stripe, which was reported
+                continue  # the stripe is lost, which was reported
             position = max(stripe.start, begin)
             refs = self._layout.objects(self._layout.view, stripe)
             while position < min(stripe.end, self._end):

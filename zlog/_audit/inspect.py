@@ -110,7 +110,7 @@ class Inspector:
         """
         before = await self._layout.refresh(self._deadline())
         if self._freed is None:
-            self._freed = before.trim_point  # so that a trim has time until the second look
+            self._freed = before.trim_point  # so that the trim has time until the second look
         findings: list[Finding] = []
         looked: list[_Looked] = []
         async for stripe in walk(self._layout, 0, OPEN_END, self._deadline):

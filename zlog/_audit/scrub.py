@@ -107,14 +107,14 @@ class Scrub:
         begin = max(begin, view.trim_point)
         async for stripe in walk(self._layout, begin, end, self._deadline):
             if not isinstance(stripe, Stripe):
-                continue  # a lost stripe, which the audit reports
+                continue  # the stripe is lost, which the audit reports
             start = max(stripe.start, begin)
             for ref in self._layout.objects(view, stripe):
                 left = ref.positions(start, min(stripe.end, end))
                 while left:
                     look = await self._look(ref, left, self._any_replica)
                     if look is _NOTHING:
-                        break  # a missing or damaged object, which the audit reports
+                        break  # the object is missing or damaged, which the audit reports
                     for row in look.lost:
                         yield await self._settle(ref, row)
                     await self._paced(look.bytes)

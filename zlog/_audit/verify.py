@@ -103,7 +103,7 @@ async def check_tag_index(
     begin = min(layout.view.trim_point, end)
     async for stripe in walk(layout, begin, end, deadline):
         if not isinstance(stripe, Stripe):
-            continue  # a lost stripe, which was reported
+            continue  # the stripe is lost, which was reported
         last = min(stripe.end, end)
         left = dict.fromkeys(layout.objects(layout.view, stripe), max(stripe.start, begin))
         while left:

@@ -40,7 +40,7 @@ def head_object(log: str) -> str:
 
 
 def objects_prefix(log: str) -> str:
-    """Return the prefix of a log's object names. Log ``a.b`` shares that of log ``a``."""
+    """Return the prefix of a log's object names, which log ``a`` shares with log ``a.b``."""
     return f"zlog.{log}."
 
 

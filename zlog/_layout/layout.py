@@ -379,7 +379,7 @@ class Layout:
         """Ask the TCP sequencer of ``view`` to reopen the log in a higher epoch."""
         if is_remote(view.sequencer):
             step = deadline.sooner(self.outage.limit)
-            with contextlib.suppress(SequencerUnavailable):  # its other clients will notice
+            with contextlib.suppress(SequencerUnavailable):  # other clients will notice it as well
                 await self.io.sequencer(view.sequencer).open(self.address, view.epoch, step)
                 return await self.refresh(deadline)
         return view

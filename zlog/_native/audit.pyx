@@ -48,7 +48,7 @@ cdef extern from "cls_zlog/client/audit.h" namespace "zlog" nogil:
         void search_for(cpp_set[CppAppendId] ids) except +
 
 
-cdef dict AUDIT_STATES = {  # as in the enumerations
+cdef dict AUDIT_STATES = {  # the numbers of the C++ enumerations
     "unwritten": 1, "trimmed": 3, "lost": 4, "unreadable": 5, "unknown": 6
 }
 cdef dict AUDIT_PASSES = {"all": 0, "appends": 1, "search": 2}

@@ -41,7 +41,7 @@ cdef class ColumnWindow:
 
     cdef Striping striping
     cdef vector[uint64_t] firsts  # the first position of each object
-    cdef list parts  # its reply, with the states of all positions that it was asked for
+    cdef list parts  # each object's reply, with the states of all requested positions
     cdef bint with_tags
     cdef bint with_data
     cdef MacKey mac
@@ -133,7 +133,7 @@ cdef class ColumnWindow:
         cdef uint8_t state
         cdef string_view content
         cdef int from_reply = -1
-        cdef list gaps = []  # a list for each row of positions without an entry
+        cdef list gaps = []  # one list per row of positions without an entry
         cdef bint in_gap = False
         cdef tuple own = ()
         cdef list tags = [] if self.with_tags else None
@@ -148,7 +148,7 @@ cdef class ColumnWindow:
                 k = at
         cells.reserve(wanted)
         next_start = None
-        while over < parts and next_start is None:  # an object's unit after the other
+        while over < parts and next_start is None:  # take the objects' units in turn
             part = <ReadReply> self.parts[k]
             over = over + 1 if rows[k] >= counts[k] else 0
             cell.position = self.position(k, rows[k])
@@ -167,7 +167,7 @@ cdef class ColumnWindow:
                 elif state != TRIMMED:
                     item = settled[cell.position]
                 if isinstance(item, Entry):
-                    scattered = True  # not in a reply
+                    scattered = True  # the entry is not in a reply
                     cell.data = PyBytes_AS_STRING((<Entry> item).data)
                     cell.size = <size_t> PyBytes_GET_SIZE((<Entry> item).data)
                     cell.timestamp = (<Entry> item).us

@@ -44,8 +44,8 @@ cdef double NEVER = float("inf")
 
 # The states of an append.
 cdef enum AppendState:
-    NEW  # not awaited yet, and nothing has happened
-    SUBMITTED  # waits, first in a gathering and then in a round
+    NEW  # not awaited yet
+    SUBMITTED  # waiting, first in a gathering and then in a round
     COMPLETED  # has a position or an error, which its task has not received yet
     OVER
 
@@ -60,8 +60,8 @@ cdef class Append:  # Coroutine[Any, Any, int]
 
     cdef Gathering gathering
     cdef object data
-    cdef Py_ssize_t size  # bytes, with tags
-    cdef Py_ssize_t tags  # bytes of tags
+    cdef Py_ssize_t size  # the size in bytes, with tags
+    cdef Py_ssize_t tags  # the size of the tags in bytes
     cdef double deadline
     cdef AppendState state
     cdef bint blocking
@@ -167,7 +167,7 @@ cdef PySendResult advance(PyObject* this, PyObject* _, PyObject** out) except PY
     cdef Append append = <Append> this
     cdef PySendResult result = PYGEN_NEXT
     if append.state == NEW:
-        append.state = OVER  # unless submit succeeds
+        append.state = OVER  # stays so if submit fails
         append.gathering.submit(append)
         append.state, append.blocking = SUBMITTED, True
         answer = append
@@ -202,11 +202,11 @@ cdef class Gathering:
     cdef object send
     cdef object appender
     cdef double timeout
-    cdef object clock  # None: the machine's
+    cdef object clock  # None means the machine's clock
     cdef Py_ssize_t entry_bytes_max
     cdef list waiting
-    cdef list blocked  # until there is space for them
-    cdef list completed  # until their tasks are woken
+    cdef list blocked  # appends that wait until there is space
+    cdef list completed  # appends whose tasks must be woken
     cdef readonly Py_ssize_t waiting_bytes
     cdef Py_ssize_t waiting_bytes_max
     cdef public bint alert
@@ -296,7 +296,7 @@ cdef class Gathering:
             taken += 1
             size += append.size
             if append.state != SUBMITTED:
-                continue  # cancelled
+                continue  # the append was cancelled
             if append.deadline <= now:
                 late.append(append)
                 continue
@@ -344,7 +344,7 @@ cdef class Gathering:
                 i += 1
                 context, callback = append.context, append.callback
                 if callback is None:
-                    continue  # it is not driven by a task
+                    continue  # no task drives this append
                 PyContext_Enter(context)
                 try:
                     PyObject_CallOneArg(callback, append)

@@ -172,7 +172,7 @@ cdef class SharedSequencer:
 cdef class MemoryStore(HostStore):
     """Objects in this process's memory, for tests and simulation."""
 
-    cdef MemoryHost* memory  # owned by the host
+    cdef MemoryHost* memory  # the host owns it
     cdef SharedSequencer shared
 
     def __cinit__(self):
@@ -221,7 +221,7 @@ cdef check_holds_store(path):
     except NotADirectoryError:
         raise not_a_directory(path) from None
     except OSError:
-        return  # opening it reports the error
+        return  # opening the store reports the error
     if not os.path.exists(sequencer):  # otherwise opening reports that the database was lost
         raise StoreUnavailable(
             f"there is no store in {os.path.abspath(path)}",
@@ -330,7 +330,7 @@ cdef class EmbeddedStore(HostStore):
     A write is on disk when its reply arrives. Writes of all threads share transactions and syncs.
     """
 
-    cdef EmbeddedHost* embedded  # owned by the host
+    cdef EmbeddedHost* embedded  # the host owns it
     cdef readonly str path
     cdef SharedSequencer shared
 

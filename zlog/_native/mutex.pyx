@@ -22,7 +22,7 @@ cdef extern from *:
     int brief_locks "zlog_brief_locks"  # that this thread holds
 
 
-cdef enum:  # of 100 ms each, so that the time in which the process is suspended does not count
+cdef enum:  # slices of 100 ms, so that time spent suspended does not count
     BRIEF_WAITS = 600
 
 

@@ -46,8 +46,8 @@ cdef inline Py_ssize_t tags_size(Tagged item) except -1:
 
 @cython.final
 cdef class EntryColumn:
-    cdef object keeper  # of the memory that these point into
-    cdef const int32_t* ends  # count + 1 of them: each entry begins where the one before it ends
+    cdef object keeper  # the object that owns the memory that these point into
+    cdef const int32_t* ends  # count + 1 ends: each entry begins where the previous one ends
     cdef const char* data
     cdef Py_ssize_t count
 
@@ -58,7 +58,7 @@ cdef class EntryColumn:
 cdef class TagsTaken:
     cdef EntryTags taken
     cdef dict ids
-    cdef object last  # the tags that came last, and theirs
+    cdef object last  # the last tags, whose place is reused if they are repeated
     cdef size_t last_begin
     cdef size_t last_end
 

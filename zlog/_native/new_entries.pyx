@@ -82,7 +82,7 @@ cdef tuple checked_tags(tags):
         return check_tags(tags)
     try:
         found = tags_known.get(tags)
-    except TypeError:  # an element can't be hashed, so it is not text
+    except TypeError:  # an element cannot be hashed, so it is not a str
         return check_tags(tags)
     if found is None:
         found = check_tags(tags)

@@ -58,7 +58,7 @@ cdef extern from "cls_zlog/client/taken_reply.h" namespace "zlog" nogil:
     CppBuffer open_blocks(CppReadReply* reply) except +
 
 
-cdef enum:  # states of a position that the modules compare with; the last is not a stored one
+cdef enum:  # the states that the modules compare with; the last one is never stored
     WRITTEN = 0
     FILLED = 2
     TRIMMED = 3
@@ -88,12 +88,12 @@ cdef class TagTable:
 
 
 cdef class ReadReply:
-    cdef object reply  # what `decoded` points into
-    cdef MacKey mac  # the same
-    cdef CppBuffer plain  # the same, for data that was in blocks
+    cdef object reply  # `decoded` points into it
+    cdef MacKey mac  # `decoded` points into it
+    cdef CppBuffer plain  # `decoded` points into it if data was in blocks
     cdef CppReadReply decoded
     cdef vector[uint8_t] states
-    cdef TagTable table  # made when it is needed first
+    cdef TagTable table  # made on first use
 
     cdef tuple tags_at(self, uint32_t i)
     cdef uint32_t at(self, Py_ssize_t i) except? 0

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 cdef double NEVER = float("inf")
 
 
-cdef enum:  # with more bytes of tags a round is closed, since the next entry's tags may not fit
+cdef enum:  # with more bytes of tags a round is closed, because the next tags may not fit
     TAGS_BYTES_ENOUGH = TAG_NAMES_BYTES_MAX - ENTRY_TAGS_MAX * (1 + TAG_BYTES_MAX)
 
 
@@ -42,9 +42,9 @@ cdef class SharedRound:
     """
 
     cdef CppLatch over
-    cdef list entries  # in the order in which they came; None if withdrawn
+    cdef list entries  # in the order in which they arrived; None for a withdrawn entry
     cdef Py_ssize_t size
-    cdef Py_ssize_t tags  # their bytes
+    cdef Py_ssize_t tags  # the size of their tags in bytes
     cdef bint closed
     cdef bint withdrawn
     cdef public object outcomes  # Sequence[int | BaseException] | None
@@ -189,7 +189,7 @@ cdef class SharedRounds:
         cdef SharedRound new
         if not self.takes(self.gathering):
             new = SharedRound()
-            if not self.takes(self.gathering):  # still
+            if not self.takes(self.gathering):  # no other thread has replaced it meanwhile
                 self.gathering = new
         return self.gathering
 

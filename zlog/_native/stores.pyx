@@ -139,7 +139,7 @@ cdef class HostStore:
                 if budget.over():
                     return -ETIMEDOUT, b""
         finally:
-            if not done:  # or a signal's handler raised
+            if not done:  # or a signal handler raised an exception
                 with nogil:
                     deref(host).give_up(ticket)
 
@@ -153,7 +153,7 @@ cdef class HostStore:
         cdef shared_ptr[CppCompletionQueue] results = queue.queue
         cdef vector[Submission] submissions
         cdef Submission one
-        cdef list alive = []  # what `submissions` points into
+        cdef list alive = []  # the objects that `submissions` points into
         cdef str object, method
         cdef bint gathers = deref(host).gathers()
         cdef UnderWay under_way = self.under_way()

@@ -132,8 +132,8 @@ cdef class Items:  # Generic[_Item]
     """
 
     cdef object more
-    cdef object batch   # the current one
-    cdef Window window  # the same if it is a window full of entries
+    cdef object batch   # the current batch
+    cdef Window window  # the current batch, if it is a window full of entries
     cdef Py_ssize_t at
     cdef Py_ssize_t count
     cdef bint busy

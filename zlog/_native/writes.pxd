@@ -54,7 +54,7 @@ cdef class NewEntries:
 cdef class Request:
     cdef NewEntries entries
     cdef WriteEncoder encoder
-    cdef shared_ptr[RequestBytes] payload  # null until it is encoded
+    cdef shared_ptr[RequestBytes] payload  # null before the request is encoded
 
 
 # Encodes a request if it is not encoded yet. Returns a code, so that the caller can check for an

@@ -105,7 +105,7 @@ def encode_write(
     cdef vector[CppNewEntry] entries
     cdef CppNewEntry entry
     cdef WriteEncoder encoder
-    cdef list alive = []  # the bytes that `entries` points into
+    cdef list alive = []  # the objects that `entries` points into
     cdef TagsTaken tags
     cdef bytes out
     if not len(positions) == len(numbers) == len(data):

@@ -59,7 +59,7 @@ class Positions:
         self._announcements = Announcements(layout)
         self._warned = False
         self._notifications = Notifications(layout.io, wake_object(layout.address.name))
-        self._known = (0, 0)  # a stripe's id, and a position: all below is confirmed
+        self._known = (0, 0)  # a stripe's id, and the position below which all is confirmed
 
     async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:
         """Return a view, and the first of ``count`` positions that are granted in it.
@@ -236,7 +236,7 @@ class Positions:
                 await self.layout.refresh(deadline)
                 return None
             if tail is not None:  # there is no sequencer, so this polled the objects
-                if woken:  # without a new entry: do not poll at the sender's pace
+                if woken:  # there is no new entry: do not poll at the sender's pace
                     await io.sleep(min(_POLL_SECONDS, left))
                 pause = NOTIFIED_POLL_SECONDS if notifications.prompt else poll
                 woken = await notifications.wait(number, min(pause, left))

@@ -141,7 +141,7 @@ class _TagSearch:
         self._entries_max = entries_max
         self._reverse = reverse
         self._parts: list[_Part] = []
-        self._stripe: int | None = None  # the id of the stripe of the parts
+        self._stripe: int | None = None  # the id of the stripe that the parts are in
         self._end = 0  # where the parts end
 
     def forget(self) -> None:

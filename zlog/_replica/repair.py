@@ -139,7 +139,7 @@ async def _repair_values(io: Io, object: str, deadline: Deadline) -> bool:
     """Repair the damaged values that every call needs. Returns whether any was repaired."""
     if io.store.read_only:
         return False
-    with contextlib.suppress(ZlogError):  # for example, caps are missing; then nothing is repaired
+    with contextlib.suppress(ZlogError):  # if caps are missing, for example, nothing is repaired
         names = await damaged(io, object, deadline)
         return bool(await repair_values(io, object, names, deadline))
     return False

@@ -264,7 +264,7 @@ class Session:
             await self._quickly(link, Kind.TAIL, _NO_HANDLE, 0, 0, deadline)
         payload = log.encode()
         reply = await link.call(Kind.OPEN, 0, len(payload), dead_epoch, payload, deadline)
-        if reply.code == Code.BAD_REQUEST and log.store:  # an old sequencer
+        if reply.code == Code.BAD_REQUEST and log.store:  # the sequencer has an older version
             return await self._open(link, log._replace(store=""), lane, dead_epoch, deadline)
         if reply.code != Code.OK:
             raise self._error(reply.code, log)

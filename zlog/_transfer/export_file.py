@@ -276,7 +276,7 @@ def _decode_batch(body: bytes, *, tagged: bool = False) -> Batch:
         at = fields.at
     data = body[at:]
     entries = [data[begin:end] for begin, end in pairwise((0, *ends))]
-    if sum(map(len, entries)) != len(data):  # ends that decrease, or uncovered data
+    if sum(map(len, entries)) != len(data):  # ends decrease, or some data is in no entry
         raise ValueError
     if tagged:
         return Batch(start, timestamp, writer, number, tagged_each(entries, tags))

@@ -115,7 +115,7 @@ class Watch:
     def encode(self) -> bytes:
         """Return the bytes in which the watch is stored."""
         state = asdict(self)
-        if self.compacted == Progress():  # older versions discard a watch with progress
+        if self.compacted == Progress():  # older versions discard a watch that has progress
             del state["compacted"]
         return json.dumps(state, separators=(",", ":")).encode()
 

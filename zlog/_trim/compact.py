@@ -84,7 +84,7 @@ async def emptied_end(layout: Layout, end: int, deadline: Deadline) -> int:
 
 async def _empty(layout: Layout, stripe: Stripe, deadline: Deadline) -> bool:
     stats = await object_stats(layout, stripe, deadline, *_GONE)
-    if any(stat.entries for stat in stats):  # including entries of a newer version
+    if any(stat.entries for stat in stats):  # this counts entries of a newer version as well
         return False
     start = max(stripe.start, layout.view.trim_point)
     size, _, lost = await count(layout, stripe, start, stripe.end, deadline)
