@@ -248,6 +248,6 @@ class Checker:
 
 
 def _identity(finding: Finding) -> tuple[FindingKind, str, int | None, str]:
-    """Return what is equal if two looks find the same. For a layout change, it has the epoch."""
+    """Return what identifies a finding in two looks. For a layout change, it has the epoch."""
     ahead = finding.kind is FindingKind.EPOCH_AHEAD
     return finding.kind, finding.object, finding.position, finding.detail if ahead else ""

@@ -74,7 +74,7 @@ class Io(Protocol):
     replica_reads: Counter[str]
     """The number of replies from other replicas because the primary was damaged, by object."""
     failed_reads: dict[tuple[str, str | int], float]
-    """For a position or method of an object, when other replicas may be asked again."""
+    """When other replicas may be asked again, for a position or method of an object."""
 
     async def execute(self, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
         """Run independent calls concurrently, and return their replies in order."""

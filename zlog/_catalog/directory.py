@@ -105,7 +105,7 @@ class NameList:
     async def add_all(
         self, logs: Iterable[str], deadline: Deadline, log_id: int = _HINT_ID
     ) -> None:
-        """Add logs."""
+        """Add logs to the list."""
         calls = [
             Call(self.objects_of(log)[0], "directory_add", messages.directory_add(log, log_id))
             for log in logs

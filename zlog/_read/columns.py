@@ -140,7 +140,7 @@ class ColumnReader(Prefetcher[list[Columns]]):
 def _columns_of(
     window: ColumnWindow, settled: dict[int, Slot], start: int, end: int
 ) -> tuple[list[Columns], int]:
-    """Return a window's columns, as many as its data needs, and the size of the data."""
+    """Return a window as `Columns`, as many as its data requires, and the size of the data."""
     result: list[Columns] = []
     data_bytes = 0
     at: int | None = start
@@ -177,7 +177,7 @@ class _TagColumns:
 
 
 def _split(items: Sequence[Entry | Gap]) -> Iterator[Sequence[Entry | Gap]]:
-    """Split items into parts whose data each fits into one `Columns`."""
+    """Split items into parts, each with data that fits into one `Columns`."""
     begin = size = 0
     for i, item in enumerate(items):
         more = len(item.data) if isinstance(item, Entry) else 0

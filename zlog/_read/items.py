@@ -69,7 +69,7 @@ def no_entry(gap: Gap, log: str) -> ZlogError:
 
 
 def slot_of(reply: ReadReply, i: int, position: int, name: str) -> Slot:
-    """Return the slot of a reply's i-th position. The object ``name`` sent the reply, with ids."""
+    """Return the slot of the i-th position in a reply with ids, which object ``name`` sent."""
     state = reply.state(i)
     if state == State.WRITTEN:
         return reply.at_position(i, position)

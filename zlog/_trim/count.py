@@ -187,7 +187,7 @@ class _Walk:
         self._passed = Size(0, 0)
 
     def within(self, excess: Size) -> bool:
-        """Whether the entries passed so far do not exceed the excess over one of the limits."""
+        """Whether all entries passed so far are beyond at least one of the limits."""
         return any(0 < most >= passed for most, passed in zip(excess, self._passed, strict=True))
 
     async def up(self, held: list[_Held], start: int, counted: Sequence[Stripe]) -> Stripe | None:

@@ -118,7 +118,7 @@ class RetentionReport(NamedTuple):
 
 
 async def set_retention(layout: Layout, retention: Retention, deadline: Deadline) -> None:
-    """Set the retention of a log, by a new view in which only the options differ."""
+    """Set a log's retention. This makes a new view in which only the options differ."""
     if not isinstance(retention, Retention):
         raise TypeError(f"expected a Retention, as in Retention(age=3600), not {retention!r}")
     await reconfigure(layout, LogOptions(options=retention.options()), deadline)
