@@ -178,7 +178,7 @@ cdef class ReadReply:
         return self.at(i)
 
     def state(self, Py_ssize_t i) -> int:
-        """Return 0 written, 1 unwritten, 2 filled, 3 trimmed, 4 lost, 5 unreadable.
+        """Return the state: 0 written, 1 unwritten, 2 filled, 3 trimmed, 4 lost, 5 unreadable.
 
         An entry whose checksum is wrong is lost.
         """
@@ -416,7 +416,7 @@ def newest(bytes name not None, values: Sequence[bytes]) -> int | None:
     """Return the index of the newest of several sound replicas of a stored value.
 
     Returns None if two contradict each other, because neither is newer in all numbers that never
-    fall. Other values than a stripe object's header or a log's head contradict if they differ.
+    fall. Replicas of other values than a stripe object's header or a log's head must be equal.
     """
     cdef optional[size_t] found = cpp_newest(name, values)
     return found.value() if found.has_value() else None
