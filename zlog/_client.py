@@ -40,11 +40,11 @@ Tags = Iterable[str]
 """The tags of an entry: up to 64 strings, each of 1 to 128 bytes in UTF-8."""
 
 attached: list[Callable[[LogClient], None]] = []
-"""Called with each new client: observers of handles, if a program has enabled metrics."""
+"""Functions that are called with each new client. Metrics add one when a program enables them."""
 
 
 class LogClient:
-    """The parts of one handle on one log, over an Io, and the calls that use several of them."""
+    """Everything behind one handle on a log, over an Io, and the calls that need several parts."""
 
     def __init__(self, io: Io, view: View, options: HandleOptions) -> None:
         store = io.store
@@ -56,7 +56,7 @@ class LogClient:
         self.layout = Layout(io, address, view, options.sequencer_timeout, options.key)
         self.positions = Positions(self.layout)
         self.writer = io.token(16)
-        """The id of this handle's appends and fills, which no other handle has."""
+        """The id of this handle's appends and fills. No other handle has the same id."""
         self.reader = Reader(self.positions, self.writer, self.budget)
         self.cursors = Cursors(self.layout)
         entry_bytes_max = options.entry_bytes_max
@@ -81,8 +81,10 @@ class LogClient:
         """Open a log; see :meth:`zlog.Log.open`.
 
         Args:
-            io, name, options: the Io, log name and options of the handle.
-            new: the options of a log to create if it does not exist; None if it must exist.
+            io: the Io of the handle.
+            name: the log's name.
+            options: the handle's options.
+            new: the options of the log if it must be created; None if it must exist already.
             exclusive: whether to fail if the log exists; see :meth:`zlog.Log.create`.
         """
         deadline = deadline_of(io, options.timeout)
@@ -106,7 +108,7 @@ class LogClient:
         epoch = 0
         while (
             epoch != self.layout.view.epoch
-        ):  # what is confirmed in one epoch stays confirmed in all later ones
+        ):  # an entry that is confirmed in one epoch is confirmed in every later one
             confirmed = await self.positions.is_confirmed(position, deadline)
             epoch = self.layout.view.epoch
             found = await self.reader.read([position], deadline)
@@ -120,7 +122,7 @@ class LogClient:
         raise no_entry(slot, self.layout.view.log)
 
     async def find_time(self, when: datetime | float, deadline: Deadline) -> int:
-        """Return the first position not older than a time; see :meth:`zlog.Log.find_time`."""
+        """Return the first position at or after a time; see :meth:`zlog.Log.find_time`."""
         moment = as_time(when)
         start = await self.positions.resolve("earliest", deadline)
         tail = await self.positions.tail(deadline)
@@ -131,7 +133,7 @@ class LogClient:
         await self.positions.check_handed_out("fill", position, deadline)
         if await self.reader.fill([position], FillCode.ASKED, deadline) is None:
             return
-        with contextlib.suppress(Invalidated):  # another client has filled or trimmed it since
+        with contextlib.suppress(Invalidated):  # another client has filled or trimmed it meanwhile
             await self._read(position, deadline)
             log = self.layout.view.log
             raise AlreadyWritten(f"position {position} of log {log!r} holds an entry")
@@ -148,7 +150,7 @@ class LogClient:
         await trim_to(self.layout, position, deadline, past_cursors=past_cursors)
 
     async def stripes(self, start: int, end: int | None, deadline: Deadline) -> list[Stripe]:
-        """Return all stripes of a range of positions; see :meth:`zlog.Log.stripes`."""
+        """Return all stripes in a range of positions; see :meth:`zlog.Log.stripes`."""
         check_range(start, end)
         await self.layout.refresh(deadline)
         last = OPEN_END if end is None else end
@@ -158,12 +160,12 @@ class LogClient:
 def new_entries(
     entries: Iterable[bytes], tags: Tags = (), tags_each: Iterable[Tags] | None = None
 ) -> Sequence[NewEntry]:
-    """Return the arguments of ``append_many`` as a sequence of entries.
+    """Convert the arguments of ``append_many`` to a sequence of entries.
 
     Raises:
-        InvalidTag: there are too many tags, or a tag is empty or too long.
-        TypeError: ``entries`` is a single entry, or not iterable.
-        ValueError: ``tags_each`` and ``entries`` differ in length, or ``tags`` are given as well.
+        InvalidTag: an entry has too many tags, or a tag is empty or too long.
+        TypeError: ``entries`` is a single entry or is not iterable.
+        ValueError: ``tags_each`` differs from ``entries`` in length or is combined with ``tags``.
     """
     entries = _entries(entries, "append_many")
     found = entries if isinstance(entries, Sequence) else [*entries]
@@ -176,11 +178,11 @@ def new_entries(
 def entry_stream(
     entries: Iterable[bytes], tags: Tags, tags_each: Iterable[Tags] | None
 ) -> Iterable[NewEntry]:
-    """Yield the entries of a call of ``append_once``, without reading ahead.
+    """Yield the entries for ``append_once`` one by one, without reading ahead.
 
     Raises:
-        InvalidTag, TypeError, ValueError: for the same reasons as in :func:`new_entries`, at the
-            call or during the iteration.
+        InvalidTag, TypeError, ValueError: for the same reasons as :func:`new_entries`, either at
+            the call or during the iteration.
     """
     entries = _entries(entries, "append_once")
     if tags_each is not None:

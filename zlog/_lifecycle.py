@@ -35,14 +35,15 @@ from zlog.store import is_plain
 from zlog.view import OPEN_END, Stripe, View
 
 _REMOVED_MEANWHILE_MAX = 8
-"""How often a head may exist when it is created and be gone when it is read: others remove logs."""
+"""How many times to retry if a head exists when the log is created, but is gone when it is read.
+This happens when other clients remove logs of this name."""
 
 
 def default_stripe_unit(io: Io) -> int:
-    """Return the default stripe unit of a log.
+    """Return the default stripe unit of a new log.
 
-    If clients run the methods, appends of several writers to one object conflict. The default is
-    then 1, so that each append goes to the next object.
+    If clients run the methods themselves, concurrent appends to one object conflict. The default is
+    then 1, so that consecutive appends go to different objects.
     """
     return 1 if is_plain(io.store) else STRIPE_UNIT_DEFAULT
 
@@ -51,10 +52,11 @@ async def create_log(io: Io, name: str, new: LogOptions, deadline: Deadline) -> 
     """Create a log and return its first view.
 
     This creates the head object with the log's id, then the directory entry, the stripe objects,
-    and finally the view, which the head accepts from one creator only. From then on the log exists.
+    and finally the view. The log exists once the head has a view. The head accepts the first view
+    from one client only.
 
     Raises:
-        LogExists: the log exists, or another client has created it first.
+        LogExists: the log exists, or another client created it first.
         CorruptEntry: the log exists, but its head is gone.
         SequencerUnavailable: the store's own sequencer is full.
         ValueError: the name is invalid.
@@ -62,7 +64,7 @@ async def create_log(io: Io, name: str, new: LogOptions, deadline: Deadline) -> 
     check_log_name(name)
     try:
         if await _is_listed(io, name, deadline):
-            with suppress(LogNotFound):  # removed from the directory since
+            with suppress(LogNotFound):  # another client has removed it from the directory
                 await _look_up(io, name, deadline)
         view = await _create_log(io, name, new, deadline)
     except StoreTimeout as error:
@@ -90,7 +92,7 @@ async def _create_log(io: Io, name: str, new: LogOptions, deadline: Deadline) ->
             continue
         if state.view is None:
             log_id = state.log_id
-            break  # its creator died or still works on it: the head accepts one view
+            break  # its creator died or is still working; the head accepts only one view
         if not state.view.removed:
             raise LogExists(f"log {name!r} already exists in {io.store.url}")
         await _finish_removal(io, state.view, deadline)
@@ -124,14 +126,14 @@ async def _first_view(
             if not above:
                 accepted = await head.propose(0, tried[-1], deadline)
     except LogNotFound:
-        # Without the head nothing names these objects.
+        # Remove these objects now: without the head, nothing names them.
         with suppress(ZlogError):
             for each in tried:
                 await remove(io, each.objects(), each.epoch, deadline)
         raise
     if accepted:
         view = tried.pop()
-    with suppress(ZlogError):  # a later call finds the objects that are left
+    with suppress(ZlogError):  # a later call finds the remaining objects
         for each in tried:
             await discard(io, each, each.live_stripe, deadline, made=True)
     if not accepted:
@@ -146,13 +148,13 @@ async def _first_view(
 
 
 def sequencer_of(io: Io, options: Mapping[str, str]) -> str:
-    """Return the sequencer of a new log; empty for a mirror."""
+    """Return the sequencer's address for a new log. A mirror has none, so its address is empty."""
     shared = MIRROR_OF not in options and io.store.sequencer() is not None
     return SHARED_ADDRESS if shared else ""
 
 
 async def find_log(io: Io, name: str, deadline: Deadline) -> View:
-    """Return the newest view of a log, by one read of its head object.
+    """Return the newest view of a log. This reads only its head object.
 
     Raises:
         LogNotFound: the log does not exist.
@@ -175,14 +177,15 @@ async def find_log(io: Io, name: str, deadline: Deadline) -> View:
 async def _look_up(io: Io, name: str, deadline: Deadline) -> HeadState:
     """Read the head of a log.
 
-    A name is added to the directory after its head was created, and removed before its head is
-    removed. So if the directory lists a log without a head, the head was lost.
+    A log's name is in the directory only while its head exists: it is added after the head is
+    created, and deleted before the head is removed. So if the directory lists a log without a head,
+    the head was lost.
 
     Raises:
         LogNotFound: the log does not exist.
         CorruptEntry: the log exists, but its head is gone.
     """
-    for _ in range(2):  # another client may create the log between both requests
+    for _ in range(2):  # another client may create the log between the two requests
         try:
             return await Head(io, name).read(deadline)
         except LogNotFound:
@@ -199,14 +202,14 @@ async def _look_up(io: Io, name: str, deadline: Deadline) -> HeadState:
 async def _is_listed(io: Io, name: str, deadline: Deadline) -> bool:
     try:
         return await Directory(io).logs.has(name, deadline)
-    except (CorruptEntry, StoreUnavailable):  # such as if the client's caps allow this log only
+    except (CorruptEntry, StoreUnavailable):  # the client's caps may allow only this log
         return False
 
 
 async def find_or_create_log(io: Io, name: str, new: LogOptions, deadline: Deadline) -> View:
-    """Return the newest view of a log, and create the log if it does not exist.
+    """Return the newest view of a log. Create the log if it does not exist.
 
-    If several clients do this at the same time, one creates the log and the others find it.
+    If several clients do this at the same time, one of them creates the log and the others find it.
     """
     while True:
         try:
@@ -223,7 +226,7 @@ async def find_or_create_log(io: Io, name: str, new: LogOptions, deadline: Deadl
 async def list_logs(
     io: Io, deadline: Deadline, *, after: str = "", count: int | None = None
 ) -> list[str]:
-    """Return names of the store's logs, in order; see :meth:`zlog.Log.list`."""
+    """Return the names of the store's logs, in order; see :meth:`zlog.Log.list`."""
     if after:
         check_log_name(after)
     if count is not None and count < 1:
@@ -239,13 +242,15 @@ async def list_logs(
 async def remove_log(io: Io, name: str, deadline: Deadline) -> None:
     """Remove a log with all its entries.
 
-    The first step is a view that marks the log as removed; its seals stop writers. Then the
-    objects, the object at which readers wait, the directory entry and the head are removed. A
-    client that is not allowed all steps takes none. No client can bring the log back, since the
-    names of stripe objects contain the log's id and a fresh epoch. Only the empty object at which
-    readers wait may be created again, by a reader that begins to wait at that moment.
+    First, a view marks the log as removed, and its seals stop all writers. Then the stripe objects,
+    the object on which readers wait, the directory entry and the head are removed, in this order. A
+    client that may not take every step takes none.
 
-    If the log has lost its head, or if its creation was never finished, it is first created again.
+    No client can bring the log back, because the names of stripe objects contain the log's id and a
+    fresh epoch. A reader that starts to wait during the removal may create the empty object on
+    which readers wait again, but nothing else.
+
+    If the log has lost its head, or its creation was never finished, the log is created first.
 
     Raises:
         LogNotFound: the log does not exist.
@@ -277,7 +282,7 @@ async def _mark_removed(io: Io, name: str, deadline: Deadline) -> View:
         return replace(view, removed=True, sequencer="")
 
     changed = await change_view(io, name, edit, deadline, removing=True)
-    assert isinstance(changed, Change)  # the edit always wants a change
+    assert isinstance(changed, Change)  # the edit always requests a change
     return changed.view
 
 

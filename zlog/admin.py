@@ -1,7 +1,7 @@
-"""Functions for operators, about a store, its cluster and its sequencers.
+"""Functions for operators: they inspect and change a store, its cluster and its sequencers.
 
-``zlog doctor`` and ``zlog seqr`` use them. Every call blocks. ``timeout`` is the call's budget in
-seconds; None means no limit.
+``zlog doctor`` and ``zlog seqr`` use them. Every call blocks. ``timeout`` limits a call's duration
+in seconds; None means no limit.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class ClassRefusal(NamedTuple):
         purpose: the kind of method, ``read`` or ``write``.
         object: the object on which the method was called.
         code: the store's answer, a negative errno.
-        loaded: whether the OSD has the class, so that it refuses only this client or this object.
+        loaded: whether the OSD has the class. If so, it refuses only this client or this object.
     """
 
     purpose: str
@@ -94,17 +94,18 @@ class ClassRefusal(NamedTuple):
 
     @property
     def error(self) -> ZlogError:
-        """Return the error that a log would raise."""
+        """Return the error that a call on a log would raise."""
         return from_code(self.code, f"cannot call the object class on {self.object}")
 
 
 def check_class(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> ClassRefusal | None:
-    """Call a method that reads and, in a writable store, one that writes but has no effect.
+    """Check that the object class works, by calling methods that have no effect.
 
-    Returns the first refusal, or None.
+    The first method only reads. In a writable store, a method that writes is called as well.
+    Returns the first refusal, or None if there is none.
     """
     calls = [("read", "sequencer_find", messages.sequencer_find())]
-    if not store.read_only:  # no sequencer has this address
+    if not store.read_only:  # no sequencer has this address, so nothing is withdrawn
         address = messages.sequencer_withdraw("tcp://nobody.invalid:1")
         calls.append(("write", "sequencer_withdraw", address))
     for purpose, method, request in calls:
@@ -119,7 +120,7 @@ def check_class(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> Cla
 def ask_monitors(
     store: Store, prefix: str, *, timeout: float | None = TIMEOUT_SECONDS, **arguments: str
 ) -> Any:
-    """Run a command in the cluster's monitors, and return its parsed JSON.
+    """Send a command to the cluster's monitors and return its output as parsed JSON.
 
     Args:
         store: a store on Ceph.
@@ -127,7 +128,7 @@ def ask_monitors(
         arguments: the arguments of the command.
 
     Raises:
-        StoreTimeout: no answer came in time.
+        StoreTimeout: the monitors did not answer in time.
         StoreUnavailable: the monitors refuse the command, or the store is not on Ceph.
     """
     io = BlockingIo(store)
@@ -135,7 +136,7 @@ def ask_monitors(
 
 
 def announced_sequencer(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> str:
-    """Return the address of the sequencer that is announced in the store, or an empty string."""
+    """Return the address of the sequencer that the store announces, or an empty string."""
     io = BlockingIo(store)
     return drive(Directory(io).sequencer(deadline_of(io, timeout)))
 
@@ -172,16 +173,16 @@ def views_of(
     """Return the newest views of logs, by name.
 
     Args:
-        names: the names of the logs; missing logs are skipped.
+        names: the names of the logs. Logs that do not exist are skipped.
         timeout: the budget for each log.
     """
     return _ask_logs(store, names, timeout, lambda log: log.view)
 
 
 def space_inside(store: Store) -> int:
-    """Return how many more bytes of data fit into an embedded store's file before it grows.
+    """Return how many more bytes of data an embedded store's file can hold before it grows.
 
-    Other stores have no such file, and 0 is returned.
+    Returns 0 for other stores, which have no such file.
     """
     return store.space_inside() if isinstance(store, EmbeddedStore) else 0
 
@@ -189,7 +190,7 @@ def space_inside(store: Store) -> int:
 def unfinished_removals(
     store: Store, names: Iterable[str], *, timeout: float | None = TIMEOUT_SECONDS
 ) -> dict[str, LogNotFound]:
-    """Return the error of opening each log whose removal is not finished, by name.
+    """Find logs whose removal is not finished. Return the error of opening each one, by name.
 
     Args:
         names: the names of the logs, as the store lists them.
@@ -208,10 +209,10 @@ def unfinished_removals(
 def retention_doubts(
     store: Store, names: Iterable[str], *, timeout: float | None = TIMEOUT_SECONDS
 ) -> dict[str, str]:
-    """Return a sentence on how clocks disagree, for each log with a limit of age whose clocks do.
+    """Find logs with an age limit whose clocks disagree. Return an explanation for each, by name.
 
     Args:
-        names: the names of the logs; missing logs are skipped.
+        names: the names of the logs. Logs that do not exist are skipped.
         timeout: the budget for each log.
     """
 
@@ -230,8 +231,7 @@ def sequencer_status(
 
     Args:
         address: ``[tcp://|tls://]HOST:PORT``.
-        url: the URL of a store that may name the credentials. Otherwise they come from the
-            environment.
+        url: the URL of a store, for its credentials. By default they come from the environment.
 
     Raises:
         ValueError: the address is invalid.
@@ -254,8 +254,8 @@ class Forgotten(NamedTuple):
     """The references to a sequencer that were removed.
 
     Attributes:
-        announced: whether the sequencer was announced in the store.
-        logs: the logs whose views named the sequencer; they continue without it.
+        announced: whether the store announced the sequencer.
+        logs: the logs whose views named the sequencer. They continue without it.
     """
 
     announced: bool
@@ -267,18 +267,18 @@ def forget_sequencer(
 ) -> Forgotten:
     """Withdraw the announcement of a dead sequencer, and let its logs continue without it.
 
-    If the sequencer runs, and only this client can't reach it, it recovers: it announces itself
-    again, and serves logs again when their writers ask.
+    If the sequencer is alive and only this client cannot reach it, it recovers: it announces itself
+    again, and it serves a log again when one of the log's writers asks.
 
     Args:
         store: the store whose directory and views name the sequencer.
         address: ``[tcp://|tls://]HOST:PORT``.
-        timeout: the budget of each step, and of each log.
+        timeout: the budget of each step and of each log.
 
     Raises:
         ValueError: the address is invalid.
-        ZlogError: the sequencer answers, nothing names it, or changing a log failed. In the last
-            case all other logs were changed, and the first failure is raised.
+        ZlogError: the sequencer answers, or nothing refers to it, or a log could not be changed. In
+            the last case all other logs were changed, and the first failure is raised.
     """
     address = check_sequencer_address(address)
     _check_gone(address, store.url, timeout)
@@ -323,12 +323,12 @@ def _check_gone(address: str, url: str, timeout: float | None) -> None:
 
 
 def extension_file() -> str:
-    """Return the path of this package's extension module that contains the embedded store."""
+    """Return the path of the extension module that contains the embedded store."""
     return local.__file__
 
 
 def librados_file() -> str:
-    """Load librados in the same way as stores on Ceph, and return its path.
+    """Load librados as stores on Ceph do, and return its path.
 
     Raises:
         StoreUnavailable: librados is not installed on this machine, or is too old.

@@ -1,4 +1,4 @@
-"""The distribution that contains this package: its name, its version and its extras."""
+"""The distribution that contains this package: its version and its extras."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _NAME = "zlog-ceph"
 
 
 def version() -> str:
-    """Return the installed version, or `unknown` if the package was only copied."""
+    """Return the installed version, or `unknown` if the package was copied without its metadata."""
     try:
         return metadata.version(_NAME)
     except metadata.PackageNotFoundError:
@@ -16,7 +16,7 @@ def version() -> str:
 
 
 def requirements(extra: str) -> str:
-    """Return the packages that an extra requires, such as ``pyarrow>=18, pyspark>=4.2``."""
+    """Return the packages that an extra requires, for example ``pyarrow>=18, pyspark>=4.2``."""
     return ", ".join(_required(extra)) or "what pyproject.toml names"
 
 

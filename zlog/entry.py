@@ -12,43 +12,43 @@ __all__ = ["Entry", "Fill", "FillReason", "Gap", "GapKind", "Loss", "LossReason"
 
 
 class GapKind(enum.Enum):
-    """Why positions hold no entry."""
+    """Why a position holds no entry."""
 
     FILLED = "filled"
-    """Granted, never written, and filled so that readers can pass. Final."""
+    """The position was granted but never written, and was filled so that readers can pass it."""
     TRIMMED = "trimmed"
-    """No longer needed; the space was freed. Final."""
+    """The position is no longer needed, and its space was freed. It stays trimmed."""
     UNWRITTEN = "unwritten"
-    """Not written yet. Only readers that do not wait or fill get it."""
+    """The position is not written yet. Only readers that do not fill holes get this."""
     LOST = "lost"
-    """Stored bytes failed their checksum, or the object that held them is missing."""
+    """The stored bytes fail their checksum, or the object that held them is missing."""
     UNREADABLE = "unreadable"
-    """Written by a newer version of zlog: upgrade this one, and the OSDs' class."""
+    """A newer version of zlog wrote the entry. Upgrade this version, and the OSDs' class."""
     FORGED = "forged"
-    """The stored entry was not written there by a writer with the log's key. Only in logs with a
-    ``mac_key``."""
+    """No writer with the log's key wrote the stored entry at this position. Occurs only in logs
+    with a ``mac_key``."""
 
 
 class FillReason(enum.Enum):
     """Why a position was filled."""
 
     UNKNOWN = "unknown"
-    """The filler gave no reason, or a reason that this version does not know."""
+    """The client that filled it gave no reason, or a reason that this version does not know."""
     READER_WAITED = "reader_waited"
-    """A reader had waited for its hole time-out."""
+    """A reader waited for the entry until its hole timeout passed."""
     ASKED = "asked"
-    """A user requested it: ``log.fill``, ``zlog fill``."""
+    """A user requested it with ``log.fill`` or ``zlog fill``."""
     WRITER_GAVE_UP = "writer_gave_up"
-    """Its writer no longer needs it."""
+    """The writer of the position no longer needs it."""
 
 
 class LossReason(enum.Enum):
-    """Why a written position can't be read."""
+    """Why a written position cannot be read."""
 
     CORRUPT = "corrupt"
-    """Stored bytes failed their checksum, or are gone from their object."""
+    """The stored bytes fail their checksum, or are missing from their object."""
     MISSING = "missing"
-    """The stripe object is gone."""
+    """The stripe object is missing."""
 
 
 _FILLED_BECAUSE = {
@@ -63,9 +63,9 @@ class Fill(NamedTuple):
     """Who filled a position, when and why. ``str`` shows the first eight digits of the id.
 
     Attributes:
-        by: the ``writer_id`` of the filler's handle, 32 hex digits.
-        at: the time by the filler's clock, UTC; the earliest one for several positions.
-        why: the reason that the filler gave.
+        by: the ``writer_id`` of the handle that filled it, 32 hex digits.
+        at: the time of the fill by that client's clock, UTC. For several positions, the earliest.
+        why: the reason that the client gave.
     """
 
     by: str
@@ -80,8 +80,8 @@ class Loss(NamedTuple):
     """Why a position is lost.
 
     Attributes:
-        why: the reason: bytes are damaged, or an object is gone.
-        objects: the stripe objects that held the positions, each once.
+        why: whether bytes are damaged or an object is gone.
+        objects: the stripe objects that held the positions, without duplicates.
     """
 
     why: LossReason
@@ -93,15 +93,15 @@ class Loss(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Consecutive positions ``[position, end)`` without entries, all for the same reason.
+    """Consecutive positions ``[position, end)`` that hold no entries, all for the same reason.
 
-    All filled positions of a gap have the same filler and reason, and all lost positions are lost
-    for the same reason.
+    If the positions were filled, the same client filled all of them for the same reason. If they
+    are lost, they were all lost for the same reason.
 
     Attributes:
         position: the first position.
         end: one past the last position.
-        kind: the reason.
+        kind: why the positions hold no entries.
         detail: a `Fill` for filled positions, a `Loss` for lost ones, otherwise None.
     """
 

@@ -1,7 +1,7 @@
 """Random numbers and clocks, for code that runs on an event loop.
 
-A loop with virtual time (:class:`zlog.testing.VirtualLoop`) replaces them, so that its runs depend
-on the seed only.
+An event loop with virtual time (:class:`zlog.testing.VirtualLoop`) replaces them, so that a run
+depends only on its seed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class SteadyTime(NamedTuple):
     """A time on a monotonic clock. Only times of the same clock can be compared.
 
     Attributes:
-        clock: the id of the clock, equal for all processes of a machine until it is restarted.
+        clock: the id of the clock. All processes of a machine share it until the machine restarts.
         us: the microseconds since an arbitrary moment.
     """
 
@@ -31,21 +31,21 @@ class SteadyTime(NamedTuple):
 
 
 class World:
-    """The real world: the machine's clocks and random numbers.
+    """The real environment: the machine's clocks and random numbers.
 
     Attributes:
-        clock: a function that returns the seconds of a monotonic clock; None means the machine's
-            clock, which native code reads directly.
+        clock: a function that returns the seconds of a monotonic clock. None means the machine's
+            own clock, which native code reads directly.
     """
 
     clock: Callable[[], float] | None = None
 
     def random(self) -> float:
-        """Return a random number, 0 ≤ x < 1."""
+        """Return a random number x with 0 ≤ x < 1."""
         return random.random()
 
     def token(self, count: int) -> bytes:
-        """Return ``count`` random bytes, to be used as an id."""
+        """Return ``count`` random bytes for use as an id."""
         return os.urandom(count)
 
     def wall_clock_us(self) -> int:
@@ -53,11 +53,11 @@ class World:
         return time.time_ns() // 1000
 
     def steady_clock(self) -> SteadyTime:
-        """Return the time since the machine was started, without the time that it slept."""
+        """Return the time since the machine started, not counting the time it spent suspended."""
         return SteadyTime(_boot(), time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000)
 
     def local(self, loop: asyncio.AbstractEventLoop) -> dict[str, Any]:
-        """Return a dictionary for data that a process has once per event loop."""
+        """Return a dictionary for data that a process keeps per event loop."""
         found: dict[str, Any] | None = getattr(loop, "zlog_local", None)
         if found is None:
             found = loop.zlog_local = {}  # type: ignore[attr-defined]
@@ -66,9 +66,9 @@ class World:
 
 @cache
 def _boot() -> str:
-    """Return an id that the machine gets when it starts.
+    """Return an id that changes each time the machine starts.
 
-    The id includes the time namespace, which may differ between containers (time_namespaces(7)).
+    It includes the time namespace, because containers can have their own (time_namespaces(7)).
     """
     known = b""
     for path in ("/proc/sys/kernel/random/boot_id", "/proc/self/timens_offsets"):

@@ -1,7 +1,7 @@
 """Every error that zlog raises.
 
 The message says what happened, and to which log, object or position. ``hint`` says what to do about
-it, and ``retryable`` whether the same call may succeed later.
+it. ``retryable`` says whether repeating the same call may succeed.
 """
 
 import typing as _typing
@@ -16,9 +16,9 @@ class ZlogError(Exception):
     Attributes:
         hint: what to do about the error.
         retryable: whether the same call may succeed later without a change.
-        positions: after a failed append of several entries, the position of each acknowledged
-            entry, and None for the others; empty for other calls.
-        call: the method of the object class that failed, and its object; empty if no method did.
+        positions: after a failed append of several entries, a list with the position of each
+            acknowledged entry and None for each other entry. Empty for other calls.
+        call: the method of the object class that failed, and its object. Empty if no method failed.
     """
 
     hint: str = "Run `zlog doctor` to see which part is not working."
@@ -37,10 +37,10 @@ class ZlogError(Exception):
 
 
 class StaleEpoch(ZlogError):
-    """An operation had a lower epoch than the one its object was sealed with (CORFU, section 2.2).
+    """An operation had a lower epoch than its object was sealed with (CORFU, section 2.2).
 
-    The client refreshes its view and retries; this error is raised only when its time budget is
-    used up. ``epoch`` is the newer epoch, or 0 if it is unknown.
+    The client refreshes its view and retries. It raises this error only if its time budget runs
+    out. ``epoch`` is the newer epoch, or 0 if it is unknown.
     """
 
     hint = "The log's layout is changing; try again."
@@ -51,7 +51,7 @@ class StaleEpoch(ZlogError):
 class InvalidEpoch(ZlogError):
     """A seal or a view had an epoch that is not above the current one.
 
-    Another client has changed the layout first.
+    Another client changed the layout first.
     """
 
     hint = "Another client is changing the log's layout; try again."
@@ -65,13 +65,13 @@ class InvalidTag(ZlogError, ValueError):
 
 
 class AlreadyWritten(ZlogError):
-    """The position holds an entry, so it can't be filled."""
+    """The position holds an entry, so it cannot be filled."""
 
     hint = "The position needs no fill: readers get the entry (`zlog read LOG POSITION`)."
 
 
 class NotWritten(ZlogError):
-    """Nothing was written at the position: it is a hole, or was not granted yet."""
+    """The position holds no entry: it is a hole, or it was not granted yet."""
 
     hint = (
         "Wait for its writer. If the writer has died, fill a position below the tail (`zlog fill`)."
@@ -89,14 +89,14 @@ class Invalidated(_HoldsNoEntry):
     """The position was filled or trimmed, and will never hold an entry.
 
     Attributes:
-        gap: after a read of one position, whether it was filled or trimmed, by whom and when.
+        gap: after a read of one position, the gap there. It says who filled the position and when.
     """
 
     hint = "Continue with the next position, as `read_range` and `follow` do."
 
 
 class BeyondTail(ZlogError, ValueError):
-    """A fill, a trim or a cursor would reach positions that were not granted yet."""
+    """A fill, a trim or a cursor would reach a position that was not granted yet."""
 
     hint = "Use a lower position: `zlog info LOG` shows the tail. A trim or cursor may end at it."
 
@@ -111,7 +111,7 @@ class HeldByCursor(_AtCursor):
     """A trim would pass positions that a reader with a cursor has not read. Nothing was trimmed.
 
     Attributes:
-        position: the position of the lowest cursor; a trim to it is allowed.
+        position: the position of the lowest cursor. You can trim up to it.
     """
 
     hint = (
@@ -121,33 +121,32 @@ class HeldByCursor(_AtCursor):
 
 
 class CursorNotFound(ZlogError, LookupError):
-    """The log has no cursor of this name, or it was removed."""
+    """The log has no cursor with this name. It was never created, or it was removed."""
 
     hint = "`zlog cursor ls LOG` lists the log's cursors, `zlog cursor set LOG NAME P` creates one."
 
 
 class CursorAhead(_AtCursor):
-    """A commit would move a cursor back: another reader of the same name is ahead.
+    """A commit would move a cursor back, because another reader with the same name is ahead.
 
     Attributes:
-        position: the position of the cursor, which is unchanged.
+        position: the position of the cursor, which was not changed.
     """
 
     hint = "Let one reader at a time use a cursor; `reset` moves it back on purpose."
 
 
 class SequenceSuperseded(ZlogError):
-    """A later attempt at this exactly-once append has begun, or its sequence is complete.
+    """A later attempt at this exactly-once append has begun, or its sequence number is complete.
 
-    The entries that this attempt has appended stay in the log, and the other attempt appends the
-    rest.
+    The entries that this attempt has appended stay in the log. The later attempt appends the rest.
     """
 
     hint = "Let the other attempt finish. Repeat the append only if that attempt has ended."
 
 
 class SequenceDiffers(ZlogError):
-    """An exactly-once append was repeated with other entries than before.
+    """An exactly-once append was repeated with entries other than an earlier attempt's.
 
     The log now contains the entries of both attempts.
     """
@@ -161,8 +160,8 @@ class SequenceDiffers(ZlogError):
 class AppendRefused(ZlogError):
     """The log refuses appends from this client.
 
-    The log is a mirror, which takes entries only from its source; or it has another exclusive
-    writer; or it is read-only.
+    The log is a mirror, which accepts entries only from its source, or it is read-only, or it
+    belongs to another exclusive writer.
     """
 
     hint = (
@@ -172,10 +171,10 @@ class AppendRefused(ZlogError):
 
 
 class Fenced(ZlogError):
-    """The writer has lost its exclusive log for good.
+    """The exclusive writer has lost its log and cannot get it back.
 
-    Another writer has taken the log, or the log was released or made read-only. Confirmed entries
-    of this writer are in the log; entries in flight may be in it.
+    Another writer took the log, or the log was released or made read-only. The entries that this
+    writer has confirmed are in the log. Its entries in flight may or may not be.
     """
 
     hint = (
@@ -185,16 +184,16 @@ class Fenced(ZlogError):
 
 
 class CopyDiffers(ZlogError):
-    """An import or a mirror can't continue, because the target is not a copy of the source.
+    """An import or a mirror cannot continue, because the target is not a copy of the source.
 
-    The target is not changed.
+    The target was not changed.
     """
 
     hint = "Copy to a new log: `zlog import NAME`, `zlog mirror --as NAME`."
 
 
 class ExportDamaged(ZlogError):
-    """A file is truncated, damaged or not an export. Entries before the damage can be imported."""
+    """A file is truncated, damaged or not an export. The entries before the damage can be used."""
 
     hint = (
         "Import the complete file, which continues where this one ended. If you have none,"
@@ -203,10 +202,10 @@ class ExportDamaged(ZlogError):
 
 
 class LogNotFound(ZlogError, LookupError):
-    """The store has no log of this name.
+    """The store has no log with this name.
 
     Attributes:
-        removing: whether the log's removal is not finished, so that some of its objects are left.
+        removing: whether the log's removal is unfinished, so that some of its objects still exist.
     """
 
     hint = "`zlog ls` lists the logs of the store, `zlog create LOG` creates one."
@@ -214,7 +213,7 @@ class LogNotFound(ZlogError, LookupError):
 
 
 class LogExists(ZlogError):
-    """The store already has a log of this name."""
+    """The store already has a log with this name."""
 
     hint = "Open the log, choose another name, or remove the log first (`zlog rm LOG`)."
 
@@ -226,23 +225,23 @@ class EntryTooLarge(ZlogError, ValueError):
 
 
 class CorruptEntry(_HoldsNoEntry):
-    """Stored bytes failed their checksum, or an object of the log is gone.
+    """Stored bytes fail their checksum, or an object of the log is gone.
 
     Attributes:
-        gap: after a read of one position, the reason and the object.
+        gap: after a read of one position, the gap there, which has the reason and the object.
     """
 
     hint = "Run `zlog check LOG`; on Ceph also look for scrub errors (`ceph health detail`)."
 
 
 class ForgedEntry(_HoldsNoEntry):
-    """The stored entry was not written at this position by a writer with the log's key.
+    """No writer with the log's key wrote the stored entry at this position.
 
-    The entry's checksum is right, but its MAC is wrong: it was changed, or moved here from another
-    position or log. Its data is not returned.
+    The entry's checksum is right, but its MAC is wrong: someone changed the entry, or moved it here
+    from another position or log. Its data is not returned.
 
     Attributes:
-        gap: after a read of one position, that position.
+        gap: after a read of one position, the gap there.
     """
 
     hint = (
@@ -254,7 +253,7 @@ class ForgedEntry(_HoldsNoEntry):
 class KeyNeeded(ZlogError):
     """The log's entries have MACs, but this client has no key.
 
-    Calls that need no data, such as trims or reading the tail, work without it.
+    Calls that need no data, such as a trim or a read of the tail, work without the key.
     """
 
     hint = "Give the key: `mac_key=` when opening the log, `zlog --mac-key-file FILE`."
@@ -267,10 +266,10 @@ class WrongKey(ZlogError):
 
 
 class MacsMissing(ZlogError):
-    """This client was given a key, but the log's head says that entries have no MACs.
+    """This client was given a key, but the log's head says that its entries have no MACs.
 
-    Without MACs, no entry is known to come from a writer with the key. The log is therefore neither
-    read nor written.
+    Without MACs, the client cannot tell whether an entry comes from a writer with the key. It
+    therefore neither reads nor writes the log.
     """
 
     hint = (
@@ -283,24 +282,24 @@ class UnsupportedVersion(_HoldsNoEntry):
     """A stored value or a message needs a newer version of zlog. Nothing is damaged.
 
     Attributes:
-        gap: after a read of one position, that position, which this version can't read.
+        gap: after a read of one position, the gap there, which this version cannot read.
     """
 
     hint = "Upgrade this zlog, and on Ceph libcls_zlog.so on every OSD host (`zlog doctor`)."
 
 
 class LogExhausted(ZlogError):
-    """The log has no free position: the last one is taken, or the tail was moved there.
+    """The log has no free position: the last one is taken, or the tail was moved to the end.
 
-    Appends never use up the positions of a log. Old versions of the object class let hostile
-    clients move the tail.
+    Ordinary appends never use up a log's positions. But old versions of the object class allow a
+    hostile client to move the tail.
     """
 
     hint = "Move the tail back to where the entries end: `zlog reconfigure LOG --rescue`."
 
 
 class LimitReached(ZlogError):
-    """The log, or a producer of exactly-once appends to it, has reached a limit."""
+    """The log, or a producer of exactly-once appends, has reached one of its limits."""
 
 
 class StoreUnavailable(ZlogError):
@@ -310,9 +309,9 @@ class StoreUnavailable(ZlogError):
 
 
 class ReentrantCall(ZlogError, RuntimeError):
-    """A signal handler or finalizer has called zlog while it interrupted another call.
+    """A signal handler or finalizer called zlog while it was interrupting another call.
 
-    The new call would wait for the interrupted one, which can continue only when the new call
+    The new call would wait for the interrupted one, which cannot continue before the new call
     returns. Nothing was sent.
     """
 
@@ -320,7 +319,7 @@ class ReentrantCall(ZlogError, RuntimeError):
 
 
 class StoreReadOnly(ZlogError):
-    """A call would write to a store that was opened read-only. Nothing was changed."""
+    """A call would have written to a store that was opened read-only. Nothing was changed."""
 
     hint = "Open the store without ?mode=ro, as a user who may write to it."
 
@@ -328,9 +327,9 @@ class StoreReadOnly(ZlogError):
 class StoreTimeout(StoreUnavailable, TimeoutError):
     """The time budget ended before the store answered.
 
-    The entry of an append may or may not be in the log, at one position at most. An append
-    therefore also raises this error if a newer version of zlog has written the position, perhaps
-    with this entry.
+    After an append, the entry may or may not be in the log, but it is at one position at most. An
+    append also raises this error if a newer version of zlog has written the position, because that
+    may have been this entry.
     """
 
     hint = (
@@ -352,10 +351,10 @@ class SequencerTimeout(SequencerUnavailable, TimeoutError):
 
 
 class SequencerRefused(SequencerUnavailable):
-    """The sequencer and the client don't trust each other, because of a token or a certificate.
+    """The sequencer and the client do not trust each other, because of a token or a certificate.
 
-    Appends fail until the configuration changes, because clients do not install a view without the
-    sequencer. Reads continue without the sequencer.
+    Appends fail until the configuration is fixed, because the sequencer may serve other clients:
+    this client does not install a view without it. Reads continue without the sequencer.
     """
 
     hint = "See docs/operating.md, Security; `zlog doctor` checks what this client shows."
@@ -365,8 +364,8 @@ class SequencerRefused(SequencerUnavailable):
 class SequencerBusy(SequencerRefused):
     """The sequencer has reached one of its limits, such as connections from one address.
 
-    The sequencer serves other clients, so no view without it is installed. Appends wait, and raise
-    this error when their time is up. Reads continue without the sequencer.
+    Because it still serves other clients, this client does not install a view without it. Appends
+    wait, and raise this error when their time is up. Reads continue without the sequencer.
     """
 
     hint = (
@@ -379,15 +378,14 @@ class SequencerBusy(SequencerRefused):
 class NotLeader(SequencerUnavailable):
     """The sequencer is not the leader in the log's pool, or does not know whether it is.
 
-    Clients look for the leader and retry; this error is raised only when their time budget is used
-    up.
+    The client looks for the leader and retries. It raises this error only if its time runs out.
     """
 
     hint = "`zlog seqr status` shows the leader."
 
 
 class ClassNotLoaded(StoreUnavailable):
-    """The OSDs don't have the object class ``zlog``, or don't let this client use it."""
+    """The OSDs do not have the object class ``zlog``, or do not let this client use it."""
 
     hint = (
         "Install libcls_zlog.so on every OSD host and append zlog to osd_class_load_list and"

@@ -1,14 +1,14 @@
-"""The API for code that builds on a log, and serves both threads and asyncio.
+"""The API for code that builds on a log and works both with threads and with asyncio.
 
-:mod:`zlog.objects` is built on it. Such code is written once, as ``async def`` functions over a
-:class:`LogPort`. With :class:`ThreadPort`, every await blocks and then returns without suspending,
-so :func:`drive` runs a whole call in the caller's thread. With :class:`AsyncioPort`, awaits suspend
-as usual, and :func:`drive_aio` returns the coroutine for the caller to await. The reasons are in
-docs/decisions/0002-logic-once.md.
+:mod:`zlog.objects` uses it. You write such code once, as ``async def`` functions over a
+:class:`LogPort`. With a :class:`ThreadPort`, an await blocks the thread and never suspends, so
+:func:`drive` runs a whole call in the caller's thread. With an :class:`AsyncioPort`, awaits suspend
+as usual, and :func:`drive_aio` returns the coroutine for the caller to await.
+docs/decisions/0002-logic-once.md gives the reasons.
 
-Handles of such code derive from :class:`ProcessBound`, so that a forked child can't use them, and
-keep their state under a :class:`Mutex`, so that a call from a signal handler raises
-:class:`zlog.ReentrantCall` instead of waiting for the call that it interrupts.
+Handles derive from :class:`ProcessBound`, so that a forked child cannot use them. They guard their
+state with a :class:`Mutex`, so that a call from a signal handler raises :class:`zlog.ReentrantCall`
+instead of waiting for the call that it interrupted.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ __all__ = [
 
 
 NewEntry = bytes | Tagged
-"""What is appended as one entry: data, or data with tags."""
+"""One entry to append: data, or data with tags."""
 
 
 class Event(Protocol):
-    """Something that happens once."""
+    """A flag that tasks or threads wait for. It is set once."""
 
     def set(self) -> None:
         """Wake all waiting callers."""
@@ -82,15 +82,15 @@ class Event(Protocol):
 
 
 class ItemReader(Protocol):
-    """Reads the entries and gaps of a range in windows."""
+    """Reads the entries and gaps of a range, one window at a time."""
 
     async def next(self) -> Sequence[Entry | Gap] | None:
-        """Return the next window, which may be empty; None at the end of the range."""
+        """Return the next window, which may be empty. Returns None at the end of the range."""
         ...
 
 
 class ColumnReader(Protocol):
-    """Reads the entries from a position on as columns, and requests the next windows ahead."""
+    """Reads entries as columns, starting at a position, and requests the next windows ahead."""
 
     @property
     def position(self) -> int:
@@ -98,18 +98,18 @@ class ColumnReader(Protocol):
         ...
 
     async def next(self, tail: int) -> list[Columns]:
-        """Return the next window below ``tail``, which may be empty."""
+        """Return the next window of entries below ``tail``, which may be empty."""
         ...
 
 
 class LogPort(abc.ABC):
-    """A log and the functions around it that code for threads and asyncio uses.
+    """A log with the functions that code for both threads and asyncio needs.
 
-    Each call has the time-out of the log's handle, and raises the errors of the :class:`zlog.Log`
-    method of the same name.
+    Each call uses the default timeout of the log's handle, and raises the errors of the
+    :class:`zlog.Log` method with the same name.
 
     Attributes:
-        lock: the lock under which state is changed or read.
+        lock: the lock that guards the state of such code.
         caller: a function that returns the identity of the calling thread.
         wait_seconds: how long to wait for a caller that makes no progress; None means no limit.
     """
@@ -119,7 +119,7 @@ class LogPort(abc.ABC):
     wait_seconds: float | None
 
     def __init__(self, client: LogClient) -> None:
-        """Wrap a handle's client; programs make a :class:`ThreadPort` or :class:`AsyncioPort`."""
+        """Wrap a handle's client. Programs create a :class:`ThreadPort` or :class:`AsyncioPort`."""
         self._client = client
         self.monotonic = client.io.monotonic
         self.sleep = client.io.sleep
@@ -128,11 +128,11 @@ class LogPort(abc.ABC):
 
     @abc.abstractmethod
     async def append(self, data: bytes, tags: Sequence[str]) -> int:
-        """Append an entry. Entries of simultaneous calls are sent together."""
+        """Append an entry and return its position. Concurrent calls are sent together."""
 
     @abc.abstractmethod
     def event(self) -> Event:
-        """Return an event that is not set."""
+        """Return an event that is not set yet."""
 
     @abc.abstractmethod
     async def pause(self) -> None:
@@ -140,10 +140,10 @@ class LogPort(abc.ABC):
 
     @abc.abstractmethod
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a coroutine to its end, concurrently with the caller."""
+        """Run a coroutine to completion, concurrently with the caller."""
 
     async def backoff(self, attempt: int) -> None:
-        """Sleep a random time, which doubles with each attempt up to half a second."""
+        """Sleep for a random time, whose limit doubles with each attempt, up to half a second."""
         await backoff(self._client.io, attempt)
 
     @property
@@ -158,12 +158,12 @@ class LogPort(abc.ABC):
 
     @property
     def trim_point(self) -> int:
-        """The first position that is not trimmed, as far as this client knows."""
+        """The oldest position that is not trimmed, as far as this client knows."""
         return self._client.layout.view.trim_point
 
     @property
     def entry_bytes_max(self) -> int:
-        """The largest entry that the handle appends, in bytes."""
+        """The maximum size of an entry that the handle appends, in bytes."""
         return self._client.options.entry_bytes_max
 
     async def refresh(self) -> None:
@@ -171,37 +171,37 @@ class LogPort(abc.ABC):
         await self._client.layout.refresh(self.deadline())
 
     async def append_many(self, batch: Iterable[bytes], tags: Sequence[str]) -> Sequence[int]:
-        """Append entries with the same tags. Returns their positions."""
+        """Append entries that all have the same tags. Returns their positions."""
         return await self._client.appender.append(new_entries(batch, tags), self.deadline())
 
     async def tail(self) -> int:
-        """Return the next position that will be granted; linearizable."""
+        """Return the next position that will be granted. This read is linearizable."""
         return await self._client.positions.tail(self.deadline())
 
     async def wait(self, position: int, seconds: float) -> int | None:
-        """Wait until the tail is above a position. Returns the tail; None after ``seconds``."""
+        """Wait until the tail is above a position. Returns the tail, or None after ``seconds``."""
         deadline = self._client.budget.longer(seconds)
         return await self._client.positions.wait(position, seconds, deadline)
 
     async def check_reached(self, action: str, position: int) -> None:
-        """Raise BeyondTail, with the action in its message, if a position was not granted yet."""
+        """Raise BeyondTail, with ``action`` in its message, if a position was not granted yet."""
         await self._client.positions.check_reached(action, position, position + 1, self.deadline())
 
     async def find_time(self, when: datetime | float) -> int:
-        """Return the first position whose entry is not older than a time."""
+        """Return the first position whose entry is not older than ``when``."""
         return await self._client.find_time(when, self.deadline())
 
     async def read(self, positions: Iterable[int]) -> Mapping[int, Entry | Gap]:
-        """Return the content of positions, without waiting for holes."""
+        """Return the entries and gaps at the given positions, without waiting for holes."""
         return await self._client.reader.read(sorted(positions), self.deadline())
 
     def items(self, tag: str) -> ItemReader:
-        """Return a reader of the entries with a tag, from the first one on."""
+        """Return a reader of the entries with a tag, starting at the oldest."""
         options = ReadOptions(tags=(tag,))
         return range_reader(self._client.reader, 0, None, options)
 
     def newest(self, tag: str, end: int | None = None) -> ItemReader:
-        """Return a reader of the entries with a tag, the newest first, one at a time.
+        """Return a reader of the entries with a tag, one at a time, starting at the newest.
 
         Args:
             tag: the tag of the entries.
@@ -211,13 +211,13 @@ class LogPort(abc.ABC):
         return BackwardReader(client.reader, wanted, 0, end, entries_max=1)
 
     def columns(self, start: int, tag: str | None = None) -> ColumnReader:
-        """Return a reader of the entries from ``start`` on: all, with their tags, or of one tag."""
+        """Return a reader of the entries from ``start`` on: all of them, or those with a tag."""
         tags = None if tag is None else (tag,)
         options = ReadOptions(tags=tags, with_tags=tag is None, passes_holes=False)
         return column_reader(self._client.reader, start, options)
 
     async def cursor(self, name: str) -> int | None:
-        """Return the position of a cursor; None if it does not exist."""
+        """Return the position of a cursor, or None if it does not exist."""
         state = await self._client.cursors.read(name, self.deadline())
         return None if state is None else state.position
 
@@ -226,7 +226,7 @@ class LogPort(abc.ABC):
         await self._client.cursors.set(name, position, self.deadline())
 
     async def advance_cursor(self, name: str, position: int) -> None:
-        """Create a cursor, or move it forward. A cursor that is ahead is not changed."""
+        """Create a cursor, or move it forward. A cursor that is already ahead is not changed."""
         await self._client.cursors.create(name, position, self.deadline())
         with contextlib.suppress(CursorAhead):
             await self._client.cursors.advance(name, position, self.deadline())
@@ -237,10 +237,10 @@ class LogPort(abc.ABC):
 
 
 def start_thread(run: Callable[[], object], name: str) -> None:
-    """Run a function in a thread that does not keep the process alive.
+    """Run a function in a daemon thread, which does not keep the process alive.
 
     Raises:
-        StoreUnavailable: the system allows no more threads.
+        StoreUnavailable: the system does not allow another thread.
     """
     try:
         threading.Thread(target=run, name=name, daemon=True).start()
@@ -304,7 +304,7 @@ class AsyncioPort(LogPort):
         """Wrap a log."""
         super().__init__(log._client)
         self.lock = contextlib.nullcontext()
-        self.caller = object  # unlike a thread, no task waits for itself
+        self.caller = object  # a task, unlike a thread, never waits for itself
         self.wait_seconds = None  # every task can run while another one waits
         self._log = log
         self._tasks: set[asyncio.Task[None]] = set()

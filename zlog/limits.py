@@ -1,7 +1,7 @@
 """Limits and defaults, with their units.
 
-The object class also enforces the limits (``cls_zlog/base/limits.h``). :meth:`zlog.Log.open` and
-:meth:`zlog.Log.create` use the defaults.
+The object class enforces the limits as well (``cls_zlog/base/limits.h``). The defaults are those of
+:meth:`zlog.Log.open` and :meth:`zlog.Log.create`.
 """
 
 from zlog._base import codes
@@ -14,28 +14,28 @@ POSITION_MAX = codes.POSITION_MAX
 WIDTH_MAX = codes.WIDTH_MAX
 
 ENTRY_BYTES_MAX_DEFAULT = 1 << 20
-"""A handle refuses larger entries unless its ``entry_bytes_max`` says otherwise."""
+"""The maximum size of an entry in bytes, if ``entry_bytes_max`` does not set another one."""
 
 APPEND_ENTRIES_MAX = 32768
-"""Entries of one list that are in flight at once; the rest follows."""
+"""How many entries of one list are in flight at once. The rest follow in later rounds."""
 
 APPEND_BYTES_MAX = 16 << 20
-"""Bytes of one list that are in flight at once."""
+"""How many bytes of one list are in flight at once."""
 
 GRANT_COUNT_MAX = 65536
-"""Positions that a sequencer grants at once, and that can be reserved at once."""
+"""How many positions a sequencer grants at once, and how many can be reserved at once."""
 
 WIDTH_DEFAULT = 8
-"""Stripe objects of one stripe."""
+"""The default number of stripe objects in a stripe."""
 
 STRIPE_UNIT_DEFAULT = 256
-"""Consecutive positions in one stripe object."""
+"""The default number of consecutive positions in one stripe object."""
 
 STRIPE_UNIT_MAX = 1 << codes.UNIT_SHIFT_MAX
 """The largest stripe unit."""
 
 COMPRESSIONS = ("none", "zstd", "lz4")
-"""How a log's data can be compressed."""
+"""How the data of a log can be compressed."""
 
 STRIPE_BYTES_DEFAULT = 96 << 20
 """Below the maximum size of an object (Ceph's osd_max_object_size, 128 MiB), so that a stripe ends
@@ -46,20 +46,21 @@ STRIPE_RECORDS_DEFAULT = 100_000
 (osd_deep_scrub_large_omap_object_key_threshold)."""
 
 RETENTION_SKEW_SECONDS = 3600.0
-"""By how much clocks may differ before nothing is trimmed by age, unless a log's retention says."""
+"""How far clocks may differ before zlog reports it. If the clocks of one machine differ by more, it
+trims nothing by age. A log\'s retention may set another limit."""
 
 CONNECT_TIMEOUT_SECONDS = 10.0
-"""How long connecting to a Ceph cluster may take, unless ``?timeout=`` says otherwise."""
+"""How long connecting to a Ceph cluster may take. ``?timeout=`` in the URL overrides it."""
 
 TIMEOUT_SECONDS = 30.0
-"""How long one call may take, with all its retries."""
+"""How long one call may take, including all its retries."""
 
 HOLE_TIMEOUT_SECONDS = 1.0
-"""How long a reader waits for a granted position to be written, before it fills it."""
+"""How long a reader waits for the entry of a granted position before it fills the position."""
 
 SEQUENCER_TIMEOUT_SECONDS = 3.0
 """How long a sequencer may be unreachable before writers install a view without it."""
 
 MAC_KEY_BYTES_MIN = 16
 MAC_KEY_BYTES_MAX = 4096
-"""Bytes of the key that a log's entries are authenticated with."""
+"""The limits of the size of the key that authenticates a log's entries, in bytes."""

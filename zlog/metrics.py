@@ -1,7 +1,7 @@
 """Metrics of this process's logs for Prometheus and OpenTelemetry; see docs/metrics.md.
 
-Nothing is measured unless :func:`enable` is called. Measuring then costs some microseconds for each
-round of appends and each window of reads, and nothing per entry.
+Nothing is measured before a program calls :func:`enable`. After that, measuring costs a few
+microseconds per round of appends and per window of reads, and nothing per entry.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ Span = Callable[..., AbstractContextManager[Any]]
 
 
 def enable(registry: CollectorRegistry | None = None, *, tracing: bool = False) -> None:
-    """Measure all handles that are opened from now on. Call this once in a process.
+    """Measure all handles that are opened after this call. Call it once in a process.
 
     Args:
         registry: the registry of prometheus-client that collects the metrics; None means the
             default one. The program must serve them, for example with
             ``prometheus_client.start_http_server``.
-        tracing: whether to also make OpenTelemetry spans of rounds of appends and of reads.
+        tracing: whether to create OpenTelemetry spans as well, for rounds of appends and for reads.
 
     Raises:
         ZlogError: a required package is not installed, or metrics are already enabled.
@@ -62,18 +62,18 @@ def enable(registry: CollectorRegistry | None = None, *, tracing: bool = False) 
 
 @contextmanager
 def serve(listen: str, collectors: Iterable[Any]) -> Iterator[str]:
-    """Serve the metrics of collectors and of this process at ``/metrics``, from a thread.
+    """Serve the metrics of collectors and of this process at ``/metrics``, in a separate thread.
 
     Args:
         listen: ``HOST:PORT``; port 0 selects a free port.
-        collectors: objects with prometheus-client's interface of a collector.
+        collectors: objects that implement prometheus-client's collector interface.
 
     Yields:
         The ``HOST:PORT`` at which Prometheus can reach the server.
 
     Raises:
         ValueError: ``listen`` is not an address.
-        ZlogError: prometheus-client is not installed, or the address can't be used.
+        ZlogError: prometheus-client is not installed, or the address cannot be used.
     """
     host, port = parse_host_port(listen)
     try:
@@ -101,7 +101,7 @@ def serve(listen: str, collectors: Iterable[Any]) -> Iterator[str]:
 
 
 def _at_its_path(application: Any) -> Any:
-    """Restrict a WSGI application to ``/metrics``, since prometheus-client answers all paths."""
+    """Restrict a WSGI application to ``/metrics``, because prometheus-client answers every path."""
 
     def answer(environ: Mapping[str, Any], start_response: Callable[..., Any]) -> Any:
         if environ["PATH_INFO"] == "/metrics":
@@ -133,7 +133,7 @@ def _tracer() -> Span:
 
 @cache
 def _word(code: int) -> str:
-    """Return the name of a reply's code."""
+    """Return the name of a reply code."""
     if code < 0:
         return errno.errorcode.get(-code, "unknown").lower()
     try:
@@ -143,7 +143,7 @@ def _word(code: int) -> str:
 
 
 class Distribution:
-    """The number of values up to each bound, and their sum."""
+    """A histogram: the number of values up to each bound, and the sum of all values."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self.sum = 0.0
@@ -156,7 +156,7 @@ class Distribution:
         self.sum += value
 
     def buckets(self) -> list[tuple[str, int]]:
-        """Return each bound with the number of values up to it."""
+        """Return each bound with the number of values up to that bound."""
         names = [*(str(float(bound)) for bound in self._bounds), "+Inf"]
         return [*zip(names, accumulate(self._counts), strict=True)]
 
@@ -164,10 +164,10 @@ class Distribution:
 class _Tallies:
     """The counts that prometheus-client collects.
 
-    They replace the metrics of prometheus-client, which take a lock for each number.
+    This replaces the metric classes of prometheus-client, which take a lock for each number.
 
     Attributes:
-        lock: the lock under which the counts change.
+        lock: the lock that guards the counts.
     """
 
     def __init__(self) -> None:
@@ -238,7 +238,7 @@ def histogram(
     distributions: Iterable[tuple[tuple[str, ...], Distribution]],
     *labels: str,
 ) -> HistogramMetricFamily:
-    """Return a histogram with one distribution for each combination of label values."""
+    """Return a histogram that has one distribution per combination of label values."""
     from prometheus_client.core import HistogramMetricFamily
 
     family = HistogramMetricFamily(f"zlog_{name}", what, labels=labels)
@@ -248,7 +248,7 @@ def histogram(
 
 
 class _Instruments:
-    """Wraps parts of handles with functions that count."""
+    """Wraps methods of handles in functions that count and time them."""
 
     def __init__(self, registry: CollectorRegistry | None, span: Span) -> None:
         try:
@@ -260,7 +260,7 @@ class _Instruments:
         (REGISTRY if registry is None else registry).register(self._tallies)
 
     def attach(self, client: LogClient) -> None:
-        """Measure a client from now on."""
+        """Start measuring a client."""
         io: Any = client.io
         name = client.layout.view.log
         start, execute = io.start, io.execute
@@ -273,7 +273,7 @@ class _Instruments:
             return await self.measured(name, calls, time.perf_counter(), execute(calls, deadline))
 
         async def blocking(calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
-            whole = run if len(calls) == 1 else execute  # it calls `start` for several
+            whole = run if len(calls) == 1 else execute  # several calls go through `start`
             return await whole(calls, deadline)
 
         if "start" not in vars(io):  # clients may share an Io
@@ -316,7 +316,7 @@ class _Instruments:
     async def measured(
         self, name: str, calls: Sequence[Call], began: float, work: Awaitable[list[Reply]]
     ) -> list[Reply]:
-        """Wait for calls that were started together, and count them."""
+        """Wait for calls that were started together, and record them."""
         if not calls:
             return await work
         method = calls[0].method
@@ -338,7 +338,7 @@ class _Instruments:
 
 
 class _Watched(NamedTuple):
-    """Started calls that are measured when they end."""
+    """Calls that were started and will be measured when they end."""
 
     instruments: _Instruments
     log: str
@@ -347,6 +347,6 @@ class _Watched(NamedTuple):
     started: Started
 
     async def finish(self, deadline: Deadline) -> list[Reply]:
-        """Wait for all calls, and return their replies in order."""
+        """Wait for all calls and return their replies in order."""
         work = self.started.finish(deadline)
         return await self.instruments.measured(self.log, self.calls, self.began, work)

@@ -11,45 +11,44 @@ from zlog.limits import NAME_BYTES_MAX
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 
 _SPACE_NAME_BYTES_MAX = 109
-"""The tag of a space's checkpoints is 19 bytes longer, which is the maximum for a tag."""
+"""The maximum length of a space's name. The tag of a space's checkpoints is 19 bytes longer, which
+is the maximum length of a tag."""
 
 
 def check_log_name(name: str) -> str:
-    """Return ``name`` if it is a valid name of a log.
+    """Return ``name`` if it is a valid log name.
 
     Raises:
         TypeError: ``name`` is not a str.
-        ValueError: ``name`` does not have 1 to 128 of the characters A-Z a-z 0-9 _ . - or begins
-            with . or -.
+        ValueError: ``name`` is not 1 to 128 characters of A-Z a-z 0-9 _ . - or begins with . or -.
     """
     return _check_name(name, "log")
 
 
 def check_cursor_name(name: str) -> str:
-    """Return ``name`` if it is valid for a cursor; see :func:`check_log_name`."""
+    """Return ``name`` if it is a valid cursor name; see :func:`check_log_name`."""
     return _check_name(name, "cursor")
 
 
 def check_producer_name(name: str) -> str:
-    """Return ``name`` if it is valid for a producer; see :func:`check_log_name`."""
+    """Return ``name`` if it is a valid producer name; see :func:`check_log_name`."""
     return _check_name(name, "producer")
 
 
 def check_space_name(name: str) -> str:
-    """Return ``name`` if it is a valid name of a space of objects.
+    """Return ``name`` if it is a valid name for a space of objects.
 
     Raises:
-        TypeError, ValueError: as for :func:`check_log_name`, but with a maximum of 109 characters.
+        TypeError, ValueError: as for :func:`check_log_name`, but the maximum is 109 characters.
     """
     return _check_name(name, "space", _SPACE_NAME_BYTES_MAX)
 
 
 def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Return the tags of an entry without duplicates.
+    """Return the tags of an entry, without duplicates.
 
     Raises:
-        InvalidTag: there are more than 64 tags, or the length of a tag is not 1 to 128 bytes in
-            UTF-8.
+        InvalidTag: there are more than 64 tags, or a tag is not 1 to 128 bytes long in UTF-8.
         TypeError: a tag is not a str, or ``tags`` is a single str.
     """
     return tags_checked(tags)

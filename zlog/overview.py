@@ -1,7 +1,8 @@
 """The state of all logs of a store, as ``zlog top`` and ``zlog exporter`` show it.
 
-Nothing is changed: no sequencer takes a log over, and no entry is read. The tail is one past the
-last entry in the log's objects. Positions above it may have been granted and not yet written.
+An overview changes nothing: it asks no sequencer to take over a log, and reads no entries. The tail
+that it shows is one past the last entry in the log's objects. Higher positions may have been
+granted that are not written yet.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ __all__ = [
 ]
 
 _AT_ONCE = 32
-"""Logs that are read at the same time."""
+"""How many logs are read at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class CursorOverview:
         name: the cursor's name.
         position: the next position to read.
         lag: the number of positions from there to the tail.
-        updated: the time of the last commit, by the reader's clock, in seconds since 1970, UTC.
+        updated: when the reader last committed, by its clock, in seconds since 1970, UTC.
     """
 
     name: str
@@ -64,7 +65,7 @@ class CursorOverview:
 
 @dataclass(frozen=True, slots=True)
 class LogContent:
-    """The content of a log's objects.
+    """What a log's objects contain.
 
     Attributes:
         entries: the number of entries that are not trimmed.
@@ -72,7 +73,7 @@ class LogContent:
         stored_bytes: the space that the entries take in the objects.
         objects: the number of stripe objects.
         records: the number of records in the fullest object of the live stripe.
-        fullness: how full that object is; a new stripe begins at 1.
+        fullness: how full that object is. A new stripe begins when this reaches 1.
     """
 
     entries: int
@@ -85,26 +86,26 @@ class LogContent:
 
 @dataclass(frozen=True, slots=True)
 class LogOverview:
-    """A log.
+    """The state of one log.
 
     Attributes:
         name: the log's name.
-        id: the log's id, in hexadecimal; it differs from the ids of earlier logs of this name.
+        id: the log's id, in hexadecimal. A log that is removed and created again gets another id.
         epoch: the epoch of the newest view.
-        tail: one past the highest position that readers see. It may be higher if positions were
-            granted but not written.
-        trim_point: positions below it are trimmed.
+        tail: one past the highest position that readers see. The log's true tail may be higher,
+            because positions were granted that are not written yet.
+        trim_point: all positions below it are trimmed.
         stripes: the number of stripes in the view, without archived ones.
         width: the number of stripe objects in the live stripe.
-        stripe_unit: the number of consecutive positions in one of its objects.
+        stripe_unit: the number of consecutive positions in one object of the live stripe.
         sequencer: the sequencer's address; empty if writers find the tail themselves.
         writer: the name of the exclusive writer; empty if the log is not exclusive.
-        mirror: whether the log takes entries only from its source.
+        mirror: whether the log accepts entries only from its source.
         read_only: whether the log refuses all appends.
         options: the log's options, such as its retention.
         cursors: all cursors, by name.
-        content: the content of the objects; None if it was not requested.
-        error: why the log could not be read; all other fields are then invalid.
+        content: what the objects contain; None if it was not requested.
+        error: why the log could not be read. If this is set, all other fields are invalid.
         at: the time of this overview, in seconds since 1970, UTC.
     """
 
@@ -128,19 +129,19 @@ class LogOverview:
 
     @property
     def lag(self) -> int:
-        """The largest lag of a cursor; 0 without cursors."""
+        """The largest lag of any cursor, or 0 if there are no cursors."""
         return max((cursor.lag for cursor in self.cursors), default=0)
 
 
 @dataclass(frozen=True, slots=True)
 class StoreOverview:
-    """A store.
+    """The state of a store.
 
     Attributes:
         url: the URL of the store.
         logs: the overviews of the logs, by name.
         sequencer: the status of the leading sequencer, as :func:`zlog.admin.sequencer_status`
-            returns it; None if no sequencer is announced, or if it does not answer.
+            returns it. None if no sequencer is announced, or if it does not answer.
         sequencer_error: why the sequencer does not answer.
         at: the time of the call, in seconds since 1970, UTC.
         seconds: the duration of the call.
@@ -163,7 +164,7 @@ def overview(
 ) -> StoreOverview:
     """Return the state of a store's logs; see :func:`see_store`.
 
-    This runs an event loop, so it can't be called from one.
+    This starts an event loop, so it cannot be called from a running one.
     """
     return asyncio.run(see_store(store, names, content=content, timeout=timeout))
 
@@ -175,14 +176,14 @@ async def see_store(
     content: bool = False,
     timeout: float | None = TIMEOUT_SECONDS,
 ) -> StoreOverview:
-    """Return the state of a store's logs, reading many at the same time.
+    """Return the state of a store's logs. Many logs are read at the same time.
 
-    A log that can't be read has an ``error``. Logs that do not exist are left out.
+    If a log cannot be read, its overview has an ``error``. Logs that do not exist are left out.
 
     Args:
         names: the names of the logs; None means all.
-        content: whether to request the content of all stripe objects, with one call for each.
-        timeout: the budget for the names and for each log, in seconds; None means no limit.
+        content: whether to ask every stripe object for its content, with one call per object.
+        timeout: the budget for the list of names and for each log, in seconds; None means no limit.
 
     Raises:
         ZlogError: the names could not be read.
@@ -225,7 +226,7 @@ async def _reading(store: Store) -> AsyncIterator[AsyncioIo]:
 async def see_log(
     io: Io, name: str, *, content: bool = False, timeout: float | None = TIMEOUT_SECONDS
 ) -> LogOverview | None:
-    """Return the state of one log of a read-only store, or None; see :func:`see_store`."""
+    """Return the state of one log, or None if it does not exist; see :func:`see_store`."""
     try:
         return await _see(io, name, content, timeout)
     except LogNotFound:
@@ -284,7 +285,7 @@ async def _content(client: LogClient, tail: int, deadline: Deadline) -> LogConte
 
 
 async def _sequencer(io: Io, timeout: float | None) -> tuple[dict[str, Any] | None, str]:
-    """Return the status of the announced sequencer, or why it does not answer."""
+    """Return the status of the announced sequencer, or the reason why it does not answer."""
     deadline = deadline_of(io, timeout)
     try:
         address = await Directory(io).sequencer(deadline)
@@ -301,10 +302,10 @@ async def _sequencer(io: Io, timeout: float | None) -> tuple[dict[str, Any] | No
 
 
 def rates(before: LogOverview, after: LogOverview) -> tuple[float, float]:
-    """Return the growth of a log per second, in positions and in bytes of data.
+    """Return how fast a log grows, in positions per second and in bytes of data per second.
 
-    Both are 0 if the overviews are of different logs. The growth in bytes is also 0 without
-    ``content``.
+    Both rates are 0 if the overviews are of different logs. The rate of bytes is also 0 if an
+    overview was made without ``content``.
     """
     seconds = after.at - before.at
     if seconds <= 0 or before.id != after.id or after.error:

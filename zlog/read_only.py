@@ -21,12 +21,12 @@ __all__ = ["ReadOnlyStore"]
 class ReadOnlyStore:
     """A store that refuses every method that writes, and has no sequencer.
 
-    In a log opened in it, no sequencer is asked, because a sequencer might take the log over. The
-    tail is therefore one past the last entry in the log's objects, even if higher positions were
-    granted. Holes are not filled, but reported as unwritten.
+    A log that is opened in this store never asks its sequencer, because the sequencer might take
+    over the log. Its tail is therefore one past the last entry in the log's objects, even if higher
+    positions were granted. Holes are not filled, but reported as unwritten.
 
     Args:
-        store: the store to read. It stays open when the wrapper is closed.
+        store: the store to read. Closing the wrapper does not close it.
     """
 
     def __init__(self, store: Store) -> None:
@@ -35,13 +35,13 @@ class ReadOnlyStore:
         self.identity = store.identity
         self.read_only = True
         self.list_objects = store.list_objects
-        self.ask_replica = store.ask_replica  # on Ceph it makes an object that it removes at once
-        self.ask_monitor = store.ask_monitor  # the client's commands change nothing
+        self.ask_replica = store.ask_replica  # on Ceph it creates an object and removes it at once
+        self.ask_monitor = store.ask_monitor  # zlog sends only commands that change nothing
 
     def execute(
         self, object: str, method: str, payload: RequestPayload, timeout: float | None = None
     ) -> tuple[int, bytes]:
-        """Run a method that reads."""
+        """Run a method if it only reads."""
         if method not in READING_METHODS:
             return -errno.EROFS, b""
         return self._inner.execute(object, method, payload, timeout)
@@ -49,7 +49,7 @@ class ReadOnlyStore:
     def submit(
         self, queue: CompletionQueue, token: int, calls: Sequence[tuple[str, str, RequestPayload]]
     ) -> UnderWay | None:
-        """Start methods if all of them read. Clients never mix methods that read and write."""
+        """Start methods if all of them only read. Clients never mix methods that read and write."""
         if all(method in READING_METHODS for _, method, _ in calls):
             return self._inner.submit(queue, token, calls)
         for number in range(len(calls)):
@@ -59,13 +59,13 @@ class ReadOnlyStore:
     def lock(
         self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
     ) -> UnderWay | None:
-        """Start reading a lock, which shows the leading sequencer and the standbys."""
+        """Start reading a lock. The lock shows the leading sequencer and the standbys."""
         if method == "get_info":
             return self._inner.lock(queue, token, object, method, request)
         return _refuse(queue, token)
 
     def notify(self, object: str) -> None:
-        """Do nothing: a notification is a write."""
+        """Do nothing, because a notification is a write."""
 
     def watch(
         self, queue: CompletionQueue, token: int, object: str, seen: int = 0
@@ -74,18 +74,18 @@ class ReadOnlyStore:
         return _refuse(queue, token, errno.EOPNOTSUPP)
 
     def remove_watched(self, queue: CompletionQueue, token: int, object: str) -> UnderWay | None:
-        """Refuse."""
+        """Refuse, because this is a write."""
         return _refuse(queue, token)
 
     def sequencer(self) -> None:
-        """Return None: asking a sequencer may change the log."""
+        """Return None, because a sequencer that is asked may change the log."""
 
     def compact(self) -> int:
-        """Refuse."""
+        """Refuse, because this is a write."""
         raise from_code(-errno.EROFS, f"cannot compact {self.url}")
 
     def close(self) -> None:
-        """Do nothing; the wrapped store stays open."""
+        """Do nothing. The wrapped store stays open."""
 
     def __enter__(self) -> Self:
         return self

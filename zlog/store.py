@@ -1,4 +1,4 @@
-"""Stores, which are the only access to storage, and how to open one by its URL.
+"""Stores, which give zlog its only access to storage, and how to open one by its URL.
 
 A store runs class methods on named objects. It knows nothing about logs.
 """
@@ -58,21 +58,22 @@ _CONNECT_SECONDS_MAX = 86400.0
 
 
 RequestPayload: TypeAlias = bytes | Request
-"""An encoded request. A store copies ``bytes``, and shares the memory of a ``Request``."""
+"""An encoded request. A store copies ``bytes``, but shares the memory of a ``Request``."""
 
 ObjectClassUse: TypeAlias = Literal["auto", "require", "never"]
-"""Whether the OSDs' object class or this process runs the methods of a store on Ceph."""
+"""Where the methods of a store on Ceph run: in the OSDs' object class, or in this process."""
 
 Start: TypeAlias = Callable[[CompletionQueue, int], UnderWay | None]
-"""Starts operations of a store. Their replies go to a queue with ascending tokens from this one."""
+"""A function that starts operations of a store. It takes the queue for their replies and the token
+of the first reply; each further reply has the next token."""
 
 
 @runtime_checkable
 class Store(Protocol):
     """A place where logs are stored. Thread-safe. A forked child must open its own store.
 
-    A call that starts work takes a ``queue`` and a ``token``. Its outcome arrives in the queue as
-    ``(token, code, reply)``. A caller that does not wait for it must call ``give_up`` on the
+    A call that starts work takes a ``queue`` and a ``token``. The outcome arrives in the queue as
+    ``(token, code, reply)``. A caller that stops waiting for it must call ``give_up`` on the
     returned object, which otherwise stays in memory until the work ends.
     """
 
@@ -83,25 +84,25 @@ class Store(Protocol):
 
     @property
     def pool(self) -> str:
-        """The pool on Ceph; empty in other stores."""
+        """The name of the pool on Ceph; empty for other stores."""
         ...
 
     @property
     def namespace(self) -> str:
-        """The namespace in the pool on Ceph; empty for the default one, and in other stores."""
+        """The namespace in the pool; empty for the default namespace, and if not on Ceph."""
         ...
 
     @property
     def read_only(self) -> bool:
-        """Whether every method that writes is refused (EROFS)."""
+        """Whether the store refuses every method that writes (EROFS)."""
         ...
 
     @property
     def identity(self) -> str:
-        """Return an id that differs between a store and its copies.
+        """Return an id that distinguishes a store from its copies.
 
-        It is the fsid of a cluster, or the inode of a directory; stores in memory have an empty
-        one.
+        The id is the fsid of a cluster or the inode of a directory. It is empty for a store in
+        memory.
         """
         ...
 
@@ -138,9 +139,9 @@ class Store(Protocol):
     ) -> UnderWay | None:
         """Start listing one page of the objects whose names begin with ``prefix``.
 
-        The reply is the value of ``after`` for the next page, empty at the end. It is followed by
-        the names, each after a NUL. On Ceph a page scans 1,024 objects of any name, so it may have
-        few names or none before the end.
+        The reply starts with the value of ``after`` for the next page, or is empty there after the
+        last page. The names follow, each after a NUL. On Ceph, a page scans 1,024 objects with any
+        name, so even a page before the last one may contain few names or none.
         """
         ...
 
@@ -159,11 +160,11 @@ class Store(Protocol):
     def ask_replica(
         self, queue: CompletionQueue, token: int, object: str, method: str, request: bytes
     ) -> UnderWay | None:
-        """Start a reading method at a randomly chosen replica of the object.
+        """Start a method that reads, on a randomly chosen replica of the object.
 
-        All other calls go to the primary replica. The code is EOPNOTSUPP for methods that write,
-        and in stores that are not on Ceph, which have only one replica. All other replies, also of
-        failures, begin with the number of the OSD process that answered: 8 bytes, little-endian, 0
+        All other calls go to the primary replica. The code is EOPNOTSUPP if the method writes, or
+        if the store is not on Ceph and so has only one replica. Every other reply, even after a
+        failure, begins with the number of the OSD process that answered: 8 bytes, little-endian, 0
         if it is unknown.
         """
         ...
@@ -171,8 +172,8 @@ class Store(Protocol):
     def ask_monitor(self, queue: CompletionQueue, token: int, command: str) -> UnderWay | None:
         """Start a command in Ceph's monitors; EOPNOTSUPP if the store is not on Ceph.
 
-        The reply is JSON if the command asks for JSON, or the monitors' error message. Only one
-        command runs at a time; a second one fails with EBUSY.
+        The reply is JSON if the command asks for JSON, or else the monitors' error message. Only
+        one command runs at a time; a second one fails with EBUSY.
 
         Args:
             command: the command in JSON, as ``ceph -f json`` sends it.
@@ -183,39 +184,41 @@ class Store(Protocol):
         """Wake all clients that :meth:`watch` an object. Returns at once.
 
         A notification is a hint and may be lost. The call does nothing if the store does not
-        support or allow it. On Ceph an object's notifications are sent together, up to forty times
-        a second, or about once a second while no client watches.
+        support notifications, or does not allow this client to send them. On Ceph, the
+        notifications of an object are combined and sent up to forty times a second, or about once a
+        second while no client watches.
         """
         ...
 
     def watch(
         self, queue: CompletionQueue, token: int, object: str, seen: int = 0
     ) -> UnderWay | None:
-        """Start a wait for :meth:`notify`. On Ceph this creates an empty object if needed.
+        """Start waiting for :meth:`notify`. On Ceph this creates an empty object if needed.
 
-        The reply is a number: 8 bytes, little-endian. Each notification of the object changes it,
-        and a caller that passes the last number as ``seen`` misses none. With ``seen`` 0 the reply
-        comes at once. The code is EOPNOTSUPP if the store does not support watching, EPERM if this
-        client may not watch, and ENOTCONN if the watch was lost.
+        The reply is a number: 8 bytes, little-endian. Each notification of the object changes it. A
+        caller that passes the last number as ``seen`` misses no notification. With ``seen`` 0 the
+        reply comes at once. The code is EOPNOTSUPP if the store does not support watching, EPERM if
+        this client may not watch, and ENOTCONN if the watch was lost.
         """
         ...
 
     def remove_watched(self, queue: CompletionQueue, token: int, object: str) -> UnderWay | None:
         """Start removing the object that :meth:`watch` created, if it exists.
 
-        The reply is empty. The code is EPERM if this client may not remove it. Waits may then fail.
+        The reply is empty. The code is EPERM if this client may not remove the object. Clients that
+        still wait on the object may get an error.
         """
         ...
 
     def sequencer(self) -> SharedSequencer | None:
-        """Return the sequencer that processes share through this store, if it has one."""
+        """Return the sequencer that processes share through this store, or None if it has none."""
         ...
 
     def compact(self) -> int:
-        """Return the free pages of an embedded store to the file system.
+        """Shrink the file of an embedded store, by returning its free pages to the file system.
 
-        A compacted copy replaces the database. The process may die at any point. Other users of
-        the store in this process wait, and the disk needs space for the copy.
+        This replaces the database by a compacted copy, so the disk needs space for the copy. Other
+        users of the store in this process wait. The store stays intact even if the process dies.
 
         Returns:
             The number of bytes by which the file has shrunk.
@@ -228,7 +231,7 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Close the store; safe to call twice."""
+        """Close the store. It is safe to call this twice."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -252,29 +255,30 @@ def connect(
     Args:
         target: one of these:
 
-            - ``ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME&timeout=SECONDS&class=USE]``. USE is an
-              ``object_class``. Credentials for sequencers are given as paths of files:
-              ``sequencer_ca``, ``sequencer_cert``, ``sequencer_key``, ``sequencer_token_file``.
+            - ``ceph://POOL[/NAMESPACE][?conf=PATH&id=NAME&timeout=SECONDS&class=USE]``. USE is a
+              value of ``object_class``. The parameters ``sequencer_ca``, ``sequencer_cert``,
+              ``sequencer_key`` and ``sequencer_token_file`` name files with credentials for
+              sequencers.
             - ``file:///PATH``, or a path that is a ``PathLike`` or contains ``/``: an embedded
-              store. ``file:///PATH?mode=ro`` opens one that can't or must not be written, such as
-              a backup or another user's store. No file is created or changed.
+              store. ``file:///PATH?mode=ro`` opens a store that cannot or must not be written, such
+              as a backup or another user's store. It creates and changes no file.
             - ``mem://``: a new store in this process's memory, which is lost when it is closed.
             - an open ``rados.Ioctx``: its pool and namespace. The caller's ``Rados`` must stay
-            connected until the store is closed; otherwise librados aborts the process.
+              connected until the store is closed; otherwise librados aborts the process.
             - None, which means :func:`default_url`.
 
-        create: whether to create an embedded store that does not exist. Other stores are never
-            created.
+        create: whether to create an embedded store that does not exist. Others are never created.
         object_class: for a ``rados.Ioctx``, where the methods of logs run. With ``require``, they
             run in the OSDs, which need zlog's object class. With ``never``, they run in this
-            process, over operations that every cluster has. With ``auto``, they run in the OSDs
-            unless the first answer is that the class is missing or that this client may not use
-            it. If only some OSDs answer this, the methods on their objects run in this process.
+            process and use only operations that every cluster has. With ``auto``, they run in the
+            OSDs, but if the first answer is that the class is missing or that this client may not
+            use it, they run in this process. If only some OSDs answer this, the methods on their
+            objects run in this process.
 
     Raises:
         ValueError: the URL is invalid.
         StoreUnavailable: the pool does not exist, the cluster is unreachable, librados is not
-            installed, or an embedded store is damaged, or does not exist without ``create``.
+            installed, an embedded store is damaged, or it does not exist and ``create`` is False.
     """
     if target is None:
         target = default_url()
@@ -294,7 +298,7 @@ def connect(
         return _open_ceph(target, unquote(parts.netloc), unquote(parts.path), parts.query)
     if not parts.scheme and ("/" in target or target in (".", "..")):
         return EmbeddedStore(target, create=create)
-    if not parts.scheme and target:  # not a directory: it may be a pool, or `mem` for mem://
+    if not parts.scheme and target:  # it may be a pool's name, or `mem` for mem://
         raise ValueError(
             f"{target!r} is not a store URL: write file:///ABSOLUTE/PATH or ./{target} for a"
             f" directory, ceph://{target} for a pool"
@@ -308,20 +312,20 @@ def connect(
 def restore(
     target: str | os.PathLike[str] | None = None, backup: str | os.PathLike[str] | None = None
 ) -> None:
-    """Restore an embedded store from a backup. Everything written since then is lost.
+    """Restore an embedded store from a backup. Everything written since the backup is lost.
 
-    If the process dies, the store is either unchanged or restored. The disk needs space for a copy.
-    Positions above the backup's tail are granted again, for other entries.
+    Positions above the backup's tail are granted again, to other entries. If the process dies, the
+    store is either unchanged or fully restored. The disk needs space for a copy.
 
     Args:
         target: a path or URL of the store, as for :func:`connect`.
-        backup: the directory of another store, or a copy of its ``data.mdb``, which must not
-            change. None means the ``data.mdb`` that was copied to the store's directory by other
-            means.
+        backup: the directory of another store, or a copy of its ``data.mdb``. It must not change
+            meanwhile. None means that ``data.mdb`` in the store's own directory is the backup,
+            because it was copied there by other means.
 
     Raises:
         ValueError: the store is not an embedded one.
-        StoreUnavailable: the store is open, in this or another process, or the backup is damaged or
+        StoreUnavailable: this or another process has the store open, or the backup is damaged or is
             not a store.
     """
     if target is None:
@@ -355,9 +359,9 @@ def _directory_of(url: str, parts: SplitResult) -> str:
 
 
 def is_plain(store: Store) -> bool:
-    """Return whether the methods of a store on Ceph run in this process rather than in the OSDs.
+    """Return whether the methods of a store on Ceph run in this process and not in the OSDs.
 
-    With ``class=auto`` the answer is known after the first call.
+    With ``class=auto`` this is known only after the first call.
     """
     rados = sys.modules.get("zlog._native.rados")  # imported with the first store on Ceph
     return rados is not None and isinstance(store, rados.CephStore) and store.plain

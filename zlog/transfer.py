@@ -28,7 +28,7 @@ __all__ = ["Copied", "Readable", "Writable", "export_log", "import_log", "mirror
 
 
 class Copied(NamedTuple):
-    """The copied positions ``[start, end)``, and the number of their entries."""
+    """The positions ``[start, end)`` that were copied, and the number of their entries."""
 
     start: int
     end: int
@@ -44,26 +44,26 @@ def export_log(
     cursors: bool = False,
     progress: Progress | None = None,
 ) -> Copied:
-    """Write a log to a file in one pass: entries with times and append ids, fills, and trims.
+    """Export a log to a file in one pass, with its entries, fills and trims.
 
-    The file also contains the log's options, and nothing else; see docs/formats/export.md. It has
-    no MACs, although the MACs of entries are checked, so store it where only you can change it.
-    Equal logs give equal files. Only a few windows of entries are in memory at a time.
+    The file contains each entry's time and append id, and the log's options, but nothing else; see
+    docs/formats/export.md. The MACs of entries are checked but not exported, so keep the file where
+    only you can change it. Equal logs give equal files. The export needs little memory.
 
     Args:
-        log: the log to export. Holes are waited for and filled, as by any reader.
+        log: the log to export. Like any reader, the export waits for holes and then fills them.
         file: a file or pipe, opened for writing bytes.
-        start: the first position; None means the first one that is not trimmed.
-        end: one past the last; None, or a position above the tail, means the tail.
-        cursors: whether to write the log's cursors.
-        progress: a function that is called with the number of positions written so far, and the
+        start: the first position; None means the oldest one that is not trimmed.
+        end: one past the last position. None, or a position above the tail, means the tail.
+        cursors: whether to export the log's cursors as well.
+        progress: a function that is called with the number of positions written so far and the
             total number.
 
     Raises:
         CorruptEntry: a position is lost.
         ForgedEntry: an entry was not made with the log's key.
-        NotWritten: a hole can't be filled, because the store is read-only or the log was opened
-            without a hole time-out.
+        NotWritten: a hole cannot be filled, because the store is read-only or the log was opened
+            without a hole timeout.
     """
     client = log._client
     trim_point = drive(client.positions.resolve("earliest", client.deadline()))
@@ -98,28 +98,28 @@ def import_log(
     progress: Callable[[int], object] | None = None,
     mac_key: MacKeySource | None = None,
 ) -> Copied:
-    """Make a log from a file that :func:`export_log` wrote, with the same positions and times.
+    """Create a log from a file that :func:`export_log` wrote, with the same positions and times.
 
     During the import the log is a mirror: it takes no appends, and readers see the part that was
-    imported. If the import fails or its process dies, import the file again; it then continues
-    where it stopped. Positions below the file's first position are trimmed in the new log.
+    imported so far. If the import fails or its process dies, import the file again; it then
+    continues where it stopped. Positions below the file's first one are trimmed in the new log.
 
     Args:
         store: the store of the new log.
-        name: the name of a new log, or of a mirror whose tail is a position of the file.
+        name: the name of a new log, or of a mirror whose tail is a position in the file.
         file: a file or pipe, opened for reading bytes. Every part is checked before it is written.
         width: the width of a new log; None means the width of the exported log.
-        promote: whether to promote the log at the end, so that it takes appends. Otherwise it
-            stays a mirror, and a later export can continue it.
+        promote: whether to promote the log at the end, so that it takes appends. If not, it stays a
+            mirror, and you can continue it by importing a later export.
         timeout: the budget of each step, in seconds; None means no limit.
         progress: a function that is called with the next position to import.
-        mac_key: the key with which the log's entries get MACs; see :meth:`Log.open`.
+        mac_key: the key for the MACs of the log's entries; see :meth:`Log.open`.
 
     Returns:
-        The positions imported by this call.
+        The positions that this call imported.
 
     Raises:
-        ExportDamaged: the file is truncated or damaged; positions before the damage are imported.
+        ExportDamaged: the file is truncated or damaged. Positions before the damage were imported.
         CopyDiffers: the log is not a mirror, or its entries differ from those in the file.
     """
     io = BlockingIo(store, f"the log {name!r}")
@@ -144,7 +144,7 @@ def import_log(
 
 
 def _missing(pieces: Iterator[Piece], target: Target, last_mark: Mark | None) -> Iterator[Piece]:
-    """Leave out positions that the target already has, after comparing the last of them."""
+    """Skip positions that the target already has, after comparing the last of them."""
     tail = target.tail
     for piece in pieces:
         if piece.start < tail <= piece.end:
@@ -167,30 +167,29 @@ def mirror_log(
 ) -> Iterator[int]:
     """Copy a log to a mirror, with its positions, times and gaps, in order.
 
-    The iteration does the work: after each step, which takes at most some seconds, it yields the
-    mirror's tail, below which everything is copied. If it stops or its process dies, another call
-    continues. Later trims of the log do not trim the mirror, which may be trimmed separately.
+    Iterate over the result to copy. Each step takes at most a few seconds and yields the mirror's
+    tail: everything below it is copied. If the iteration stops or its process dies, another call
+    continues. Later trims of the log do not trim the mirror, which you can trim separately.
 
-    The mirror takes no appends until it is promoted (:meth:`Log.promote`). From then on the logs
-    are independent.
+    The mirror takes no appends until it is promoted (:meth:`Log.promote`). From then on the two
+    logs are independent.
 
     Args:
-        log: the source. Its holes are waited for and filled, as by any reader.
+        log: the source. Like any reader, the copy waits for holes and then fills them.
         store: the store of the mirror.
         name: the name of a new log or of a mirror of this log; None means the log's name.
         width: the width of a new mirror; None means the width of the log.
-        follow: whether to wait at the tail for new entries, without end. Otherwise the copy stops
-            at the present tail.
-        cursors: whether to copy the log's cursors at each step, up to the mirror's tail. Cursors of
-            the mirror only move forward, because its own readers may be ahead.
-        adopt: whether to accept an import that can't be compared with the log, because the position
-            just below its tail is trimmed. By this copy, an import becomes a mirror of this log
-            only.
+        follow: whether to keep waiting for new entries at the tail, without end. Otherwise the copy
+            stops at the tail as of the call.
+        cursors: whether to copy the log's cursors at each step, up to the mirror's tail. The
+            mirror's cursors never move back, because its own readers may be ahead.
+        adopt: whether to accept an imported log that cannot be compared with this log, because the
+            position just below the imported tail is trimmed. It becomes a mirror of this log only.
         timeout: the budget of each step at the mirror, in seconds; None means no limit.
-        mac_key: the key for MACs of the mirror's entries; None means that they get no MACs.
+        mac_key: the key for MACs of the mirror's entries; None means that they have no MACs.
 
     Raises:
-        CopyDiffers: the store's log of that name is not a mirror of this log.
+        CopyDiffers: the store has a log of that name that is not a mirror of this log.
         CorruptEntry: a position of the log is lost.
         ForgedEntry: an entry of the log was not made with its key.
         NotWritten: as for :func:`export_log`. With ``follow``, the call waits for the hole instead.
@@ -210,7 +209,7 @@ def mirror_log(
     source = Source(client.reader, target.tail)
     copied: dict[str, int] = {}  # the log's cursors
     waits = 0
-    read_again = -1  # the mirror's tail at which pieces were read again
+    read_again = -1  # the mirror's tail at which pieces were last read again
     yield target.tail
     while source.position < end or follow:
         if source.position >= end:
@@ -220,7 +219,7 @@ def mirror_log(
             if pieces:
                 waits = 0
             elif follow:
-                end = source.position  # the tail may be outdated
+                end = source.position  # the tail that was read may be outdated
                 drive(backoff(client.io, waits))
                 waits += 1
             else:
@@ -229,8 +228,8 @@ def mirror_log(
                 for some in rounds(pieces):
                     drive(target.write(some))
             except PositionTaken:
-                # Another copier read these positions after they were trimmed, and has trimmed
-                # them in the mirror.
+                # Another copying process read these positions after they were trimmed, and so
+                # trimmed them in the mirror.
                 if read_again == target.tail:
                     raise
                 read_again = target.tail
@@ -248,11 +247,11 @@ def _open_mirror(io: Io, name: str, settings: HandleOptions, new: LogOptions) ->
 
 
 def _bind(client: LogClient, target: Target, tail: int, *, adopt: bool) -> None:
-    """Check that the target is a mirror of this log. An import becomes one.
+    """Check that the target is a mirror of this log. An imported log becomes one.
 
     Raises:
-        CopyDiffers: the mirror is of another log, or differs just below its tail; or it is an
-            import that can't be compared, and ``adopt`` is not set.
+        CopyDiffers: the target is a mirror of another log, or it differs just below its tail, or it
+            is an import that cannot be compared and ``adopt`` is not set.
     """
     source = f"log {client.layout}"
     mark = f"{client.layout.view.log_id:016x}"
@@ -278,7 +277,7 @@ def _cursors_of(client: LogClient) -> dict[str, int]:
 
 
 def _copy_cursors(client: LogClient, target: Target, copied: dict[str, int]) -> dict[str, int]:
-    """Move the mirror's cursors to those of the log, up to the mirror's tail, and return them."""
+    """Move the mirror's cursors to the log's, but not above the mirror's tail, and return them."""
     wanted = {name: min(position, target.tail) for name, position in _cursors_of(client).items()}
     changed = {name: at for name, at in wanted.items() if copied.get(name) != at}
     drive(target.advance_cursors(changed))

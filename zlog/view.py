@@ -1,4 +1,4 @@
-"""A log's layout: views and stripes (CORFU's projections), and which object holds a position."""
+"""A log's layout: its views (CORFU's projections), their stripes, and the object of a position."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from zlog.errors import CorruptEntry
 from zlog.limits import STRIPE_UNIT_MAX, WIDTH_MAX
 
 OPEN_END = codes.END_OPEN
-"""The ``end`` of an open stripe."""
+"""The ``end`` of a stripe that is still open."""
 
 STRIPES_MAX = codes.VIEW_STRIPES_MAX
-"""Maximum number of stripes in a view; older ones are in the stripe index."""
+"""The maximum number of stripes in a view. Older stripes are in the stripe index."""
 
 
 def check_width(width: int) -> None:
-    """Raise TypeError or ValueError unless ``width`` is valid."""
+    """Raise TypeError or ValueError if ``width`` is invalid."""
     if not isinstance(width, int):
         raise TypeError(f"a width must be an int, not {width!r}")
     if not 1 <= width <= WIDTH_MAX:
@@ -32,7 +32,7 @@ def check_width(width: int) -> None:
 
 
 def check_stripe_unit(stripe_unit: int) -> None:
-    """Raise TypeError or ValueError unless ``stripe_unit`` is valid."""
+    """Raise TypeError or ValueError if ``stripe_unit`` is invalid."""
     if not isinstance(stripe_unit, int):
         raise TypeError(f"a stripe unit must be an int, not {stripe_unit!r}")
     if not 1 <= stripe_unit <= STRIPE_UNIT_MAX or stripe_unit & (stripe_unit - 1):
@@ -43,11 +43,11 @@ def check_stripe_unit(stripe_unit: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Stripe:
-    """A range of positions ``[start, end)`` in ``width`` objects.
+    """A range of positions ``[start, end)`` that is spread over ``width`` objects.
 
     Position p is in the object with the number ``p // stripe_unit % width``. ``id`` is the epoch in
-    which the stripe was made, and part of the objects' names. ``further`` has the bytes of fields
-    that a newer version of zlog added; they are kept.
+    which the stripe was made, and is part of the objects' names. ``further`` keeps the bytes of
+    fields that a newer version of zlog added.
     """
 
     id: int
@@ -64,7 +64,7 @@ class Stripe:
 
     @property
     def open(self) -> bool:
-        """Whether positions of this stripe are still granted."""
+        """Whether positions of this stripe can still be granted."""
         return self.end == OPEN_END
 
     def __repr__(self) -> str:
@@ -79,8 +79,8 @@ class ExclusiveWriter(NamedTuple):
     """The only client that appends to an exclusive log.
 
     Attributes:
-        id: the id of the writer's appends, 32 hex digits, which no other writer has.
-        name: the writer's name, which is shown to clients whose appends are refused.
+        id: the id of the writer's appends, 32 hex digits. No other writer has the same id.
+        name: the writer's name, which clients see when their appends are refused.
         since: when the writer took the log, by its clock, in seconds since 1970.
         further: the bytes of fields that a newer version of zlog added; they are kept.
     """
@@ -96,7 +96,7 @@ class EntryMac(NamedTuple):
 
     Attributes:
         key_id: the id of the key, 32 hex digits.
-        algorithm: 1 means HMAC-SHA256; 16 bytes of it follow each entry's data.
+        algorithm: 1 means HMAC-SHA256, shortened to 16 bytes, which follow each entry's data.
         further: the bytes of fields that a newer version of zlog added.
     """
 
@@ -106,19 +106,19 @@ class EntryMac(NamedTuple):
 
 
 class ObjectRef(NamedTuple):
-    """The name of a stripe object, and the positions that it holds."""
+    """A stripe object: its name and the positions that it holds."""
 
     name: str
     striping: Striping
     number: int
 
     def positions(self, start: int, stop: int) -> ObjectPositions:
-        """Return the positions of ``[start, stop)`` in this object."""
+        """Return the positions of ``[start, stop)`` that are in this object."""
         return self.striping.positions(start, stop, self.number)
 
 
 def objects_of(log: str, log_id: int, stripe: Stripe) -> list[ObjectRef]:
-    """Return the objects of a stripe, by index."""
+    """Return the objects of a stripe, in the order of their numbers."""
     striping = stripe.striping
     return [
         ObjectRef(stripe_object(log, log_id, stripe.id, index), striping, index)
@@ -128,26 +128,26 @@ def objects_of(log: str, log_id: int, stripe: Stripe) -> list[ObjectRef]:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The layout of one log in one epoch. Immutable; every change makes a view in a higher epoch.
+    """The layout of one log in one epoch. Immutable: every change makes a view in a higher epoch.
 
     Attributes:
         epoch: the number that orders the views. Every operation on a stripe object carries one.
         log: the log's name.
-        log_id: a random 64-bit number that differs from the ids of earlier logs of this name.
-        sequencer: the address of the sequencer that grants positions: ``tcp://HOST:PORT`` or
-            ``store:`` (shared through the embedded store); empty if writers find the tail
-            themselves.
-        stripes: the newest stripes, up to 32, contiguous and ascending; the last one is open. Lower
+        log_id: a random 64-bit number. A log that is removed and created again gets another one.
+        sequencer: the address of the sequencer that grants positions: ``tcp://HOST:PORT``,
+            ``tls://HOST:PORT`` or ``store:`` (shared through the embedded store). Empty if writers
+            find the tail themselves.
+        stripes: the newest stripes, up to 32, contiguous and ascending. The last one is open. Lower
             positions are in archived stripes (docs/formats/stripe-index.md);
-            :meth:`zlog.Log.stripes` returns all.
+            :meth:`zlog.Log.stripes` returns all stripes.
         removed: whether the log is being removed.
         read_only: whether the log takes no appends.
         writer: the only client that may append; None if the log is not exclusive.
         mac: how entries are authenticated; None if they are not.
         options: settings that are stored with the log.
         trim_point: positions below it were trimmed when the view was read.
-        tail_floor: a lower bound of the tail, from when the view was read. Positions below it are
-            not granted in this epoch, because an earlier tail that a client saw was above them.
+        tail_floor: a lower bound of the tail, from when the view was read. No position below it is
+            granted in this epoch, because a client saw a higher tail in an earlier epoch.
         further: the bytes of fields that a newer version of zlog added; they are kept.
     """
 
@@ -167,12 +167,12 @@ class View:
 
     @property
     def mirror(self) -> bool:
-        """Whether the log is a mirror: it takes no appends, and its tail is its tail floor."""
+        """Whether the log is a mirror, which takes no appends. Its tail is its tail floor."""
         return MIRROR_OF in self.options
 
     @property
     def live_stripe(self) -> Stripe:
-        """The last stripe, the only one whose positions are still granted."""
+        """The last stripe. It is the only one whose positions are still granted."""
         return self.stripes[-1]
 
     def stripe_of(self, position: int) -> Stripe:
@@ -192,7 +192,7 @@ class View:
         return self.object_at(stripe, stripe.striping.number(position))
 
     def object_at(self, stripe: Stripe, index: int) -> ObjectRef:
-        """Return the stripe object of ``stripe`` with this index, 0 ≤ index < width."""
+        """Return the stripe object of ``stripe`` with this number, 0 ≤ index < width."""
         return ObjectRef(
             stripe_object(self.log, self.log_id, stripe.id, index), stripe.striping, index
         )
@@ -212,7 +212,7 @@ class View:
         )
 
     def encode(self) -> bytes:
-        """Return the bytes of this view in the head object (docs/formats/view.md)."""
+        """Encode this view as stored in the head object (docs/formats/view.md)."""
         macs = []
         if self.mac is not None:
             key_id = bytes.fromhex(self.mac.key_id)
@@ -235,11 +235,11 @@ class View:
 
     @classmethod
     def decode(cls, log: str, data: bytes, *, trim_point: int = 0, tail_floor: int = 0) -> View:
-        """Read a view from the head object's bytes.
+        """Decode a view from the head object's bytes.
 
         Raises:
             CorruptEntry: the bytes are not a view.
-            UnsupportedVersion: a newer version made them.
+            UnsupportedVersion: a newer version of zlog encoded them.
         """
         try:
             view = messages.decode_view(data)

@@ -1,1 +1,1 @@
-"""Appends: grants, rounds of writes, retries, new stripes, exclusive writers, exactly once."""
+"""Appends: grants, rounds, retries, new stripes, exclusive writers, and exactly-once appends."""

@@ -1,22 +1,23 @@
 """Appends entries: gets positions, writes there, and finds out which entries are in the log.
 
-Each entry carries its append id, which is the writer's id and a number. The class answers "this
-entry is here already" before it compares epochs, so these answers to a write are definite:
+Each entry carries its append id, which is the writer's id and a number. Before the class compares
+epochs, it checks whether the entry is stored already. The following answers to a write are
+therefore definite:
 
-- OK: the entry is at this position. This or an earlier attempt, whose reply was lost, wrote it.
+- OK: the entry is at this position. This attempt wrote it, or an earlier one whose reply was lost.
 - READ_ONLY: the position is taken, and will never hold the entry.
 - STALE_EPOCH: the position does not hold the entry, and the seal prevents later writes of it.
 - BEYOND_STRIPE: no entry can be there in this epoch.
 - SAME_ID: nothing was done. The writer compares the stored entry (:mod:`zlog._append.same_id`).
 
-Any other answer ends the call. Two of these are indefinite, since they may be about this entry or
-another one: UNREADABLE, if a newer class stored the entry, and LOST, if the entry is damaged or
-gone and may be repaired from another replica.
+Any other answer ends the call. Two of these answers are indefinite, because they may be about this
+entry or another one. UNREADABLE means that a newer class stored the entry. LOST means that the
+entry is damaged or gone, but may be repaired from another replica.
 
 An entry moves to another position only after READ_ONLY, STALE_EPOCH or BEYOND_STRIPE, or after
 SAME_ID with other data. It is therefore at one position at most, even if the call times out. After
-STALE_EPOCH it keeps its position if a later entry of the batch was written, so that a change of the
-layout does not reorder the batch.
+STALE_EPOCH the entry keeps its position if a later entry of the batch was written, so that a change
+of the layout does not reorder the batch.
 """
 
 from __future__ import annotations
@@ -55,19 +56,20 @@ if TYPE_CHECKING:
     from zlog._native.new_entries import NewEntry
 
 _BUMPS_MAX = 8
-"""How many times in a row an entry may find the position taken that a sequencer granted. Readers
-fill few positions. A client that takes many is ahead of the sequencer until the next epoch."""
+"""How many times in a row an entry's granted position may turn out to be taken before the writer
+creates a new view. Readers fill only few positions. A client that takes many positions without the
+sequencer stays ahead of it until the next epoch."""
 
 
 class Grants(Protocol):
     """Grants positions."""
 
     async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:
-        """Return a view and the first of ``count`` positions to use in that view only."""
+        """Return a view, and the first of ``count`` positions that are granted in it."""
 
 
 class Appender:
-    """Appends entries under one writer id. Only it uses the id's numbers from ``number`` on."""
+    """Appends entries under one writer id. It owns all numbers from ``number`` on."""
 
     def __init__(
         self,
@@ -89,13 +91,13 @@ class Appender:
     async def append(self, entries: Sequence[NewEntry], deadline: Deadline) -> list[int]:
         """Append entries and return their positions, in the order of the entries.
 
-        Positions ascend, except if a reader or another writer has taken the position of an entry
+        Positions ascend, except if a reader or another writer took an entry's position first
         (docs/design/append.md, "Order within a batch").
 
         Raises:
             EntryTooLarge: an entry is too large. Nothing was sent.
-            ZlogError: ``positions`` of the error lists the position of each acknowledged entry, and
-                None for the others. After a StoreTimeout, these may be in the log too.
+            ZlogError: the error's ``positions`` lists the position of each acknowledged entry, and
+                None for each other entry. After a StoreTimeout, others may be in the log.
         """
         self.check(entries)
         entries = entries_owned(entries)
@@ -113,7 +115,7 @@ class Appender:
     async def append_round(
         self, entries: Sequence[NewEntry], start: int, end: int, deadline: Deadline
     ) -> Sequence[int] | Failed:
-        """Append checked ``entries[start:end]`` as one round; return positions or the failure."""
+        """Append ``entries[start:end]``, already checked, as one round."""
         if self.rolls.alert:
             await self.rolls.act(deadline)
         with self._lock:
@@ -141,7 +143,7 @@ class Appender:
 
 
 class _Slot(NamedTuple):
-    """A position, and the entry of the round to write there."""
+    """A position, and the entry of the round that is to be written there."""
 
     position: int
     entry: int
@@ -153,8 +155,8 @@ _Groups = dict[ObjectRef, list[_Slot]]
 class _Round:
     """Entries that are sent together: one grant, then one write per stripe object.
 
-    Usually each object accepts its share as a whole. If an object refuses its share,
-    :meth:`_take_answers` handles the entries of that share one by one.
+    Usually each object accepts its whole share. If an object refuses, :meth:`_take_answers` handles
+    the entries of its share one by one.
     """
 
     def __init__(
@@ -175,7 +177,7 @@ class _Round:
         self._missing = ""
 
     def acknowledged(self) -> list[int | None]:
-        """Return the acknowledged positions, and None for the other entries."""
+        """Return each entry's position, or None if the entry is not acknowledged."""
         return [self._acknowledged.get(index) for index in range(self._count)]
 
     async def append(self, deadline: Deadline) -> Sequence[int]:
@@ -204,10 +206,10 @@ class _Round:
             replies = await layout.io.execute(self._calls(view, groups), deadline)
 
     async def _assign(self, positions: Grants, deadline: Deadline) -> tuple[View, _Groups]:
-        """Return the next positions of the refused entries, and the view to write them in.
+        """Return the next positions of the refused entries, and the view in which to write them.
 
-        An entry keeps its position if a later entry was acknowledged: the tail of the new view is
-        above the acknowledged entry, so no client is granted the lower position.
+        An entry keeps its position if a later entry was acknowledged. This is safe: the tail of the
+        new view is above the acknowledged entry, so no client is granted the lower position.
         """
         view = self._layout.view  # may change in the calls below
         sealed, self._sealed = self._sealed, {}
@@ -224,7 +226,7 @@ class _Round:
         return view, groups
 
     async def _kept(self, refused: _Groups, deadline: Deadline) -> _Groups:
-        """Return the refused entries that keep their positions; mark the others as bumped."""
+        """Return the refused entries that keep their positions, and mark the others as bumped."""
         kept: _Groups = {}
         last = max(self._acknowledged.values(), default=-1)
         for ref, group in refused.items():
@@ -237,7 +239,7 @@ class _Round:
         return kept
 
     async def _holds(self, ref: ObjectRef, position: int, deadline: Deadline) -> bool:
-        """Whether an object still has a position, which may be trimmed, or lost in a rescue."""
+        """Whether an object still has a position. It may have been trimmed, or lost in a rescue."""
         layout = self._layout
         stripe = await layout.stripe_at(position, deadline)
         view = layout.view
@@ -288,7 +290,7 @@ class _Round:
     async def _take_answers(
         self, view: View, groups: _Groups, replies: Sequence[Reply], deadline: Deadline
     ) -> None:
-        """Repeat writes in ``view`` until each entry has a definite answer at its position."""
+        """Repeat the writes in ``view`` until each entry has a definite answer for its position."""
         error = None
         while True:
             again: _Groups = {}
@@ -311,9 +313,9 @@ class _Round:
     def _take_answer(
         self, ref: ObjectRef, group: list[_Slot], reply: Reply
     ) -> tuple[list[_Slot], ZlogError | None]:
-        """Record the answer of one object, which stores a group as a whole or not at all.
+        """Record the answer of one object, which stores either the whole group or nothing.
 
-        If one position is taken, its entry must move, and the others are returned to be sent again.
+        If one position is taken, its entry must move. The others are returned to be sent again.
         """
         if reply.code == Code.OK:
             self._acknowledged.update((slot.entry, slot.position) for slot in group)
@@ -354,10 +356,10 @@ class _Round:
         return [slot for slot in group if same.get(slot.position) is None], None
 
     async def _catch_up(self, view: View, deadline: Deadline) -> None:
-        """Get a newer view: read it, if an object refused this one or is missing, or create it.
+        """Get a newer view, by reading it or by creating it.
 
-        A view must be created if the stripe has no positions that high, or if granted positions
-        repeatedly turned out to be taken.
+        The view is read if an object refused the present one or is missing. It is created if the
+        stripe has no positions that high, or if granted positions were repeatedly taken.
         """
         if self._sealed:
             await self._layout.advance(view, deadline, sealed=self._sealed_at)

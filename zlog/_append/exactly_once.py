@@ -1,16 +1,16 @@
 """Exactly-once appends: a repeated call appends only the entries that are missing.
 
-A producer numbers its appends, and may divide each into parts. The head object records the
+A producer numbers its appends, and may divide each of them into parts. The head object records the
 positions granted to a part (cls_zlog/head/producers.cc) before any of them is written. A new
 attempt:
 
 1. begins in the head, so that earlier attempts get no more grants;
 2. settles every position granted to earlier attempts, by filling the unwritten ones;
-3. reads the entries that earlier attempts have written there;
+3. reads the entries that earlier attempts wrote there;
 4. appends the other entries.
 
-After step 2 no earlier attempt can write an entry of the part, so step 3 finds all entries that
-are in the log. Entries are compared by data and tags, and may be given in another order.
+After step 2 no earlier attempt can write an entry of the part, so step 3 finds all entries that are
+in the log. Entries are compared by data and tags, in any order.
 
 Source: docs/design/append-once.md.
 """
@@ -40,15 +40,15 @@ if TYPE_CHECKING:
     from zlog._native.new_entries import NewEntry
 
 _UNKNOWN = (GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
-"""Gaps that may hide an entry of an earlier attempt."""
+"""Kinds of gaps that may hide an entry of an earlier attempt."""
 
-_NUMBERS_BITS = 40  # an attempt numbers its appends with this many bits
+_NUMBERS_BITS = 40  # how many bits the numbers of an attempt's appends have
 _WINDOW_POSITIONS = 4096
 _WINDOW_BYTES = 8 << 20
 
 
 class ExactlyOnce:
-    """Appends exactly once to one log, whose head keeps the ``records`` of its producers."""
+    """Appends exactly once to a log. The log's head keeps the ``records`` of its producers."""
 
     def __init__(self, reader: Reader, entry_bytes_max: int) -> None:
         self.records = ProducerRecords(reader.layout)
@@ -71,7 +71,7 @@ class ExactlyOnce:
         return appended
 
     async def _begin(self, key: SequenceKey, timeout: Timeout) -> _Attempt:
-        """Stop the earlier attempts, and find the entries that they have written."""
+        """Stop the earlier attempts, and find the entries that they wrote."""
         await self.reader.positions.check_appendable(self._deadline(timeout))
         number, grants, incarnation = await self.records.begin(key, self._deadline(timeout))
         attempt = _Attempt(self, key, incarnation, number)
@@ -88,8 +88,7 @@ class _Attempt:
     attempt may supersede this one at any time.
 
     Attributes:
-        appender: the object that appends entries of the part, at positions that the head has
-            recorded.
+        appender: appends the part's entries, only at positions that the head has recorded.
     """
 
     def __init__(self, once: ExactlyOnce, key: SequenceKey, incarnation: int, number: int) -> None:
@@ -123,7 +122,7 @@ class _Attempt:
                 positions, deadline, bytes_max=bytes_max, writers=writers
             )
             for position, slot in found.items():
-                # Without a sequencer, another writer may have taken the position.
+                # In a log without a sequencer, another writer may have taken the position.
                 if isinstance(slot, Entry) and writers[position] == self._writer:
                     self._written[digest_of(slot.data, slot.tags)] += 1
                 elif isinstance(slot, Gap) and slot.kind in _UNKNOWN:
@@ -142,7 +141,7 @@ class _Attempt:
             positions = [p for p in positions if p in open_ or p not in found]
 
     def missing(self, entries: Sequence[NewEntry]) -> Sequence[NewEntry]:
-        """Return the entries that earlier attempts have not written."""
+        """Return the entries that no earlier attempt wrote."""
         if not self._written:
             return entries
         return [entry for entry in entries if not self._take(digest(entry))]
@@ -154,7 +153,7 @@ class _Attempt:
         return True
 
     def finish(self) -> None:
-        """Raise SequenceDiffers if earlier attempts have written other entries."""
+        """Raise SequenceDiffers if an earlier attempt wrote other entries."""
         surplus = self._written.total()
         if surplus:
             raise SequenceDiffers(
@@ -171,7 +170,7 @@ class _Attempt:
                 granted = await self._records.grant(
                     self._key, self._incarnation, self._number, view, asked, deadline
                 )
-            except StoreUnavailable:  # fills would also fail, and use up the time budget
+            except StoreUnavailable:  # fills would fail as well, and use up the time budget
                 raise
             except ZlogError:
                 await self._give_back(view, asked, deadline)
@@ -183,8 +182,8 @@ class _Attempt:
     async def _give_back(self, view: View, positions: range, deadline: Deadline) -> None:
         """Fill granted positions that will not be written, so that no reader waits for them.
 
-        The head does not know this grant, so a later epoch may grant the positions again. They are
-        therefore filled in the epoch of ``view`` only. Without a sequencer nothing was granted.
+        The head does not know this grant, so a later epoch may grant the same positions again. They
+        are therefore filled only in the epoch of ``view``. Without a sequencer nothing was granted.
         """
         if not view.sequencer:
             return
@@ -196,9 +195,9 @@ class _Attempt:
 
 
 def _rounds(entries: Iterable[NewEntry | EntryColumn]) -> Iterator[Sequence[NewEntry]]:
-    """Divide entries, or columns of entries, into the lists of single appends.
+    """Divide entries, or columns of entries, into one list per append.
 
-    Entries are copied, since the caller may reuse one buffer. Columns are only sliced.
+    Entries are copied, because the caller may reuse its buffer. Columns are only sliced.
     """
     some: list[NewEntry] = []
     size = 0
@@ -224,7 +223,7 @@ def _rounds(entries: Iterable[NewEntry | EntryColumn]) -> Iterator[Sequence[NewE
 
 
 def _each_once(grants: Iterable[range]) -> Iterator[range]:
-    """Return each position in one range only, as a store may have recorded a grant twice."""
+    """Return each position in only one range, because a store may have recorded a grant twice."""
     reached = 0
     for grant in sorted(grants, key=lambda each: each.start):
         if grant.stop > reached:
@@ -233,10 +232,10 @@ def _each_once(grants: Iterable[range]) -> Iterator[range]:
 
 
 def _writer_id(log_id: int, key: SequenceKey, incarnation: int) -> bytes:
-    """Return the writer id of all attempts at a part. Attempts differ in their append numbers.
+    """Return the writer id that all attempts at a part share. Their append numbers differ.
 
-    A forgotten producer that returns gets another incarnation, since its attempts are counted from
-    1 again. Numbers are converted to int, so that ``True`` is 1.
+    A forgotten producer that returns gets another incarnation, because its attempts are counted
+    from 1 again. Numbers are converted to int, so that ``True`` counts as 1.
     """
     sequence, part = operator.index(key.sequence), operator.index(key.part)
     text = f"{log_id} {key.producer} {incarnation} {sequence} {part}".encode()

@@ -1,16 +1,16 @@
 """Appends of an exclusive writer, which assigns positions itself and confirms them in order.
 
 Entries keep the order in which they are submitted. Waiting entries are sent together in a *round*,
-which has consecutive positions. Several rounds may be in flight, and a round is confirmed once all
-earlier rounds are. No sequencer is asked, and a lone append is one operation in the store.
+which has consecutive positions. Several rounds may be in flight. A round is confirmed once it and
+all earlier rounds are written. No sequencer is needed, and a lone append takes one operation.
 
-If an object refuses a round, no further round is sent until those in flight are back:
+If an object refuses a round, the writer sends no further round until those in flight are back:
 
 - STALE_EPOCH: another client has changed the layout, and ended the stripe at the first unwritten
   position. If the new view still names this writer, the writer sends all entries from that position
   on again, each to its old position. Otherwise the writer is fenced.
-- A full object: the writer starts a new stripe, and continues in the same way.
-- Any other answer, such as a time-out, is indefinite. All unconfirmed entries fail, and the next
+- The object is full: the writer starts a new stripe, and continues in the same way.
+- Any other answer, such as a timeout, is indefinite. All unconfirmed entries fail, and the next
   call raises their error before it submits others, so that no entry follows a missing one without
   its sender's knowledge. Before the next append the writer brings in a new view. After that, each
   earlier entry either is in the log or never will be.
@@ -52,19 +52,19 @@ from zlog.errors import CorruptEntry, Fenced, StoreTimeout, ZlogError
 from zlog.view import View
 
 _STALE = (Code.STALE_EPOCH, -errno.ENOENT)
-"""Answers if there is a newer view: the object was sealed, or replaced while empty."""
+"""Answers that mean that there is a newer view: the object was sealed, or replaced while empty."""
 
 _ELSEWHERE = (*_STALE, Code.BEYOND_STRIPE)
-"""Answers if no entry of a round is stored, and the round never stores one."""
+"""Answers after which no entry of a round is stored or ever will be."""
 
 
 class Exclusive(ABC):
-    """The appends of one exclusive writer: the part that threads and asyncio share.
+    """The appends of one exclusive writer. This is the part that threads and asyncio share.
 
     Each round has a budget of ``timeout`` seconds; None means no limit.
 
     Attributes:
-        confirmed: all positions below this one are confirmed.
+        confirmed: all entries below this position are confirmed.
         fenced: the error to raise once another writer is known to have replaced this one.
         quota: the space that is left within the writer's limits.
     """
@@ -84,26 +84,26 @@ class Exclusive(ABC):
         self._next = self.confirmed
         self._waiting: deque[Pending] = deque()
         self._waiting_entries = 0
-        self._rounds: deque[Round] = deque()  # in order, unconfirmed
+        self._rounds: deque[Round] = deque()  # the unconfirmed rounds, in order
         self._starting = 0  # agents that have not taken a round yet
         self._under_way = 0  # rounds in flight
         self._under_way_entries = 0
         self._stale = False
         self._full: int | None = None
-        self._error: ZlogError | None = None  # a round's; no round is sent until all are back
-        self._broken = False  # no round is sent until there is another view
+        self._error: ZlogError | None = None  # why a round failed; no other is sent meanwhile
+        self._broken = False  # if set, no round is sent before the view has changed
         self.fenced: Fenced | None = None
-        self._unraised: ZlogError | None = None  # that of entries no call waits for
+        self._unraised: ZlogError | None = None  # an error that no waiting call will raise
         self._ended: deque[tuple[Pending, ZlogError | None]] = deque()
         self._resolving = False
 
     @abstractmethod
     def spawn(self) -> None:
-        """Start an agent, already counted as starting, that runs :meth:`run` concurrently."""
+        """Start an agent that runs :meth:`run` concurrently. It is already counted as starting."""
 
     @abstractmethod
     def freed(self) -> None:
-        """Wake the calls that wait for space, since fewer bytes are unconfirmed."""
+        """Wake the calls that wait for space, because fewer bytes are unconfirmed now."""
 
     @property
     def idle(self) -> bool:
@@ -113,7 +113,7 @@ class Exclusive(ABC):
     def enqueue(self, pending: Pending) -> bool:
         """Queue entries after all earlier ones.
 
-        Returns whether the caller must call :meth:`run`, since no round is in flight. Raises
+        Returns whether the caller must call :meth:`run`, because no round is in flight. Raises
         Fenced, or the error of earlier entries that no call has raised yet.
         """
         with self._mutex:
@@ -130,7 +130,7 @@ class Exclusive(ABC):
         return alone
 
     def raise_failure(self) -> None:
-        """Raise the error of failed entries, unless a call has raised it already."""
+        """Raise the error of failed entries if no call has raised it yet."""
         with self._mutex:
             self._raise_failure()
 
@@ -140,7 +140,7 @@ class Exclusive(ABC):
             raise again(error)
 
     def start(self) -> None:
-        """Start rounds, if entries wait and more rounds may be in flight."""
+        """Start rounds if entries are waiting and more rounds may be in flight."""
         with self._mutex:
             spawn = self._startable()
             self._starting += spawn
@@ -163,7 +163,7 @@ class Exclusive(ABC):
         return self._stale or self._full is not None or self._error is not None
 
     async def run(self) -> None:
-        """Send a round, then resolve the entries that ended and start further rounds."""
+        """Send a round, resolve the entries that have ended, and start further rounds."""
         confirmed = self.confirmed
         taken: Round | None = None
         opened = False
@@ -289,7 +289,7 @@ class Exclusive(ABC):
             self._confirm()
 
     def _confirm(self) -> None:
-        """Confirm the rounds before the first unwritten one."""
+        """Confirm all rounds before the first one that is not written."""
         while self._rounds and self._rounds[0].written:
             done = self._rounds.popleft()
             self.confirmed = done.end
@@ -299,7 +299,7 @@ class Exclusive(ABC):
                     self._ended.append((pending, None))
 
     async def _recover(self) -> None:
-        """Continue in another view, now that no round is in flight, or fail all entries."""
+        """With no round in flight, continue in another view or fail all entries."""
         error = self._error
         if error is None:
             try:
@@ -330,7 +330,7 @@ class Exclusive(ABC):
             self._confirm()
 
     async def _reopen(self) -> None:
-        """Create a view whose seals refuse all earlier writes of this writer."""
+        """Create a view whose seals make objects refuse all earlier writes of this writer."""
         deadline = deadline_of(self._io, self._timeout)
         try:
             view = await keep(self.layout, self.writer, deadline)
@@ -358,7 +358,7 @@ class Exclusive(ABC):
             self.fenced = error
 
     def _resolve(self) -> None:
-        """Resolve the futures of ended entries, in order. Only one thread at a time does it."""
+        """Resolve the futures of ended entries, in order. Only one thread does this at a time."""
         while True:
             with self._mutex:
                 if self._resolving or not self._ended:

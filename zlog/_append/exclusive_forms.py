@@ -1,4 +1,4 @@
-"""The appends of an exclusive writer, on an event loop and in threads."""
+"""The appends of an exclusive writer in two forms: on an event loop and in threads."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class AsyncioAppends(Exclusive):
     """The appends of a writer on the running event loop.
 
     Attributes:
-        append: a function that returns the coroutine which appends one entry. Appends that begin in
-            one turn of the loop are submitted together.
+        append: a function that returns a coroutine to append one entry. Appends that begin in the
+            same iteration of the loop are submitted together.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class AsyncioAppends(Exclusive):
             world_of(loop).clock,
         )
         self.append = self._gathering.append
-        self._failed: ZlogError | None = None  # of submitted entries, since the last freed()
+        self._failed: ZlogError | None = None  # why entries failed since the last freed()
         self._agents: set[asyncio.Task[None]] = set()
         self._waiting_for_change: list[asyncio.Future[None]] = []
 
@@ -89,11 +89,11 @@ class AsyncioAppends(Exclusive):
     def enqueue_gathered(
         self, failed: ZlogError | None = None, *, all_of_it: bool = False
     ) -> ZlogError | None:
-        """Enqueue the gathered appends that the window has space for; return the first error.
+        """Enqueue the gathered appends that fit into the window, and return the first error.
 
-        ``all_of_it`` ignores the window. An append fails if its time is up before there is space.
-        After that, or if earlier entries have ``failed``, all later appends get the same error, so
-        that none follows a missing entry.
+        With ``all_of_it``, ignore the window. An append fails if its time is up before there is
+        space. After that, or if earlier entries have ``failed``, all later appends get the same
+        error, so that none follows a missing entry.
         """
         gathering = self._gathering
         while len(gathering) and (
@@ -134,9 +134,9 @@ class AsyncioAppends(Exclusive):
     async def append_all(
         self, entries: Sequence[NewEntry], deadline: Deadline, *, own: bool, many: bool = False
     ) -> Any:
-        """Append entries, and return the position, or positions, once they are confirmed.
+        """Append entries and return their position, or positions, once they are confirmed.
 
-        If the call has its ``own`` time-out, it waits that long, otherwise as long as the round.
+        If the call has its ``own`` timeout, it waits that long. Otherwise it waits for the round.
         """
         outcome = await self._submit(entries, deadline, awaited=True, many=many)
         if not own:
@@ -149,7 +149,7 @@ class AsyncioAppends(Exclusive):
     async def submit(
         self, entries: Sequence[NewEntry], deadline: Deadline, *, many: bool = False
     ) -> asyncio.Future[Any]:
-        """Submit entries, once there is space; returns the future of the position or positions."""
+        """Submit entries once there is space. Returns the future of the position or positions."""
         if not entries:
             none: asyncio.Future[range] = self._loop.create_future()
             none.set_result(range(0))
@@ -188,7 +188,7 @@ class AsyncioAppends(Exclusive):
         await self.flush(deadline)
 
     async def _changed(self, deadline: Deadline) -> bool:
-        """Wait until there may be more space; returns False if the deadline passes first."""
+        """Wait until there may be more space. Returns False if the deadline passes first."""
         change = self._loop.create_future()
         self._waiting_for_change.append(change)
         try:
@@ -210,11 +210,11 @@ class BlockingAppends(Exclusive):
         super().__init__(appender, taken, limits, timeout)
         self._changed = threading.Condition(Mutex())  # type: ignore[arg-type]
         self._threads: concurrent.futures.ThreadPoolExecutor | None = None
-        self._runners: set[int] = set()  # threads
+        self._runners: set[int] = set()  # the threads that send a round
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Record that this thread sends a round, so that its own calls do not wait for it."""
+        """Record that this thread is sending a round, so that its own calls do not wait for it."""
         runner = threading.get_ident()
         outermost = runner not in self._runners
         self._runners.add(runner)
@@ -230,7 +230,7 @@ class BlockingAppends(Exclusive):
             await super().run()
 
     def check_caller(self) -> None:
-        """Raise ReentrantCall if the caller's own thread sends a round."""
+        """Raise ReentrantCall if the caller's own thread is sending a round."""
         begin_call()
         if threading.get_ident() in self._runners:
             raise reentrant_call()
@@ -248,7 +248,7 @@ class BlockingAppends(Exclusive):
                 except RuntimeError as error:
                     if "new thread" not in str(error):
                         raise
-                return  # if a second thread can't start, the first one does it
+                return  # if no second thread can start, this thread sends the round
         drive(self.run())
 
     def freed(self) -> None:
@@ -256,7 +256,7 @@ class BlockingAppends(Exclusive):
             self._changed.notify_all()
 
     def append(self, entry: NewEntry) -> int:
-        """Append one entry, and return its position once it is confirmed."""
+        """Append one entry and return its position once it is confirmed."""
         deadline = deadline_of(self._io, self._timeout)
         position: int = self.append_all((entry,), deadline, own=False)
         return position
@@ -264,9 +264,9 @@ class BlockingAppends(Exclusive):
     def append_all(
         self, entries: Sequence[NewEntry], deadline: Deadline, *, own: bool, many: bool = False
     ) -> Any:
-        """Append entries, and return the position, or positions, once they are confirmed.
+        """Append entries and return their position, or positions, once they are confirmed.
 
-        If the call has its ``own`` time-out, another thread sends the round.
+        If the call has its ``own`` timeout, another thread sends the round.
         """
         self.check_caller()
         pending, future = self._prepare(entries, deadline, awaited=True, many=many)
@@ -284,7 +284,7 @@ class BlockingAppends(Exclusive):
     def submit(
         self, entries: Sequence[NewEntry], deadline: Deadline, *, many: bool = False
     ) -> concurrent.futures.Future[Any]:
-        """Submit entries, once there is space; returns the future of the position or positions."""
+        """Submit entries once there is space. Returns the future of the position or positions."""
         if not entries:
             none: concurrent.futures.Future[range] = concurrent.futures.Future()
             none.set_result(range(0))

@@ -14,17 +14,18 @@ from zlog.errors import ZlogError
 from zlog.view import Stripe, View
 
 _SPREAD_SECONDS = 0.25
-"""If many writers notice a full stripe at the same time, the first one acts for all."""
+"""Over how many seconds writers spread their reactions if many of them notice a full stripe at the
+same time, so that the first one acts for all."""
 
 _OVERDUE = 5 / 4
-"""At this fullness no writer waits for another; below it, each waits the less the fuller the stripe
-is. By default, an object's bytestream is full here."""
+"""From this fullness on, no writer waits for another. Below it, the fuller the stripe is, the less
+each writer waits. With default limits, an object's bytestream is full at this point."""
 
 _RETRY_SECONDS = 1.0
 
 
 def fullness_of(view: View, replies: Sequence[Reply], end: int) -> float:
-    """Return how full the live stripe is, from OK replies to writes below ``end``; 1 is full."""
+    """Return the live stripe's fullness (1 is full), from OK replies to writes below ``end``."""
     records, size = fullest(replies)
     live = view.live_stripe
     positions = (end - live.start) / live.width
@@ -32,10 +33,10 @@ def fullness_of(view: View, replies: Sequence[Reply], end: int) -> float:
 
 
 class RollWatch:
-    """Watches how full one writer's stripe is, and starts the next stripe.
+    """Watches how full a writer's stripe is, and starts the next stripe.
 
-    Every reply to a write says how full the object is. The append that finds it full is still
-    acknowledged. A later append, of this writer or another one, ends the stripe before it writes.
+    Every reply to a write says how full the object is. The append that fills the object is still
+    acknowledged. A later append, by this writer or another one, ends the stripe before it writes.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -52,7 +53,7 @@ class RollWatch:
         return self._full is not None
 
     def note(self, view: View, replies: Sequence[Reply], end: int) -> None:
-        """Record the replies to writes in ``view`` below ``end``, all of which are OK."""
+        """Record OK replies to writes in ``view`` below ``end``."""
         fullness = fullness_of(view, replies, end)
         if fullness < 1:
             return
@@ -63,15 +64,15 @@ class RollWatch:
         self._act_at = self._noticed + self._turn * spread
 
     async def act(self, deadline: Deadline) -> None:
-        """End the full stripe, if it is still live and it is this writer's turn."""
+        """End the full stripe if it is still live and it is this writer's turn."""
         layout, full = self._layout, self._full
         now = layout.io.monotonic()
         due = max(self._act_at, self._retry_at)
         if full is None or (layout.view.live_stripe.id == full.id and now < due):
             return
-        self._retry_at = now + _RETRY_SECONDS  # so that other threads do not try too
+        self._retry_at = now + _RETRY_SECONDS  # so that other threads do not try as well
         if layout.view.live_stripe.id == full.id:
-            with contextlib.suppress(ZlogError):  # the append meets the same error and reports it
+            with contextlib.suppress(ZlogError):  # the append will get the same error and report it
                 await layout.roll(full, deadline)
         if layout.view.live_stripe.id != full.id:
             self._full, self._retry_at = None, 0.0

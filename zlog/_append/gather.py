@@ -1,10 +1,10 @@
 """Sends concurrent appends of one handle together: one grant, one write per stripe object.
 
-On an event loop, the first append of a quiet log is sent at once. While rounds are in flight, other
-appends gather, and are sent together when a round is back. So rounds grow with the load.
+On an event loop, an append is sent at once if no round is in flight. Otherwise appends gather, and
+are sent together when a round is back, so rounds grow with the load.
 
-With threads, the first one leads a round: it waits until the previous round is over, and sends the
-entries that have gathered, while the other threads wait for it. A lone thread sends at once.
+With threads, the first thread leads a round. It waits until the previous round is over, and sends
+the entries that have gathered, while the other threads wait for it. A lone thread sends at once.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from zlog._native.share import SharedRound, SharedRounds
 from zlog.environment import world_of
 
 _WAITING_BYTES_MAX = 64 << 20
-"""Data that may wait to be sent; later appends are held back."""
+"""How many bytes of data may wait to be sent. Later appends are held back."""
 
 
 class Coalescer:
     """Sends the appends of one event loop in rounds.
 
     Attributes:
-        append: a function that returns the coroutine which appends one entry. The coroutine raises
-            StoreTimeout if its time is up before the entry is sent. Once sent, the entry has the
-            time of its round, so that the append takes twice its budget at most.
+        append: a function that returns a coroutine to append one entry. The coroutine raises
+            StoreTimeout if its time is up before the entry is sent. An entry that was sent waits
+            for its whole round, so an append can take up to twice its timeout.
     """
 
     def __init__(self, appender: Appender, io: Io, timeout: float | None) -> None:
@@ -53,13 +53,13 @@ class Coalescer:
             loop, self._send, appender, _WAITING_BYTES_MAX, timeout, world_of(loop).clock
         )
         self._rounds: set[asyncio.Task[Sequence[int] | Failed]] = set()
-        self._under_way = 0  # entries in these rounds
+        self._under_way = 0  # the number of entries in the rounds in flight
         self._policy = RoundPolicy(io.store)
         self.append = self._gathering.append
 
     @property
     def waiting_bytes(self) -> int:
-        """The bytes of data that wait to be sent, without appends that are held back."""
+        """The bytes of data that wait to be sent, not counting appends that are held back."""
         return self._gathering.waiting_bytes
 
     async def drain(self) -> None:
@@ -95,13 +95,14 @@ class Coalescer:
         appended = task.result() if error is None else Failed(error, (None,) * len(appends))
         outcomes = appended.outcomes() if isinstance(appended, Failed) else appended
         self._gathering.complete(appends, outcomes)
-        # Run after the tasks of this round, so that their next appends are sent together.
+        # This runs after the tasks of this round, so that their next appends are sent together.
         self._loop.call_soon(self._send)
 
 
 _GAP_SECONDS = 0.0001
-"""How long a leader waits for the next thread of the round before. These threads are woken in turn,
-and append again as soon as they run. Without the wait, they would form every other round."""
+"""How long a leader waits for each further thread of the previous round. Those threads are woken
+one after another, and append again as soon as they run. Without this wait, the threads would split
+into two groups that take turns."""
 
 _WAIT_SECONDS_MAX = 0.005
 
@@ -111,8 +112,8 @@ class SharedAppends:
 
     Attributes:
         append: a function that appends one entry and returns its position. It raises StoreTimeout
-            if its time is up before the entry is sent. Once sent, the entry has the time of its
-            round, so that the call takes twice its budget at most.
+            if its time is up before the entry is sent. An entry that was sent waits for its whole
+            round, so a call can take up to twice its timeout.
     """
 
     def __init__(self, appender: Appender, io: Io, timeout: float | None) -> None:
@@ -130,12 +131,12 @@ class SharedAppends:
             ROUND_ENTRIES_MAX,
             ROUND_BYTES_MAX,
         )
-        self._expected = 1  # expected entries: the number of threads that just appended
+        self._expected = 1  # how many entries to expect: as many as threads have just appended
         self._patience = 0.0  # how many seconds a leader waits for these entries
         self.append = self._rounds.append
 
     def drain(self) -> None:
-        """Do nothing: the thread that called an append waits for it."""
+        """Do nothing, because each thread waits for its own append."""
 
     def _lead(self, gathering: SharedRound, deadline: float) -> None:
         """Send the gathered entries once the previous round is over."""
@@ -149,7 +150,7 @@ class SharedAppends:
             self._turn.release()
 
     def _wait_for_others(self, gathering: SharedRound) -> None:
-        """Wait while other threads come, but no longer than the previous round took."""
+        """Wait while other threads arrive, but no longer than the previous round took."""
         if len(gathering) >= self._expected:
             return
         enough = gathering.wait_for(self._expected)
@@ -170,7 +171,7 @@ class SharedAppends:
             gathering.outcomes = appended.outcomes() if isinstance(appended, Failed) else appended
         except Exception as error:  # noqa: BLE001 - passed to all appends of the round
             gathering.outcomes = Failed(error, (None,) * len(entries)).outcomes()
-        except BaseException:  # a signal handler has ended only the leader's call
+        except BaseException:  # a signal handler ended only the leader's call
             gathering.outcomes = Failed(interrupted(), (None,) * len(entries)).outcomes()
             raise
         finally:

@@ -1,8 +1,8 @@
 """Who may append: all clients, one exclusive writer, or no client. Each change is a new view.
 
-The view names the writer. Each change takes an epoch, seals the objects, which fences the previous
-writer, and finds the end of the confirmed entries (:mod:`zlog._layout.views`). If the client dies
-at any step, the next client that needs the log finishes the change.
+The view names the writer. Each change takes an epoch and seals the objects, which fences the
+previous writer. Then it finds the end of the confirmed entries (:mod:`zlog._layout.views`). If the
+client dies at any step, the next client that needs the log finishes the change.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Ownership(NamedTuple):
     Attributes:
         writer: the writer.
         view: the view that names the writer.
-        end: the end of the confirmed entries in this view.
+        end: where the confirmed entries end in this view.
     """
 
     writer: ExclusiveWriter
@@ -43,7 +43,7 @@ class Ownership(NamedTuple):
 
 
 def _checked_name(name: str | None) -> str:
-    """Return a valid writer's name; None becomes a name made of host and process."""
+    """Return a valid name for a writer. None is replaced by a name made of host and process."""
     if name is None:
         return f"{socket.gethostname()}:{os.getpid()}"
     if not isinstance(name, str):
@@ -59,8 +59,8 @@ def _checked_name(name: str | None) -> str:
 async def take(layout: Layout, name: str | None, deadline: Deadline) -> Ownership:
     """Make a new writer the only client that appends. The previous writer is fenced.
 
-    Raises TypeError or ValueError for an invalid name, AppendRefused for a mirror or a read-only
-    log, Fenced if another writer took the log first, and KeyNeeded or StoreReadOnly.
+    Raises TypeError or ValueError if the name is invalid, AppendRefused if the log is a mirror or
+    read-only, Fenced if another writer took the log first, and KeyNeeded or StoreReadOnly.
     """
     io = layout.io
     layout.macs.check_key()
@@ -81,9 +81,9 @@ async def take(layout: Layout, name: str | None, deadline: Deadline) -> Ownershi
 async def end_in(
     layout: Layout, writer: ExclusiveWriter, view: View, start: int, deadline: Deadline
 ) -> tuple[View, int]:
-    """Return the end of the confirmed entries, and the view in which it is valid.
+    """Return where the confirmed entries end, and the view in which this holds.
 
-    That is ``view`` or a newer view. The writer must have no write in flight, and the positions
+    The view is ``view`` or a newer one. The writer must have no write in flight, and all positions
     below ``start`` must be confirmed. Raises Fenced if the view does not name the writer.
     """
 
@@ -99,10 +99,10 @@ async def end_in(
 async def keep(
     layout: Layout, writer: ExclusiveWriter, deadline: Deadline, *, full: int | None = None
 ) -> View:
-    """Bring in a new view for the same writer, whose seals refuse its writes in earlier views.
+    """Bring in a new view for the same writer, so that its writes in earlier views are refused.
 
-    The view ends the stripe with the id ``full``, if that is still the live one. Raises Fenced if
-    this is no longer the log's writer.
+    The view ends the stripe with the id ``full`` if that is still the live stripe. Raises Fenced if
+    the log has another writer by now.
     """
 
     def edit(view: View) -> View:
@@ -113,7 +113,7 @@ async def keep(
 
 
 def _check_named(view: View, writer: ExclusiveWriter) -> None:
-    """Raise Fenced unless the view names this writer."""
+    """Raise Fenced if the view does not name this writer."""
     if view.writer is not None and view.writer.id == writer.id:
         return
     now = "it is read-only" if view.read_only else "any client may append to it"
@@ -125,7 +125,7 @@ def _check_named(view: View, writer: ExclusiveWriter) -> None:
 async def open_to_all(
     layout: Layout, deadline: Deadline, *, writer: ExclusiveWriter | None = None
 ) -> View:
-    """Let any client append again. With ``writer``, do so only if it is the log's writer."""
+    """Let any client append again. With ``writer``, do this only if it is the log's writer."""
 
     def edit(view: View) -> View | None:
         if view.writer is None or (writer is not None and view.writer.id != writer.id):
@@ -136,7 +136,7 @@ async def open_to_all(
 
 
 async def set_read_only(layout: Layout, read_only: bool, deadline: Deadline) -> View:
-    """Let no client append, or all clients; fence a writer. Raises AppendRefused for a mirror."""
+    """Let no client append, or let all clients append. Raises AppendRefused for a mirror."""
 
     def edit(view: View) -> View | None:
         if view.mirror:
@@ -150,7 +150,7 @@ async def set_read_only(layout: Layout, read_only: bool, deadline: Deadline) -> 
 
 
 async def _change(layout: Layout, edit: Edit, deadline: Deadline) -> View:
-    """Change the view, and remove the objects of stripes that have no confirmed entries."""
+    """Change the view, then remove the objects of stripes that have no confirmed entries."""
     before = await layout.refresh(deadline)
     if edit(before) is None:
         return before

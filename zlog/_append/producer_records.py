@@ -1,4 +1,4 @@
-"""The producers that a log's head object keeps (cls_zlog/head/producers.cc)."""
+"""The producers that a log's head object stores (cls_zlog/head/producers.cc)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _LIMITS = {
         "Divide the append into more parts.",
     ),
 }
-"""The message and the hint for each limit that a method may exceed."""
+"""The message and the hint for each limit that a method can exceed."""
 
 
 class SequenceKey(NamedTuple):
@@ -54,7 +54,7 @@ class SequenceKey(NamedTuple):
 
     Attributes:
         producer: the producer's name.
-        sequence: the append's sequence number. A producer's sequence numbers only grow.
+        sequence: the append's sequence number, which is higher than those of earlier appends.
         part: the number of a part. Parts may be appended at the same time.
     """
 
@@ -63,7 +63,7 @@ class SequenceKey(NamedTuple):
     part: int
 
     def check(self) -> None:
-        """Raise TypeError or ValueError unless the key is valid."""
+        """Raise TypeError or ValueError if the key is invalid."""
         check_producer_name(self.producer)
         _check_number("sequence", self.sequence, SEQUENCE_MAX)
         _check_number("part", self.part, PART_MAX)
@@ -73,13 +73,13 @@ class SequenceKey(NamedTuple):
 
 
 class Producer(NamedTuple):
-    """A producer of exactly-once appends, as its log keeps it.
+    """A producer of exactly-once appends, as its log stores it.
 
     Attributes:
         name: the producer's name.
         sequence: the first sequence number that is not complete; see
             :meth:`zlog.Log.complete_sequences`.
-        parts: how many parts of this and later sequence numbers the log stores.
+        parts: how many parts the log stores, for this and later sequence numbers.
         created: when the producer first appended, by its clock, UTC.
         updated: when it last began an append or declared numbers complete, by its clock, UTC.
     """
@@ -129,9 +129,9 @@ class ProducerRecords:
     ) -> int | None:
         """Record the positions granted to an attempt, before any of them is written.
 
-        Returns the first position, which the head chooses if the log has no sequencer; None if
+        Returns the first position. The head chooses it if the log has no sequencer. Returns None if
         the view is not the newest. Raises SequenceSuperseded if another attempt has begun since, or
-        the sequence is complete.
+        if the sequence number is complete.
         """
         request = messages.delivery_grant(
             self._log_id,
@@ -162,9 +162,9 @@ class ProducerRecords:
     async def done(self, producer: str, before: int | None, deadline: Deadline) -> None:
         """Refuse sequence numbers below ``before`` from now on, and forget them part by part.
 
-        None forgets the producer. The first successful request raises the producer's sequence
-        number, and the last one removes a producer that is forgotten. Each request names the
-        incarnation, so that a late request does not affect a new producer of the same name.
+        If ``before`` is None, forget the producer. The first successful request raises the
+        producer's sequence number, and the last one removes a forgotten producer. Each request
+        names the incarnation, so that a late request does not affect a new producer.
         """
         if before is not None:
             _check_number("sequence", before, SEQUENCE_MAX)

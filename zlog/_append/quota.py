@@ -1,4 +1,4 @@
-"""The limits of an exclusive writer for its unconfirmed data and for the data of its log."""
+"""The limits of an exclusive writer: for its unconfirmed data, and for the data of its log."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ class WriterLimits:
 
 
 RECOUNT_SECONDS = 1.0
-"""Interval at which a writer at its capacity counts the log's data again."""
+"""How often a writer at its capacity counts the log's data again, in seconds."""
 
 _TRIM = "Trim entries that are not needed (`writer.trim(position)`)."
 
 
 class Quota:
-    """The space that one writer has within its limits.
+    """The space that one writer has left within its limits.
 
     Attributes:
-        unconfirmed_bytes: the size of the data that was submitted and is not confirmed.
+        unconfirmed_bytes: the size of the data that was submitted and is not confirmed yet.
         appended_bytes: the size of the data that this writer has confirmed.
         window_bytes: the limit of the unconfirmed data.
         capacity: the limit of the log's data, including unconfirmed data; None means no limit.
@@ -53,14 +53,15 @@ class Quota:
         self.capacity = limits.capacity
         self._raises = limits.when_full == "raise"
         self._held = 0  # the bytes in the log at the last count
-        self._counted_at = 0  # the bytes that the writer had appended by then
+        self._counted_at = 0  # how much this writer had appended by then
         self._recount_at = 0.0
 
     async def count(self, deadline: Deadline) -> None:
-        """Count the log's data, as its objects report it, if there is a capacity."""
+        """If there is a capacity, count the log's data, as its objects report it."""
         if self.capacity is None:
             return
-        # Read before the objects are asked, so that a concurrent append counts twice, not never.
+        # Read this before the objects are asked: a concurrent append may count twice, but never
+        # zero times.
         counted_at = self.appended_bytes
         self._held = await held_bytes(self._layout, deadline)
         self._counted_at = counted_at
@@ -78,7 +79,7 @@ class Quota:
         return not self.at_capacity(size)
 
     def at_capacity(self, size: int) -> bool:
-        """Whether the log has no space for this many bytes until a trim."""
+        """Whether the log has no space for this many bytes before the next trim."""
         if self.capacity is None:
             return False
         return self.held + self.unconfirmed_bytes + size > self.capacity
@@ -89,21 +90,21 @@ class Quota:
         return self._held + self.appended_bytes - self._counted_at
 
     async def recount(self, size: int, deadline: Deadline) -> None:
-        """If the log is full, count its data again, as other clients may have trimmed it.
+        """If the log is full, count its data again, because other clients may have trimmed it.
 
-        Raises LimitReached if the log is still full and the writer does not wait for a trim.
+        Raises LimitReached if the log is still full and the writer does not wait for trims.
         """
         if self.at_capacity(size):
             now = self._layout.io.monotonic()
             if self._raises or now >= self._recount_at:  # one count serves all waiting calls
                 self._recount_at = now + RECOUNT_SECONDS
-                with contextlib.suppress(StoreTimeout):  # use the last count
+                with contextlib.suppress(StoreTimeout):  # use the last count instead
                     await self.count(deadline)
             if self._raises and self.at_capacity(size):
                 raise LimitReached(self._shortage(size), hint=_TRIM)
 
     def not_sent(self, size: int) -> StoreTimeout:
-        """Return the error of an append whose time is up before there is space."""
+        """Return the error of an append whose time was up before there was space."""
         if self.at_capacity(size):
             return not_sent(self._shortage(size), _TRIM)
         return not_sent(
@@ -120,7 +121,7 @@ class Quota:
 
 
 async def held_bytes(layout: Layout, deadline: Deadline) -> int:
-    """Return the bytes of data of all entries that are not trimmed."""
+    """Return the number of bytes of data in all entries that are not trimmed."""
     await layout.refresh(deadline)
     size = 0
     async for stripe in layout.stripes(layout.view.trim_point, OPEN_END, deadline):

@@ -1,12 +1,13 @@
 """Positions that are granted now and written later.
 
-A sequencer's grant is valid only in its epoch: the next sequencer may grant unwritten positions
-again. So a reservation raises the tail floor above its positions, as a checked tail does. From then
-on no change of sequencer or layout grants them to another client, and they stay in the stripe in
-which they were granted. The object decides whether the writer or a filler is first.
+A sequencer's grant is valid only in its epoch, because the next sequencer may grant unwritten
+positions again. So a reservation raises the tail floor above its positions, as a checked tail does.
+After that, no change of sequencer or layout grants them to another client, and they stay in the
+stripe in which they were granted. If the writer and a client that fills race for a position, the
+object decides which of them was first.
 
-The append id of such a write is made from its position and content, not from the handle, so that
-any process can repeat the write.
+The append id of such a write is computed from its position and content, not from the handle, so
+that any process can repeat the write.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ if TYPE_CHECKING:
 
 
 class Reserved:
-    """Reserves positions of one log, and writes at them."""
+    """Reserves positions of one log, and writes to them."""
 
     def __init__(self, reader: Reader, appender: Appender) -> None:
         self._reader = reader
         self._appender = appender
 
     async def reserve(self, count: int, deadline: Deadline) -> range:
-        """Return ``count`` positions that are not granted again."""
+        """Return ``count`` positions that are never granted again."""
         if not hasattr(count, "__index__"):
             raise TypeError(f"a number of positions must be an int, not {count!r}")
         if not 1 <= count <= GRANT_COUNT_MAX:
@@ -54,7 +55,7 @@ class Reserved:
         return await self._reader.positions.reserve(count, deadline)
 
     async def write(self, position: int, data: NewEntry, deadline: Deadline) -> None:
-        """Write an entry at a position, unless the position holds it already."""
+        """Write an entry at a position. Do nothing if the position already holds this entry."""
         layout = self._reader.layout
         layout.macs.check_key()
         self._appender.check([data])
@@ -78,7 +79,7 @@ class Reserved:
             await explain(layout.io, error)
             raise
         if not any(reply.code == Code.OK for _, reply in replies):
-            # The writer's id is made from the content, so an equal entry of this id is this write.
+            # The id is made from the content, so an equal entry with this id is this write.
             same_id = any(reply.code == Code.SAME_ID for _, reply in replies)
             await self._refuse(position, deadline, entry if same_id else None)
         view = layout.view

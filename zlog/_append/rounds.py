@@ -1,4 +1,4 @@
-"""Rounds of appends: their sizes, their contents, and the outcomes of their entries."""
+"""Rounds of appends: their sizes, their entries, and the outcomes."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ ROUND_ENTRIES_MAX = 4096
 ROUND_BYTES_MAX = 4 << 20
 
 _ROUNDS_MAX = 2
-"""Rounds under way at the same time: one in the store, one on its way. If the store is this
-machine's disk, only one round of few entries is under way, since the disk syncs once per round."""
+"""How many rounds may be in flight: one in the store, and one on its way. If the store is a disk of
+this machine, a small round is in flight alone, because the disk syncs once per round."""
 
 _ROUND_ENTRIES_SPLIT = 512
-"""Up to this many entries leave in one round, since a sync of the store costs more than the work
-that could overlap with it. More entries are split evenly, so that the store works on one round
-while the tasks of the other are woken and append again."""
+"""Up to this many entries are sent in one round, because a sync of the store costs more than the
+work that could overlap with it. More entries are split evenly: while the store works on one round,
+the tasks of the other round are woken and append again."""
 
 
 class RoundPolicy:
-    """Decides how large rounds are, by the number of entries that wait or are in flight."""
+    """Decides how large rounds are, from the number of entries that wait or are in flight."""
 
     def __init__(self, store: Store) -> None:
         self._on_disk = bool(store.identity and not store.pool)
@@ -45,7 +45,7 @@ class RoundPolicy:
 
 
 class _Outcome(Protocol):
-    """A future of threads or of asyncio. The result is a position, or positions."""
+    """A future of threads or of asyncio. Its result is a position or a range of positions."""
 
     def done(self) -> bool: ...
     def set_result(self, result: Any, /) -> None: ...
@@ -64,8 +64,8 @@ class Pending:
         size: the size of the entries' data in bytes.
         tags_bytes: the maximum size of the entries' tags in a write.
         first: the position of the first entry, once it is in a round.
-        taken: how many of the entries are in rounds.
-        left: how many of the entries are not confirmed yet.
+        taken: the number of entries that are in rounds.
+        left: the number of entries that are not confirmed yet.
     """
 
     entries: Sequence[NewEntry]
@@ -93,7 +93,7 @@ class Pending:
 class Round:
     """Entries of an exclusive writer that are sent together, at consecutive positions.
 
-    States: waiting → in flight → written, or waiting again if an object refused the round.
+    States: waiting → in flight → written. If an object refuses the round, it waits again.
     """
 
     first: int
@@ -142,7 +142,7 @@ class Failed:
         return [again(self.error) if each is None else each for each in self.positions]
 
     def error_of_all(self, before: Sequence[int] = (), not_sent: int = 0) -> BaseException:
-        """Return the error of a whole append, adding positions ``before`` and entries not sent."""
+        """Return the error of a whole append that has positions ``before`` and entries not sent."""
         if isinstance(self.error, ZlogError):
             self.error.positions = (*before, *self.positions, *[None] * not_sent)
         return self.error
@@ -152,7 +152,7 @@ def not_sent(
     why: str = "those before it were not acknowledged",
     remedy: str = "The store is slow or unreachable (`zlog doctor`).",
 ) -> StoreTimeout:
-    """Return the error of an append whose time is up before it is sent."""
+    """Return the error of an append whose time was up before it was sent."""
     error = StoreTimeout(f"the entry was not sent in time: {why}")
     error.hint = f"The entry is not in the log. {remedy}"
     error.positions = (None,)
@@ -160,7 +160,7 @@ def not_sent(
 
 
 def not_confirmed() -> StoreTimeout:
-    """Return the error of a call whose time is up before its entries are confirmed."""
+    """Return the error of a call whose time was up before its entries were confirmed."""
     return StoreTimeout(
         "the time was up before all submitted entries were confirmed",
         hint="Unconfirmed entries may be in the log. The store is slow or unreachable"
@@ -176,7 +176,7 @@ def interrupted() -> StoreTimeout:
 
 
 def again(error: E) -> E:
-    """Return a copy of a shared error, without positions, for one more append."""
+    """Return a copy of an error that several appends share. The copy has no positions."""
     own = copy.copy(error)
     own.__cause__ = error
     if isinstance(own, ZlogError):

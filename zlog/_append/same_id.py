@@ -1,8 +1,8 @@
 """Compares entries by content, and stored entries with the appends that may have written them.
 
-The class does not decompress. If an entry of the same id, length and checksum is stored in a block
-other than the one that was sent, the class answers SAME_ID and the writer compares. It must do so
-because readers learn the ids of appends: a hostile one may have stored other data under this id.
+The class does not decompress. It answers SAME_ID if an entry with the same id, length and checksum
+is stored, but in a block other than the one that was sent. The writer must then compare the
+contents, because readers learn the ids of appends: a hostile reader may have stored other data.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BYTES_MAX = 4 << 20
 
 
 class AppendId(NamedTuple):
-    """An append's identity, and its entry."""
+    """The identity of an append, and its entry."""
 
     writer: bytes
     number: int
@@ -39,10 +39,10 @@ class AppendId(NamedTuple):
 async def compare(
     layout: Layout, ref: ObjectRef, wanted: Mapping[int, AppendId], deadline: Deadline
 ) -> dict[int, bool | None]:
-    """Return, for the positions of an object that hold an entry, whether it is the wanted one.
+    """Return whether each position of an object that holds an entry holds the wanted one.
 
     None means that this is unknown, because the entry is damaged or a newer version wrote it.
-    Raises ZlogError if the object can't be read.
+    Raises ZlogError if the object cannot be read.
     """
     found: dict[int, bool | None] = {}
     rest = sorted(wanted)
@@ -58,7 +58,7 @@ async def compare(
 
         _, (reply,) = await layout.guarded(calls, deadline)
         if reply.code == -errno.ENOENT:
-            break  # the object was removed; the next write finds out
+            break  # the object was removed; the next write will notice
         if reply.code != Code.OK:
             raise refused_call(reply.code, "read", ref.name)
         stored = decode_read(reply.payload, asked, layout.macs.key)
@@ -75,7 +75,7 @@ async def compare(
 
 
 def digest(entry: NewEntry, person: bytes = b"", prefix: bytes = b"") -> bytes:
-    """Return 16 bytes that identify an entry's content. ``person`` is the one of blake2b."""
+    """Return 16 bytes that identify an entry's content. ``person`` is a parameter of blake2b."""
     if isinstance(entry, Tagged):
         return digest_of(entry.data, entry.tags, person, prefix)
     return digest_of(entry, (), person, prefix)

@@ -1,1 +1,1 @@
-"""``zlog check``: compares the head with every object, and every entry with its checksum."""
+"""``zlog check``: compares the head with every object, and verifies every entry's checksum."""

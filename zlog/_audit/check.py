@@ -1,4 +1,4 @@
-"""The audit of a log while it is used: its head, its objects and all positions."""
+"""The audit of a log that is in use: its head, its objects and all its positions."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from zlog.limits import HOLE_TIMEOUT_SECONDS
 from zlog.view import Stripe
 
 _WINDOW_POSITIONS = 1 << 17
-"""Positions of one step, with one operation per stripe object. They take 6 MiB of memory."""
+"""Positions checked in one step, with one operation per stripe object. They take 6 MiB."""
 
 _MAC_POSITIONS = 4096
 _MAC_BYTES = 16 << 20
-"""Limits of one read that checks MACs, of all objects together."""
+"""Limits of one read that checks MACs, for all objects together."""
 
 _OBJECT_UNREADABLE = (
     FindingKind.MISSING_OBJECT,
@@ -32,15 +32,15 @@ _OBJECT_UNREADABLE = (
 )
 
 Progress = Callable[[int, int], object]
-"""Takes the number of checked positions, and their total number."""
+"""A function that takes the number of checked positions and their total number."""
 
 
 class Checker:
     """Checks a log window by window, and yields findings.
 
     The objects check the bytes of their entries themselves, in parallel, and return states and
-    append ids. Entries with MACs are read by the client, since no object has the key. A state that
-    may be work in progress is reported only if a second look finds it again.
+    append ids. Entries with MACs are read by the client, because no object has the key. A state
+    that may be work in progress is reported only if a second look finds it again.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Checker:
         self._io = layout.io
         self._progress = progress
         self._reader = reader
-        # An audit has no time limit, so each step has the whole budget.
+        # An audit has no time limit. Each step gets the whole budget.
         self._deadline = deadline = reader.budget.deadline
         self._inspector = Inspector(layout, deadline)
         self._strays = Strays(layout, deadline) if orphans else None
@@ -69,7 +69,7 @@ class Checker:
         ]
         self._repair = repair
         self._rebuild_index = rebuild_index
-        self._not_repaired: dict[str, str] = {}  # why objects could not be repaired, by name
+        self._not_repaired: dict[str, str] = {}  # by name, why an object could not be repaired
         self._lost_detail = "stored bytes are damaged or lost"
         if self._io.store.pool:
             self._lost_detail = (
@@ -82,12 +82,12 @@ class Checker:
         self._findings = self._run()
 
     async def next(self) -> Sequence[Finding] | None:
-        """Return the findings of the next step, which may be empty; None at the end."""
+        """Return the findings of the next step, which may be empty. Returns None at the end."""
         return await anext(self._findings, None)
 
     @property
     def summary(self) -> CheckSummary:
-        """The present totals."""
+        """The totals so far."""
         counts = self._audit.counts
         return CheckSummary(
             positions=sum(counts) - counts.bytes,
@@ -147,11 +147,11 @@ class Checker:
         return findings if self._strays is None else findings + await self._strays.look()
 
     async def _check_tail(self) -> list[Finding]:
-        """Read the tail, and compare it with the positions that were taken before."""
+        """Read the tail, and compare it with the positions that were already taken before."""
         taken = self._inspector.taken
         try:
             self._end = await self._positions.tail(self._deadline())
-        except CorruptEntry:  # objects are damaged, as reported, and there is no sequencer
+        except CorruptEntry:  # objects are damaged, which is reported, and there is no sequencer
             self._end = taken
         if self._end >= taken:
             return []
@@ -222,7 +222,7 @@ class Checker:
         return again.findings()
 
     async def _wait_since(self, moment: float) -> None:
-        """Wait until the hole time-out has passed since a moment."""
+        """Wait until the hole timeout has passed since a moment."""
         seconds = self._budget.hole_timeout(...)
         seconds = HOLE_TIMEOUT_SECONDS if seconds is None else seconds
         left = moment + seconds - self._io.monotonic()
@@ -230,11 +230,11 @@ class Checker:
             await self._io.sleep(left)
 
     async def _walk(self, purpose: str) -> AsyncIterator[Window]:
-        """Go from the trim point up to the tail at the beginning of the audit."""
+        """Walk from the trim point to the tail as of the beginning of the audit."""
         begin = min(self._layout.view.trim_point, self._end)
         async for stripe in walk(self._layout, begin, self._end, self._deadline):
             if not isinstance(stripe, Stripe):
-                continue  # a lost stripe, which was reported
+                continue  # the stripe is lost, which was reported
             position = max(stripe.start, begin)
             refs = self._layout.objects(self._layout.view, stripe)
             while position < min(stripe.end, self._end):
@@ -248,6 +248,6 @@ class Checker:
 
 
 def _identity(finding: Finding) -> tuple[FindingKind, str, int | None, str]:
-    """Return what must be equal in two looks. For a layout change, this includes its epoch."""
+    """Return what identifies a finding in two looks. For a layout change, it has the epoch."""
     ahead = finding.kind is FindingKind.EPOCH_AHEAD
     return finding.kind, finding.object, finding.position, finding.detail if ahead else ""

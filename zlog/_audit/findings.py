@@ -12,53 +12,53 @@ class FindingKind(enum.Enum):
     """The kind of a finding."""
 
     MISSING_OBJECT = "missing-object"
-    """A stripe object of the view is gone, with its entries."""
+    """A stripe object of the view is missing, with all its entries."""
     DAMAGED_OBJECT = "damaged-object"
-    """An attribute or a key fails its checksum. If it is a stripe object's header, none of the
+    """An attribute or a key fails its checksum. If it is the header of a stripe object, none of the
     object's entries can be read."""
     DAMAGED_REPLICA = "damaged-replica"
-    """A replica of an object is damaged, but another replica is sound: ``repair`` repairs it."""
+    """A replica of an object is damaged, but another one is sound. ``repair`` can repair it."""
     REPAIRED = "repaired"
-    """A replica of an object was damaged, and has been repaired from another one."""
+    """A replica of an object was damaged, and was repaired from another one."""
     WRONG_OBJECT = "wrong-object"
-    """A stripe object was made for other positions than it has in the view."""
+    """A stripe object was made for positions other than those that the view gives it."""
     BEYOND_END = "beyond-end"
-    """An object of a closed stripe holds positions at or above the stripe's end: two entries may
+    """An object of an ended stripe holds positions at or above the stripe's end, so two entries may
     have the same position."""
     LOST = "lost"
-    """Stored entries fail their checksum, or are gone from an object that must have them."""
+    """Stored entries fail their checksum, or are missing from an object that must have them."""
     UNREADABLE = "unreadable"
-    """A newer version of zlog wrote these positions; this one can't check them."""
+    """A newer version of zlog wrote these positions, and this version cannot check them."""
     FORGED = "forged"
-    """Entries have wrong MACs. Only checked with the log's key."""
+    """Entries have wrong MACs. This is checked only with the log's key."""
     DUPLICATE = "duplicate"
-    """Appends are stored at two positions. Never happens unless stored bytes were changed."""
+    """An append is stored at two positions. This happens only if stored bytes were changed."""
     EPOCH_BEHIND = "epoch-behind"
-    """An object was not sealed with its view's epoch: late writers are not fenced."""
+    """An object was not sealed with its view's epoch, so late writers are not fenced."""
     EPOCH_AHEAD = "epoch-ahead"
-    """An object is sealed above the newest view by a layout change that is not finished. The next
-    writer finishes it."""
+    """A layout change that is not finished has sealed an object above the newest view. The next
+    writer finishes the change."""
     TAIL_BEHIND = "tail-behind"
     """The tail is below a position that is taken, or below an earlier tail."""
     TRIM_AHEAD = "trim-ahead"
     """An object was trimmed further than the log was."""
     TRIM_BEHIND = "trim-behind"
-    """A trim died before it had freed an object's space. The next trim does."""
+    """A client died during a trim, before an object's space was freed. The next trim frees it."""
     WRONG_INDEX = "wrong-index"
-    """An object's index of tags lacks entries: reads by tag may miss them. ``rebuild_index``
-    rebuilds it."""
+    """An object's index of tags lacks entries, so reads by tag may miss them. ``rebuild_index``
+    rebuilds the index."""
     REBUILT = "rebuilt"
-    """An object's index of tags was wrong, and has been rebuilt."""
+    """An object's index of tags was wrong, and was rebuilt."""
     HOLE = "hole"
-    """A position was granted, but not written in the time that a reader waits."""
+    """A position was granted, but was not written within the hole timeout of readers."""
     MISSING_STRIPE = "missing-stripe"
-    """The head has lost which objects hold some positions."""
+    """The head has lost the record of which objects hold some positions."""
     ORPHAN = "orphan"
-    """A stripe object that is in no view and in no list of stripes to remove."""
+    """A stripe object is in no view and in no list of stripes to remove."""
     LEFTOVER = "leftover"
-    """An unused stripe object. The next trim, leader or layout change removes it."""
+    """A stripe object is unused. The next trim, leader or layout change removes it."""
     UNLISTED = "unlisted"
-    """The log is not in the store's directory, so ``zlog ls`` does not show it."""
+    """The log is missing from the store's directory, so ``zlog ls`` does not show it."""
 
 
 _HARMLESS = frozenset(
@@ -82,7 +82,7 @@ class Finding(NamedTuple):
         object: the name of the object, or of the first one if the positions are in several objects.
         position: the first position; None if the finding is about the whole object.
         end: one past the last position.
-        detail: a sentence for people.
+        detail: a sentence that explains the finding.
         step: the distance between positions: 1, or the stripe's width if all are in one object.
     """
 
@@ -95,7 +95,7 @@ class Finding(NamedTuple):
 
     @property
     def serious(self) -> bool:
-        """Whether data is lost or an invariant is broken, rather than space or time wasted."""
+        """Whether data is lost or an invariant is broken. Other findings are harmless."""
         return self.kind not in _HARMLESS
 
     @property
@@ -111,17 +111,17 @@ class CheckSummary(NamedTuple):
 
     Attributes:
         positions: the number of positions from the trim point to the tail.
-        entries: the number of entries whose checksums are right.
+        entries: the number of entries with correct checksums.
         bytes: the size of the data of these entries.
         filled: the number of filled positions.
-        trimmed: the number of trimmed positions above the trim point at the beginning.
+        trimmed: the number of trimmed positions above the trim point as of the audit's start.
         unwritten: the number of positions that were unwritten when they were checked.
         lost: the number of positions whose data is damaged or whose object is missing.
         unreadable: the number of positions that a newer version of zlog wrote.
         objects: the number of stripe objects.
-        listed: whether the audit searched for objects that no view has; False if that was not
+        listed: whether the audit searched for objects that no view has. False if that was not
             requested, or if the store does not let the client list its objects.
-        forged: the number of entries with wrong MACs; None if entries have MACs but there was no
+        forged: the number of entries with wrong MACs. None if entries have MACs but there was no
             key to check them.
     """
 
@@ -144,5 +144,5 @@ def about(kind: FindingKind, name: str, detail: str) -> Finding:
 
 
 def at(kind: FindingKind, ref: ObjectRef, positions: range, detail: str) -> Finding:
-    """Return a finding about positions that begin in ``ref``."""
+    """Return a finding about positions, the first of which is in ``ref``."""
     return Finding(kind, ref.name, positions[0], positions[-1] + 1, detail, positions.step)

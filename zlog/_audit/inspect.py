@@ -17,9 +17,9 @@ from zlog.errors import CorruptEntry
 from zlog.view import OPEN_END, ObjectRef, Stripe, View
 
 ANY_EPOCH = 2**64 - 1
-"""No object refuses a reading call of this epoch. An audit need not be fenced, since it changes
-nothing, and positions never change their object. So it can report an unfinished layout change
-instead of finishing it."""
+"""An epoch that no object refuses in a reading call. An audit need not be fenced, because it
+changes nothing and positions never move to another object. So it can report an unfinished layout
+change instead of finishing it."""
 
 _OBJECTS_AT_ONCE = 256
 
@@ -40,9 +40,9 @@ class _Looked(NamedTuple):
 async def walk(
     layout: Layout, start: int, end: int, deadline: Callable[[], Deadline]
 ) -> AsyncIterator[Stripe | range]:
-    """Iterate over the stripes with positions of ``[start, end)`` that are not trimmed.
+    """Iterate over the stripes that have untrimmed positions in ``[start, end)``.
 
-    Positions whose stripe the head has lost are yielded as a range.
+    If the head has lost a stripe, its positions are yielded as a range.
     """
     position = max(start, layout.view.trim_point)
     while position < end:
@@ -54,14 +54,14 @@ async def walk(
             position = known
             continue
         if stripe is None:
-            position = layout.view.trim_point  # it was trimmed in between
+            position = layout.view.trim_point  # the stripe was trimmed meanwhile
         else:
             yield stripe
             position = stripe.end
 
 
 async def _next_known(layout: Layout, position: int, deadline: Deadline) -> int:
-    """Return the first position of the next known stripe above a lost one."""
+    """Return the first position of the next known stripe after a lost one."""
     view = layout.view
     try:
         archived = await layout.head.stripes(view.log_id, position, deadline)
@@ -74,7 +74,7 @@ async def _next_known(layout: Layout, position: int, deadline: Deadline) -> int:
 async def stat_objects(
     layout: Layout, names: Sequence[str], deadline: Callable[[], Deadline]
 ) -> AsyncIterator[tuple[str, Reply]]:
-    """Call ``stat`` on objects, many at once, and yield each name with its reply."""
+    """Call ``stat`` on many objects at a time. Yield each object's name with its reply."""
     request = messages.stat(ANY_EPOCH)
     for start in range(0, len(names), _OBJECTS_AT_ONCE):
         some = names[start : start + _OBJECTS_AT_ONCE]
@@ -86,13 +86,12 @@ async def stat_objects(
 class Inspector:
     """Compares a log's head, its directory entry and its stripe objects.
 
-    The log is in use, so a finding may be a change in progress. It counts only if a second look
-    later finds it again.
+    The log is in use, so a finding may be a change in progress. It counts only if a second, later
+    look finds it again.
 
     Attributes:
         objects: the number of stripe objects in the last look.
-        taken: at the time of that look, all positions below this one were taken, or were below an
-            earlier tail.
+        taken: as of that look, each position below this one was taken or below an earlier tail.
     """
 
     def __init__(self, layout: Layout, deadline: Callable[[], Deadline]) -> None:
@@ -103,15 +102,15 @@ class Inspector:
         self.taken = 0
 
     async def look(self) -> list[Finding]:
-        """Return the present differences.
+        """Return the differences found now.
 
         A view or a trim point is recorded after objects were made and sealed, and before objects
-        are trimmed or removed. So the head before the look shows which changes objects must have,
-        and the head after it shows which changes they may have.
+        are trimmed or removed. So the head as read before the look shows which changes the objects
+        must have. The head as read after it shows which changes they may have.
         """
         before = await self._layout.refresh(self._deadline())
         if self._freed is None:
-            self._freed = before.trim_point  # so that a trim has time until the second look
+            self._freed = before.trim_point  # so that the trim has time until the second look
         findings: list[Finding] = []
         looked: list[_Looked] = []
         async for stripe in walk(self._layout, 0, OPEN_END, self._deadline):
@@ -121,8 +120,8 @@ class Inspector:
                 findings.append(_lost_stripe(before, stripe))
         after = await self._layout.refresh(self._deadline())
         self.objects = len(looked)
-        # The tail need not be above a mirror's unfinished round, or above the unconfirmed
-        # entries of an exclusive log.
+        # The tail may be below the positions of a mirror's unfinished round, and below the
+        # unconfirmed entries of an exclusive log.
         shared = not before.mirror and before.writer is None
         self.taken = max([before.tail_floor, *map(_taken, looked if shared else ())])
         may_exceed = await self._ended_at_holes(looked)
@@ -138,8 +137,8 @@ class Inspector:
     async def _ended_at_holes(self, looked: Sequence[_Looked]) -> set[int]:
         """Return the ids of stripes that may hold positions above their end.
 
-        A stripe of an exclusive writer ends after the confirmed entries. Stripes whose view the
-        head no longer has may be such stripes.
+        A stripe of an exclusive writer ends after its confirmed entries, so it may hold such
+        positions. If the head no longer has a stripe's view, its writer may have been exclusive.
         """
         beyond = {each.stripe.id for each in looked if _exceeds(each)}
         if not beyond:
@@ -151,8 +150,8 @@ class Inspector:
         return {each for each in beyond if not shared.get(each, False)}
 
     async def _stats(self, view: View, stripe: Stripe) -> list[_Looked]:
-        # A seal with an epoch above the stripe's own ends a stripe. The next stripe's id may be
-        # even higher, because an empty stripe is replaced.
+        # A stripe is ended by a seal with an epoch above its own id. The next stripe's id may be
+        # even higher, because an empty stripe can be replaced.
         sealed = view.epoch if stripe.open else stripe.id + 1
         refs = {ref.name: ref for ref in self._layout.objects(view, stripe)}
         return [
@@ -222,6 +221,6 @@ def _check(
 
 
 def _was_replaced(stripe: Stripe, newest: View) -> bool:
-    """Whether an empty stripe was replaced by another one."""
+    """Whether a stripe was replaced by another one while it was empty."""
     kept = any(each.id == stripe.id for each in newest.stripes)
     return not kept and stripe.start >= newest.stripes[0].start

@@ -1,4 +1,4 @@
-"""The audit of objects that no view has, which are leftovers to be removed, or orphans."""
+"""The audit of objects that no view has: leftovers that will be removed, and orphans."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STRIPE_OBJECT = re.compile(r"([0-9a-f]{16})\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 
 
 class _Stray(NamedTuple):
-    """A stripe object that the view did not have when its name was listed."""
+    """A stripe object that was not in the view when its name was listed."""
 
     name: str
     log_id: int
@@ -32,8 +32,8 @@ class _Stray(NamedTuple):
 class Strays:
     """Finds stripe objects that a log does not use.
 
-    The first look lists the store's objects. It may find a stripe that is being made or removed, so
-    a second look checks the found objects again.
+    The first look lists the store's objects. It may find objects of a stripe that is just being
+    made or removed, so a second look checks them again.
 
     Attributes:
         listed: whether the store let the client list its objects.
@@ -46,7 +46,7 @@ class Strays:
         self.listed = False
 
     async def look(self) -> list[Finding]:
-        """Return the present leftovers and orphans."""
+        """Return the leftovers and orphans found now."""
         if self._found is None:
             self._found = await self._list()
         else:
@@ -82,7 +82,7 @@ class Strays:
                 return found
 
     async def _compare(self, strays: list[_Stray]) -> list[Finding]:
-        """Compare objects with the head, which is read after they were listed."""
+        """Compare objects with the head, which is read after the objects were listed."""
         view = await self._layout.refresh(self._deadline())
         newest, pending = await self._layout.head.pending_stripes(view.log_id, self._deadline())
         left = {stripe_id: width for stripe_id, width in pending if stripe_id < newest}
@@ -105,7 +105,7 @@ class Strays:
 
 
 def _strays(prefix: str, names: Iterable[bytes]) -> Iterable[_Stray]:
-    """Select the stripe objects from names with a log's prefix, which other logs may share."""
+    """Select a log's stripe objects from names with its prefix, which other logs may share."""
     for name in names:
         text = name.decode(errors="replace")
         found = _STRIPE_OBJECT.fullmatch(text, len(prefix))

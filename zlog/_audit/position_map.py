@@ -18,26 +18,26 @@ from zlog.view import Stripe
 CELLS_MAX = 4096
 
 _LOOKED_MAX = 256
-"""Positions of a cell that are checked: one stripe unit, so that most cells cost one call."""
+"""How many positions of a cell are checked: one stripe unit, so that most cells cost one call."""
 
 
 @dataclass(frozen=True, slots=True)
 class PositionCell:
-    """Consecutive positions, and the states of the checked ones.
+    """Consecutive positions, with a count of their states.
 
-    If there are more than 256 positions, only 256 in the middle were checked.
+    In a cell with more than 256 positions, only 256 in the middle are checked.
 
     Attributes:
         start: the first position.
         end: one past the last position.
-        looked: the number of checked positions, the sum of the following numbers.
+        looked: the number of checked positions, which is the sum of the following numbers.
         written: the number of entries.
         filled: the number of filled positions.
         trimmed: the number of trimmed positions.
         unwritten: the number of holes.
         lost: the number of damaged or missing positions; on Ceph, in the primary replica.
         unreadable: the number of positions that a newer version wrote.
-        unknown: the number of positions in objects or stripes that are missing as a whole.
+        unknown: the number of positions whose whole object or stripe is missing.
     """
 
     start: int
@@ -54,16 +54,16 @@ class PositionCell:
 
 @dataclass(frozen=True, slots=True)
 class PositionMap:
-    """A range of a log's positions, in cells of equal length; the last cell may be shorter.
+    """A range of a log's positions, in cells of equal length. The last cell may be shorter.
 
     Attributes:
         start: the first position.
         end: one past the last position, which is not above the tail.
         tail: the tail of the log.
-        trim_point: positions below it are trimmed.
+        trim_point: all positions below it are trimmed.
         cells: the cells, in order and without gaps.
         stripes: the stripes of the checked positions, in order. If cells are long, there may be
-            further stripes in between.
+            further stripes between them.
     """
 
     start: int
@@ -89,7 +89,7 @@ async def map_of(
     step = max(1, -(-(end - start) // cells))
     bounds = [(at, min(at + step, end)) for at in range(start, end, step)]
     windows: list[tuple[Window, Audit]] = []
-    missing: list[int] = []  # for each cell, the number of positions whose object is unknown
+    missing: list[int] = []  # for each cell, how many positions have an unknown object
     audits: list[list[Audit]] = []  # for each cell, one per stripe
     stripes: dict[int, Stripe] = {}
     for first, last in bounds:
@@ -125,7 +125,7 @@ def _looked(start: int, end: int) -> tuple[int, int]:
 async def _parts(
     layout: Layout, start: int, end: int, deadline: Deadline
 ) -> AsyncIterator[tuple[Stripe, int, int] | range]:
-    """Cut the untrimmed part of a range by stripes; lost stripes are yielded as ranges."""
+    """Split the untrimmed part of a range by stripe. Lost stripes are yielded as ranges."""
     begin = max(start, layout.view.trim_point)
     async for stripe in walk(layout, begin, end, lambda: deadline):
         if isinstance(stripe, range):

@@ -1,4 +1,4 @@
-"""Joins single positions that an audit has found into findings about ranges."""
+"""Joins single positions that an audit found into findings about ranges."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zlog.view import ObjectRef
 
 _HOLES_MAX = 1 << 16
 _HOLES_APART = 1024
-"""Holes up to this far apart are checked together."""
+"""Holes that are at most this far apart are checked together."""
 
 _SEARCHED_MAX = 1 << 16
 
@@ -48,7 +48,7 @@ class BadRows:
         self._open: dict[ObjectRef, range] = {}
 
     def take(self, window: Window, rows: Iterable[range]) -> list[Finding]:
-        """Add the rows of a window. Returns findings about rows that have ended."""
+        """Add the rows of a window. Returns findings about the rows that have ended."""
         ended: list[Finding] = []
         for row in rows:
             ref = window.ref(row.start)
@@ -64,7 +64,7 @@ class BadRows:
         return ended
 
     def end(self) -> list[Finding]:
-        """Return findings about the rows that are left."""
+        """Return findings about the remaining rows."""
         return [self._finding(ref, row) for ref, row in self._open.items()]
 
     def _finding(self, ref: ObjectRef, row: range) -> Finding:
@@ -117,9 +117,9 @@ class Holes:
             start = i + 1
 
     def findings(self) -> list[Finding]:
-        """Return findings, with one finding for equidistant single holes in one object."""
+        """Return the findings. Equidistant single holes in one object become one finding."""
         rows: list[tuple[ObjectRef, range]] = []
-        singles: dict[ObjectRef, int] = {}  # the index of an object's last one in `rows`
+        singles: dict[ObjectRef, int] = {}  # for each object, the index of its last one in `rows`
         for hole in self._holes:
             ref, step = hole.ref(hole.start), hole.striping.step
             if hole.end - hole.start > 1:
@@ -135,9 +135,9 @@ class Holes:
 
 
 class Doubles:
-    """Appends that are stored at several positions.
+    """Appends that are stored at more than one position.
 
-    The first walk finds appends that occur twice, and the second walk finds all their positions.
+    The first walk finds the appends that occur twice. The second walk finds all their positions.
 
     Attributes:
         searched: the appends to find.
@@ -148,9 +148,9 @@ class Doubles:
         self._first: dict[AppendId, int] = {}
 
     def take(self, window: Window, found: Iterable[tuple[AppendId, int]]) -> list[Finding]:
-        """Add appends of a window that were seen before.
+        """Add appends of a window that were already seen.
 
-        Returns findings about the appends above the limit.
+        Returns findings about appends that exceed the limit.
         """
         findings: list[Finding] = []
         for append, position in found:
@@ -162,7 +162,7 @@ class Doubles:
         return findings
 
     def compare(self, window: Window, found: Iterable[tuple[AppendId, int]]) -> list[Finding]:
-        """Add the positions of appends in a window; return findings about second positions."""
+        """Add the positions of appends in a window. Returns findings about second positions."""
         rows: list[tuple[range, range]] = []  # positions, and lower positions of the same appends
         for append, position in found:
             first = self._first.setdefault(append, position)

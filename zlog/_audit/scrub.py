@@ -26,7 +26,7 @@ _LOOK_BYTES = 4 << 20
 """Limits of one operation."""
 
 Pace = Callable[[int], Awaitable[object]]
-"""Takes the number of bytes just checked, and returns when the scrub may continue."""
+"""A function that takes the number of bytes just checked, and returns when to continue."""
 
 
 class _Look(NamedTuple):
@@ -46,7 +46,7 @@ class _Look(NamedTuple):
 
     @property
     def sound(self) -> set[int]:
-        """Return the positions that are neither damaged nor unwritten."""
+        """Return the positions that are written and not damaged."""
         return set(self.seen).difference(*self.lost, *self.empty)
 
 
@@ -56,14 +56,14 @@ _NOTHING = _Look(ObjectPositions(Striping(1), 0, 0), [], [], 0)
 class Scrub:
     """Checks one replica of each object of a log, one operation at a time.
 
-    The replica is the primary, which serves all other calls, or a replica chosen at random for each
-    operation. Clients do not notice damage in a replica before it becomes the primary.
+    It checks either the primary, which serves all other calls, or a replica chosen at random for
+    each operation. Clients notice damage in another replica only once it becomes the primary.
 
     Args:
         repair: whether to repair damage instead of only reporting it.
-        any_replica: whether to check replicas chosen at random, which only stores on Ceph have.
-        keys_only: whether to skip data in the bytestream, since an OSD that is not the primary
-            aborts if its disk can't read that data (Ceph up to 20).
+        any_replica: whether to check randomly chosen replicas, which only stores on Ceph have.
+        keys_only: whether to skip data in the bytestream. An OSD that is not the primary aborts if
+            its disk cannot read that data (Ceph up to 20).
         pace: a function that is called after each operation.
     """
 
@@ -86,7 +86,7 @@ class Scrub:
         self._pace = pace
 
     async def objects(self) -> AsyncIterator[Sequence[Finding]]:
-        """Check the head and, unless the audit does so, the headers of stripe objects."""
+        """Check the head, and the headers of stripe objects if the audit does not check them."""
         view = self._layout.view
         yield await self._values(head_object(view.log))
         if not (self._repair or self._any_replica):
@@ -102,19 +102,19 @@ class Scrub:
             yield await self._values(name)
 
     async def positions(self, end: int, begin: int = 0) -> AsyncIterator[Sequence[Finding]]:
-        """Check positions from ``begin``, or the trim point, to ``end``, object by object."""
+        """Check the untrimmed positions of ``[begin, end)``, object by object."""
         view = self._layout.view
         begin = max(begin, view.trim_point)
         async for stripe in walk(self._layout, begin, end, self._deadline):
             if not isinstance(stripe, Stripe):
-                continue  # a lost stripe, which the audit reports
+                continue  # the stripe is lost, which the audit reports
             start = max(stripe.start, begin)
             for ref in self._layout.objects(view, stripe):
                 left = ref.positions(start, min(stripe.end, end))
                 while left:
                     look = await self._look(ref, left, self._any_replica)
                     if look is _NOTHING:
-                        break  # a missing or damaged object, which the audit reports
+                        break  # the object is missing or damaged, which the audit reports
                     for row in look.lost:
                         yield await self._settle(ref, row)
                     await self._paced(look.bytes)
@@ -162,11 +162,11 @@ class Scrub:
         ]
 
     async def _not_repaired(self, ref: ObjectRef) -> str:
-        """Return a detail with the OSDs that were asked, and the effect of Ceph's own repair."""
+        """Describe which OSDs were asked, and what Ceph's own repair would do."""
         detail = "damaged or lost in every replica that was asked"
         try:
             found = await placement(self._io, ref.name, self._deadline())
-        except StoreUnavailable:  # not on Ceph, or not for this client
+        except StoreUnavailable:  # the store is not on Ceph, or refuses this client
             return detail
         osds = ", ".join(f"osd.{number}" for number in found.acting)
         return (
@@ -175,7 +175,7 @@ class Scrub:
         )
 
     async def _elsewhere(self, ref: ObjectRef, row: ObjectPositions, known: set[int]) -> set[int]:
-        """Return positions that are sound in some replica, in addition to the known ones."""
+        """Return positions that are sound in some replica, not counting the known ones."""
         found = set[int]()
         request, deadline = _verify(ref, row), self._deadline()
         async for reply in Replicas(self._io, ref.name, "verify", request, deadline).replies():

@@ -1,4 +1,4 @@
-"""Lets stripe objects check their positions and their index of tags, without sending entries."""
+"""Lets stripe objects check their own positions and tag indexes, so that no entries are sent."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from zlog.view import ObjectRef, Stripe
 
 _CALL_POSITIONS = 1 << 16
 _CALL_BYTES = 8 << 20
-"""Limits of one operation, which must not block an OSD for long."""
+"""Limits of one operation, which must not occupy an OSD for long."""
 
 
 class Verifier:
-    """Checks windows of positions, all objects at once, each for a part of its positions.
+    """Checks windows of positions. All objects of a window check their share at the same time.
 
     Attributes:
-        unreadable: the names of objects that can't answer. Their positions are unknown.
+        unreadable: the names of objects that cannot answer, so that their positions are unknown.
         vanished: the names of missing objects with positions that are not trimmed.
 
     Args:
@@ -70,7 +70,7 @@ class Verifier:
     async def _take(self, audit: Audit, ref: ObjectRef, first: int, reply: Reply) -> int | None:
         """Add an object's reply about its positions from ``first`` on.
 
-        Returns how many positions it covers, or None if the object can't answer.
+        Returns how many positions the reply covers, or None if the object cannot answer.
         """
         if reply.code == Code.OK:
             return audit.add(reply.payload, first)
@@ -91,16 +91,16 @@ class Verifier:
 async def check_tag_index(
     layout: Layout, end: int, deadline: Callable[[], Deadline], *, rebuild: bool
 ) -> AsyncIterator[Sequence[Finding]]:
-    """Compare the index of tags with the records below ``end``, all objects of a stripe at once.
+    """Compare tag indexes with the records below ``end``, on all objects of a stripe at once.
 
     Args:
         end: one past the last position.
-        rebuild: rebuild wrong indexes.
+        rebuild: whether to rebuild wrong indexes.
     """
     begin = min(layout.view.trim_point, end)
     async for stripe in walk(layout, begin, end, deadline):
         if not isinstance(stripe, Stripe):
-            continue  # a lost stripe, which was reported
+            continue  # the stripe is lost, which was reported
         last = min(stripe.end, end)
         left = dict.fromkeys(layout.objects(layout.view, stripe), max(stripe.start, begin))
         while left:

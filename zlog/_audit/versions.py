@@ -18,11 +18,11 @@ from zlog.limits import TIMEOUT_SECONDS
 from zlog.store import Store
 
 _NAMES_MAX = 256
-"""Object names to try until each OSD serves one. Each name is a request to the monitors."""
+"""How many object names to try in order to reach every OSD. Each is a request to the monitors."""
 
 NO_METHOD = "doctor"
 """A method that the class does not have. An OSD that can load the class returns EOPNOTSUPP to every
-client, since it looks up the method before it checks caps and the object."""
+client, because it looks up the method before it checks caps and the object."""
 
 
 class ClassVersion(NamedTuple):
@@ -49,7 +49,7 @@ class Osds(NamedTuple):
         versions: the versions of their classes.
         refusals: the negative errno of each OSD that lacks the class, may not load it, or does not
             answer.
-        silent: the OSDs that were not asked, because no object name that they serve was found.
+        silent: the OSDs that were not asked, because no object name was found that they serve.
     """
 
     versions: dict[int, ClassVersion]
@@ -58,14 +58,14 @@ class Osds(NamedTuple):
 
 
 class Format(NamedTuple):
-    """The version of a stored value, and the oldest version that can read it."""
+    """The version of a stored value, and the oldest version whose readers can read it."""
 
     version: int
     compat: int
 
 
 def own_version() -> ClassVersion:
-    """Return the version of the methods in this package, for stores that run them in the client."""
+    """Return the version of this package's methods, for stores whose clients run them."""
     with MemoryStore() as store:
         store.execute("any", "seal", messages.seal(1, 1, 0, True))
         return _decode(store.execute("any", "version", messages.version())[1])
@@ -80,16 +80,16 @@ def osd_versions(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> Os
     """Return the version of the class in each OSD of a cluster.
 
     This makes and removes one object per OSD in the store's pool and namespace. If the process is
-    killed before the removal, an object ``zlog-probe.*`` is left, which may be removed by hand. In
-    a large cluster not every OSD is found. A client whose caps do not allow ``seal`` and ``remove``
-    gets only refusals.
+    killed before the removal, an object ``zlog-probe.*`` is left, which you may remove by hand. In
+    a large cluster, some OSDs may not be found. A client whose caps do not allow ``seal`` and
+    ``remove`` gets only refusals.
 
     Args:
-        store: a store on Ceph that leaves all methods to the OSDs (``class=require``).
+        store: a store on Ceph whose OSDs run all methods (``class=require``).
         timeout: the budget of each step, in seconds.
 
     Raises:
-        StoreUnavailable: the monitors refuse to tell which OSD serves which object.
+        StoreUnavailable: the monitors refuse to say which OSD serves which object.
     """
     io = BlockingIo(store)
     versions: dict[int, ClassVersion] = {}
@@ -112,7 +112,7 @@ def osd_versions(store: Store, *, timeout: float | None = TIMEOUT_SECONDS) -> Os
 
 
 def _probe(store: Store, name: str, timeout: float | None) -> ClassVersion | int:
-    """Return the class version of the OSD that serves an object name, or its refusal's errno."""
+    """Return the class version of the OSD that serves an object name, or its negative errno."""
     code, _ = store.execute(name, "seal", messages.seal(1, 1, 0, True), timeout)
     if code == -errno.EPERM:
         answer, _ = store.execute(name, NO_METHOD, b"", timeout)
@@ -127,13 +127,13 @@ def _probe(store: Store, name: str, timeout: float | None) -> ClassVersion | int
 
 
 _VIEW_BEGIN = 14
-"""Offset of a stored view: after the 10 bytes of the envelope's head, and the view's length."""
+"""Where a stored view begins: after the 10 bytes of the envelope's head and the view's length."""
 
 
 def stored_formats(
     store: Store, name: str, *, timeout: float | None = TIMEOUT_SECONDS
 ) -> dict[str, Format]:
-    """Return the versions in which the newest values of a log are stored, by kind of value.
+    """Return the format versions of a log's newest stored values, by kind of value.
 
     Args:
         store: the store that holds the log.
@@ -164,7 +164,7 @@ def stored_formats(
     for kind, reply in zip(asked, drive(io.execute(calls, deadline)), strict=True):
         if reply.code == -errno.EPERM:
             reply.check(f"cannot read the stored formats of log {view.log!r}")
-        if reply.code == Code.OK:  # other codes mean that it is trimmed or damaged
+        if reply.code == Code.OK:  # other codes mean that the value is trimmed or damaged
             value = messages.salvage_reply(reply.payload).value
             begin = _VIEW_BEGIN if kind == "view" else 0
             found[kind] = Format(*value[begin : begin + 2])

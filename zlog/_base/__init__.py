@@ -1,1 +1,1 @@
-"""The base of all layers of the client: ``Io``, deadlines, names, codes, errors, options."""
+"""The base of all layers of the client: ``Io``, deadlines, names, codes, errors and options."""

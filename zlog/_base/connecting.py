@@ -1,4 +1,4 @@
-"""Errors of connecting to a Ceph cluster, with the files that librados used."""
+"""The errors of connecting to a Ceph cluster. They name the files that librados used."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Attempt(NamedTuple):
 
     Attributes:
         error: a negative errno.
-        step: the step that failed, in words.
+        step: a description of the step that failed.
         pool: the pool to open.
-        client: as in ``client.ID``; empty for librados' default.
-        keyring: the option ``keyring``: paths, separated by commas.
-        monitors: the option ``mon_host``.
+        client: the ID in ``client.ID``; empty for librados' default.
+        keyring: the value of the option ``keyring``: paths, separated by commas.
+        monitors: the value of the option ``mon_host``.
     """
 
     error: int

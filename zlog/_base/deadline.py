@@ -1,4 +1,4 @@
-"""The time budget of a call, for all its attempts together."""
+"""The time budget of a call, which all its attempts share."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 from types import EllipsisType
 
 Timeout = float | EllipsisType | None
-"""Limit of a call in seconds. None means no limit, ``...`` the limit of the handle."""
+"""The time limit of a call in seconds. None means no limit, and ``...`` the handle's limit."""
 
 
 def check_seconds(what: str, seconds: float | None, *, optional: bool = True) -> None:
-    """Raise TypeError or ValueError unless ``seconds`` is a valid timeout, called ``what``.
+    """Raise TypeError or ValueError if ``seconds`` is not a valid timeout. ``what`` is its name.
 
     None is valid if ``optional``, and means no limit.
     """
@@ -40,11 +40,11 @@ class Deadline:
     reconnections and view changes share the budget.
 
     Args:
-        seconds: the budget from now on. None, or more than a lock can wait for, means no limit.
+        seconds: the budget from now on. None means no limit, as does a time too long for locks.
         clock: a monotonic clock in seconds.
 
     Raises:
-        TypeError, ValueError: ``seconds`` is not a number, negative or NaN.
+        TypeError, ValueError: ``seconds`` is not a number, or is negative or NaN.
     """
 
     __slots__ = ("_clock", "_end")
@@ -59,7 +59,7 @@ class Deadline:
 
     @classmethod
     def never(cls) -> Deadline:
-        """Return a deadline without limit."""
+        """Return a deadline that never passes."""
         return _NEVER
 
     @property
@@ -68,18 +68,18 @@ class Deadline:
         return self._end is not None and self._clock() >= self._end
 
     def remaining(self) -> float | None:
-        """Return the seconds left, at least 0.0; None without limit."""
+        """Return how many seconds are left, at least 0.0. Returns None if there is no limit."""
         if self._end is None:
             return None
         return max(0.0, self._end - self._clock())
 
     def within(self, seconds: float) -> float:
-        """Return ``seconds``, or the seconds left if these are less."""
+        """Return ``seconds``, or the time that is left if that is shorter."""
         left = self.remaining()
         return seconds if left is None else min(seconds, left)
 
     def sooner(self, seconds: float) -> Deadline:
-        """Return a deadline for a step: ``seconds`` from now, but not after this deadline."""
+        """Return a deadline ``seconds`` from now, but not later than this deadline."""
         return Deadline(self.within(seconds), self._clock)
 
 

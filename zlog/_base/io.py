@@ -1,9 +1,9 @@
-"""The interface of the logic to its environment, for threads and for asyncio.
+"""The interface between zlog's logic and its environment, for threads and for asyncio.
 
 zlog's logic consists of ``async def`` functions over an :class:`Io`. With ``AsyncioIo`` they
 suspend as usual. With ``BlockingIo`` every await blocks and returns without suspending, so
-``drive`` runs a whole call with one ``send``, without an event loop or another thread. Both are in
-:mod:`zlog._io`. Tests have others, with virtual time and faulty stores.
+``drive`` runs a whole call with one ``send``, without an event loop or another thread. Both classes
+are in :mod:`zlog._io`. Tests use other Ios, with virtual time and faulty stores.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Call(NamedTuple):
-    """A call of a method on an object."""
+    """A method to be called on an object, with its request."""
 
     object: str
     method: str
@@ -34,36 +34,36 @@ class Call(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """The result of a call: a negative errno or a code of the class, and the method's reply."""
+    """The result of a call: a negative errno or a code of the class, with the method's reply."""
 
     code: int
     payload: ReplyBytes
 
     @property
     def number(self) -> int:
-        """The number in a refusal."""
+        """The number that a refusal contains."""
         return messages.refusal(self.payload).number
 
     def check(self, what: str, *expected: int) -> None:
-        """Raise the exception for the code, unless it is OK or expected."""
+        """Raise the exception for the code if it is neither OK nor expected."""
         if self.code not in (Code.OK, *expected):
             raise from_code(self.code, what)
 
     def check_call(self, method: str, object: str, *expected: int) -> None:
-        """Raise the exception for the code of a call, unless it is OK or expected."""
+        """Raise the exception for the code of a call if it is neither OK nor expected."""
         if self.code not in (Code.OK, *expected):
             raise refused_call(self.code, method, object)
 
 
 TIMED_OUT = Reply(-errno.ETIMEDOUT, b"")
-"""No answer came in time. The call may have taken effect."""
+"""The reply if no answer came in time. The call may still have taken effect."""
 
 
 class Started(Protocol):
     """Calls in progress."""
 
     async def finish(self, deadline: Deadline) -> list[Reply]:
-        """Wait for the calls. Returns their replies in order."""
+        """Wait for the calls, and return their replies in order."""
         ...
 
 
@@ -72,24 +72,24 @@ class Io(Protocol):
 
     store: Store
     replica_reads: Counter[str]
-    """Numbers of replies from another replica because the primary one was damaged, by object."""
+    """The number of replies from other replicas because the primary was damaged, by object."""
     failed_reads: dict[tuple[str, str | int], float]
-    """Until when other replicas of an object are not asked again, for a position or a method."""
+    """When other replicas may be asked again, for a position or method of an object."""
 
     async def execute(self, calls: Sequence[Call], deadline: Deadline) -> list[Reply]:
-        """Run independent calls concurrently. Returns their replies in order."""
+        """Run independent calls concurrently, and return their replies in order."""
         ...
 
     def start(self, calls: Sequence[Call]) -> Started:
-        """Start independent calls, without waiting."""
+        """Start independent calls without waiting for them."""
         ...
 
     async def run(self, start: Start, deadline: Deadline) -> Reply:
-        """Run an operation of the store other than a call."""
+        """Run an operation of the store that is not a call of a method."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for some seconds."""
         ...
 
     def monotonic(self) -> float:
@@ -101,19 +101,19 @@ class Io(Protocol):
         ...
 
     def steady_clock(self) -> SteadyTime:
-        """Return a time that is never set, and comparable among processes."""
+        """Return a time that is comparable among processes, from a clock that is never set."""
         ...
 
     def random(self) -> float:
-        """Return a random number, 0 ≤ x < 1."""
+        """Return a random number x with 0 ≤ x < 1."""
         ...
 
     def token(self, count: int) -> bytes:
-        """Return ``count`` random bytes, as a unique id."""
+        """Return ``count`` random bytes for use as a unique id."""
         ...
 
     def sequencer(self, address: str) -> SequencerClient:
-        """Return the client for a sequencer's address, which is the same each time."""
+        """Return the client for a sequencer's address. The same address gives the same client."""
         ...
 
     async def close(self) -> None:
@@ -122,5 +122,5 @@ class Io(Protocol):
 
 
 def deadline_of(io: Io, seconds: float | None) -> Deadline:
-    """Start a time budget of ``seconds`` (None means no limit) on the clock of the Io."""
+    """Start a time budget on the clock of the Io. None means no limit."""
     return Deadline(seconds, clock=io.monotonic)

@@ -1,4 +1,4 @@
-"""The options of a log, for its creation and for changes."""
+"""The options of a log, as they are given when it is created or changed."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from zlog.view import EntryMac, check_stripe_unit, check_width
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """The options of a new log, or changes of a log's options. None changes nothing.
+    """The options of a new log, or changes to a log's options. None changes nothing.
 
-    Fields that are not described here are stored in the log's view, as options of their names.
+    Fields that are not described here are stored in the log's view, as options with their names.
 
     Attributes:
         width, stripe_unit: the striping of the next stripe.
-        options: the options of the log's users; the value None removes an option.
-        mac: how the entries are authenticated, for the log's whole life.
+        options: the user's own options; the value None removes an option.
+        mac: how the entries are authenticated. This never changes during the log's life.
 
     Raises:
         ValueError, TypeError: an option is invalid, or has the wrong type.
@@ -47,7 +47,7 @@ class LogOptions:
         return {name: value for name, value in merged.items() if value is not None}
 
     def only_if(self, create: bool) -> LogOptions | None:
-        """Return the options if ``create``, else None. Raises ValueError if they are unused."""
+        """Return the options if ``create``, else None. Raises ValueError if one is unused."""
         if not create and self != LogOptions():
             *first, last = (name for name in _NAMES if name != "mac")
             raise ValueError(

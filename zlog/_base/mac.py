@@ -1,6 +1,6 @@
 """Keys that authenticate entries. Without the key, not even a store's owner can forge an entry.
 
-docs/formats/mac.md describes the keys derived from it, and the MACs.
+docs/formats/mac.md describes the MACs, and the keys that are derived from the given one.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from zlog.errors import ZlogError
 from zlog.limits import MAC_KEY_BYTES_MAX, MAC_KEY_BYTES_MIN
 
 MAC_HMAC_SHA256 = 1
-"""The kind of MACs of this version, in views."""
+"""The number for this version's kind of MACs in views."""
 
 MAC_BYTES = 16
-"""Size of a MAC, which follows an entry's data."""
+"""The size of a MAC in bytes. The MAC follows an entry's data."""
 
 MacKeySource = bytes | os.PathLike[str] | Callable[[], bytes]
-"""A key, a file that has it, or a function that returns it."""
+"""A key as a program gives it: its bytes, the path of its file, or a function that returns it."""
 
 
 class Key:
-    """A key, which no repr, error or pickle shows.
+    """A key. No repr, error or pickle shows it.
 
     Attributes:
-        id: identifies the key, 32 hex digits. It does not disclose a key that cannot be guessed.
+        id: identifies the key, 32 hex digits. It does not help to find a key that is hard to guess.
     """
 
     __slots__ = ("_key", "id")
@@ -40,7 +40,7 @@ class Key:
         self.id = self._derived(b"zlog key id 1")[:MAC_KEY_ID_BYTES].hex()
 
     def of_log(self, name: str, log_id: int) -> MacKey:
-        """Derive the key of a log's MACs. Raises ZlogError without OpenSSL."""
+        """Derive the key for a log's MACs. Raises ZlogError if OpenSSL is missing."""
         derived = self._derived(b"zlog log key 1" + log_id.to_bytes(8, "little") + name.encode())
         try:
             return MacKey(derived)
@@ -61,7 +61,7 @@ class Key:
 
 
 def key_of(given: MacKeySource | None) -> Key | None:
-    """Return the key that a program has given, if any. See :func:`key_bytes`."""
+    """Return the key that a program has given, or None. See :func:`key_bytes`."""
     return None if given is None else Key(key_bytes(given))
 
 
@@ -69,8 +69,8 @@ def key_bytes(given: MacKeySource) -> bytes:
     """Return the bytes of a key.
 
     Raises:
-        TypeError: the source has another type. Text could be the key or the name of a file.
-        ValueError: the key is too short, or too long.
+        TypeError: the source has another type, such as str, which could be a key or a path.
+        ValueError: the key is too short or too long.
         OSError: the file cannot be read.
     """
     if isinstance(given, os.PathLike):

@@ -1,4 +1,4 @@
-"""Questions to Ceph's monitors, through the store's own connection."""
+"""Sends questions to Ceph's monitors over the store's own connection."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from zlog._base.io import Io, deadline_of
 from zlog.errors import StoreTimeout, StoreUnavailable
 
 _BUSY_SECONDS = 0.01
-"""The pause before another attempt, while the store asks the monitors for another call."""
+"""The pause before the next attempt if the store is running another monitor command."""
 
 
 _EXPLAIN_SECONDS = 1.0
-"""Limit of the monitors' answer, after the caller's own timeout."""
+"""How long the monitors may take to answer, after the caller's own timeout."""
 
 _FULL_HINT = (
     "Free space: `zlog trim` and `zlog rm` work on a full cluster; or add OSDs. The"
@@ -42,7 +42,7 @@ class Placement(NamedTuple):
 
 
 async def ask(io: Io, deadline: Deadline, prefix: str, **arguments: str) -> Any:
-    """Return the monitors' parsed answer to a command of ``ceph``, with its arguments.
+    """Run a command of ``ceph`` in the monitors, and return their answer as parsed JSON.
 
     Raises:
         StoreTimeout: no answer came in time.
@@ -65,7 +65,7 @@ async def ask(io: Io, deadline: Deadline, prefix: str, **arguments: str) -> Any:
 
 
 async def placement(io: Io, object: str, deadline: Deadline) -> Placement:
-    """Return the placement of an object of the store. Raises as :func:`ask`."""
+    """Return where an object of the store is placed. Raises the errors of :func:`ask`."""
     store = io.store
     where = {"pool": store.pool, "object": object, "nspace": store.namespace}
     found = await ask(io, deadline, "osd map", **where)
@@ -73,19 +73,19 @@ async def placement(io: Io, object: str, deadline: Deadline) -> Placement:
 
 
 async def pool_size(io: Io, deadline: Deadline) -> int:
-    """Return the number of replicas in the store's pool. Raises as :func:`ask`."""
+    """Return the number of replicas in the store's pool. Raises the errors of :func:`ask`."""
     return int((await ask(io, deadline, "osd pool get", pool=io.store.pool, var="size"))["size"])
 
 
 async def explain(io: Io, error: StoreTimeout) -> None:
-    """Add to the error of a write that timed out that the store is full, if the monitors say so.
+    """If the monitors say that the store is full, add this to the error of a write that timed out.
 
-    A full Ceph cluster delays writes until there is space, so a writer only sees a slow store.
+    A full Ceph cluster delays writes until there is space, so to a writer it just looks slow.
     """
     try:
         health = await ask(io, deadline_of(io, _EXPLAIN_SECONDS), "health", detail="detail")
     except StoreUnavailable:
-        return  # the store has no monitors, they do not answer, or it was closed
+        return  # the store has no monitors, they do not answer, or it is closed
     if why := full_pool(health, io.store.pool):
         error.args = (f"{error}: {why}",)
         error.hint = _FULL_HINT
@@ -94,8 +94,7 @@ async def explain(io: Io, error: StoreTimeout) -> None:
 def full_pool(health: Any, pool: str) -> str:
     """Return Ceph's message that a pool is full, or an empty string.
 
-    Source: https://docs.ceph.com/en/pacific/rados/operations/health-checks (POOL_FULL, which a full
-    OSD causes for every pool on it).
+    A full OSD causes POOL_FULL for every pool on it (Ceph's manual, "Health checks").
     """
     try:
         messages = [str(each["message"]) for each in health["checks"]["POOL_FULL"]["detail"]]

@@ -1,4 +1,4 @@
-"""Options in a log's views that zlog itself uses."""
+"""The options in a log's views that zlog itself uses."""
 
 from __future__ import annotations
 
@@ -28,53 +28,53 @@ RETENTION = {
     "skew": "retention_skew_s",
     "compact_after": "retention_compact_after_s",
 }
-"""The option for each field of a Retention."""
+"""The option that stores each field of a Retention."""
 
 MIRROR_OF = "mirror_of"
-"""The source of a mirror: its log_id, 16 hex digits, or one of the next two values
-(docs/design/mirrors.md)."""
+"""The option with the source of a mirror: the source's log_id, 16 hex digits, or one of the next
+two values (docs/design/mirrors.md)."""
 
 MIRROR_OF_FILE = "file"
-"""A mirror that is imported from exports."""
+"""The source of a mirror that is imported from export files."""
 
 MIRROR_ENDED = "ended"
-"""A mirror that is being promoted."""
+"""The source of a mirror that is being promoted."""
 
 
 STRIPE_OBJECT_POSITIONS = OBJECT_TAIL_MAX // 4
-"""A stripe is full when this many positions of an object are taken, even if they were trimmed."""
+"""A stripe is full when this many positions of one object are taken, even if they are trimmed."""
 
 
 class StripeLimits(NamedTuple):
-    """The bytes and records of an object that make its stripe full."""
+    """How many bytes and records in one object make its stripe full."""
 
     bytes: int
     records: int
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> StripeLimits:
-        """Read the limits from a view's options. Invalid ones are ignored."""
+        """Read the limits from a view's options. Invalid options are ignored."""
         return cls(
             _number(options.get(STRIPE_BYTES)) or STRIPE_BYTES_DEFAULT,
             _number(options.get(STRIPE_RECORDS)) or STRIPE_RECORDS_DEFAULT,
         )
 
     def fullness(self, records: int, size: int, positions: float) -> float:
-        """Return how full an object is; 1 or more means full.
+        """Return how full an object is. It is full from 1 on.
 
-        Positions count because an object has a limit of them, even if all its entries are trimmed.
+        Positions count because an object can have only a limited number, even if all are trimmed.
         """
         return max(records / self.records, size / self.bytes, positions / STRIPE_OBJECT_POSITIONS)
 
 
 def compression_of(options: Mapping[str, str]) -> str:
-    """Return the compression of a log's data, or none if it is of a later version."""
+    """Return how a log's data is compressed, or ``none`` if a later version defined the method."""
     wanted = options.get(COMPRESSION, "none")
     return wanted if wanted in COMPRESSIONS else "none"
 
 
 def check_options(options: Mapping[str, str]) -> None:
-    """Raise ValueError or TypeError unless a view can have these options."""
+    """Raise ValueError or TypeError if a view cannot have these options."""
     for key, value in options.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise TypeError(f"options must be text, key and value, not {key!r}: {value!r}")
@@ -93,7 +93,7 @@ def check_options(options: Mapping[str, str]) -> None:
 
 
 def amount(text: str | None) -> float | None:
-    """Parse an option as a number, 0 or more. Returns None if it is not one."""
+    """Parse an option as a number that is not negative. Returns None if it is not one."""
     try:
         number = math.nan if text is None else float(text)
     except ValueError:

@@ -1,9 +1,10 @@
 """Handles belong to the process that made them. In a forked child, every call on one fails.
 
-A fork copies one thread. Locks that other threads held stay locked in the child, so no call may
-begin there. Before the child runs anything else, each inherited handle changes its class to one
-that refuses calls. This covers methods that were bound before the fork, and costs the parent
-nothing. A call during the fork fails at its next request, since its ``Io`` is a handle too.
+A fork copies only the calling thread, so locks that other threads held stay locked in the child. No
+call may begin there. Before the child runs anything else, each inherited handle changes its class
+to one that refuses calls. This covers methods that were bound before the fork, and costs the parent
+nothing. A call that is running during the fork fails at its next request, because its ``Io`` is a
+handle.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _live: WeakSet[ProcessBound]
 
 
 class ProcessBound:
-    """A handle for the process that made it.
+    """A handle that only the process that made it can use.
 
     In a forked child, the methods in ``_harmless`` do nothing, and all others raise
     StoreUnavailable. Attributes and properties keep their values.
@@ -68,7 +69,7 @@ class _Inherited:
         return f"<{type(self).__name__} of the parent process>"
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        if kind is None:  # else the block's own error is more useful
+        if kind is None:  # otherwise the block's own error is more useful
             super().__exit__(kind, *error)  # type: ignore[misc]
 
     async def __aexit__(self, kind: type[BaseException] | None, *error: object) -> None:
@@ -85,7 +86,7 @@ async def _nothing_awaited(*_args: Any, **_kwargs: Any) -> None:
 
 
 def inherited_error(what: str) -> StoreUnavailable:
-    """Return the exception for a call on something inherited."""
+    """Return the exception for a call on an inherited object. ``what`` describes the object."""
     return StoreUnavailable(
         f"{what} was opened by another process, before a fork",
         hint="Connect to the store, and open its logs, in the child process.",

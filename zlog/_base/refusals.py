@@ -29,7 +29,7 @@ class _Meaning(NamedTuple):
     """The meaning of a code.
 
     Attributes:
-        why: the meaning in words; None means the system's message.
+        why: an explanation; None means the system's message.
         hint: the hint; None means the hint of the exception's class.
         kind: the exception's class.
         retryable: whether to retry; None means the attribute of the exception's class.
@@ -153,8 +153,8 @@ _MEANINGS: dict[int, _Meaning] = {
 }
 """The meanings of refusals that the caller did not expect, and of a store's errnos.
 
-Source: errno(3), and the answers of an OSD for classes (``ceph-osd``: EOPNOTSUPP when the class
-or method is missing, EPERM when the class is not in ``osd_class_load_list``).
+Source: errno(3). An OSD answers EOPNOTSUPP if the class or method is missing, and EPERM if the
+class is not in ``osd_class_load_list``.
 """
 
 _PURPOSES = (
@@ -177,11 +177,11 @@ _PURPOSES = (
     ("directory_.*", "change the list of logs of"),
     ("sequencer_.*", "look up or announce the sequencer of"),
 )
-"""The purposes of methods of the object class."""
+"""What each method of the object class is for."""
 
 
 def refused_call(code: int, method: str, object: str) -> ZlogError:
-    """Return the exception for a code of a call, other than OK, with the purpose of the call."""
+    """Return the exception for a call's code other than OK. Its message has the call's purpose."""
     log = log_of(object)
     purpose = next((words for names, words in _PURPOSES if re.fullmatch(names, method)), "use")
     error = from_code(code, f"cannot {purpose} {f'log {log!r}' if log else 'the store'}")
@@ -190,9 +190,9 @@ def refused_call(code: int, method: str, object: str) -> ZlogError:
 
 
 def from_code(code: int, what: str) -> ZlogError:
-    """Return the exception for a negative errno or a code of the object class, other than OK.
+    """Return the exception for a negative errno, or for a code of the object class other than OK.
 
-    ``what`` says which operation failed, on which log, store or file.
+    ``what`` says which operation failed, and on which log, store or file.
     """
     meaning = _MEANINGS.get(code)
     if meaning is None and code > 0:

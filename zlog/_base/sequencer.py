@@ -26,8 +26,8 @@ CREDENTIAL_OPTIONS = {
     "sequencer_key": "key",
     "sequencer_token_file": "token_file",
 }
-"""Options of a ``ceph://`` URL, and fields of ``Credentials``. The environment variables with these
-names in upper case after ``ZLOG_`` are the defaults."""
+"""Options of a ``ceph://`` URL that are also fields of ``Credentials``. Their defaults are in the
+environment variables ``ZLOG_`` + the name in upper case."""
 
 
 class Endpoint(NamedTuple):
@@ -39,10 +39,10 @@ class Endpoint(NamedTuple):
 
 
 class NotConnected(SequencerUnavailable):
-    """No connection to the sequencer was made.
+    """No connection to the sequencer could be made.
 
     Attributes:
-        refused: whether the machine refused the connection, so that no process listens there.
+        refused: whether the machine refused the connection, because no process listens there.
     """
 
     refused: bool = False
@@ -62,18 +62,19 @@ class OtherStore(SequencerUnavailable):
 
 
 class Grant(NamedTuple):
-    """A sequencer's answer: an epoch, and the first position of a grant, or the tail."""
+    """A sequencer's answer: its epoch, and the first position of a grant, or the tail."""
 
     epoch: int
     position: int
 
 
 class LogAddress(NamedTuple):
-    """A log in a pool of the cluster. Pool and namespace are empty without Ceph.
+    """A log in a pool of the cluster. Pool and namespace are empty if the store is not on Ceph.
 
-    ``log_id`` distinguishes a log from a removed log of the same name, whose epochs have the same
-    numbers. ``store`` is the identity of the store, which distinguishes it from a restored copy
-    with the same log ids. It is empty if unknown, and within a sequencer, which has checked it.
+    ``log_id`` distinguishes a log from a removed log with the same name, whose epochs have the same
+    numbers. ``store`` is the identity of the store, which distinguishes the store from a restored
+    copy with the same log ids. It is empty if unknown. It is also empty within a sequencer, which
+    has already checked it.
     """
 
     pool: str
@@ -87,16 +88,16 @@ class LogAddress(NamedTuple):
         return f"{where}/{self.name}" if where else self.name
 
     def encode(self) -> bytes:
-        """Return the payload of an OPEN: pool, namespace, name, id in hex, and identity if known.
+        """Return the payload of an OPEN: pool, namespace, name, id in hex, and any identity.
 
-        The parts are separated by NUL.
+        NUL bytes separate the parts.
         """
         store = f"\0{self.store}" if self.store else ""
         return f"{self.pool}\0{self.namespace}\0{self.name}\0{self.log_id:016x}{store}".encode()
 
     @classmethod
     def decode(cls, payload: bytes) -> LogAddress:
-        """Decode the payload of an OPEN. Raises ValueError unless ``encode`` can have made it."""
+        """Decode the payload of an OPEN. Raises ValueError if it is invalid."""
         pool, namespace, name, log_id, *store = payload.decode().split("\0")
         if len(pool.encode()) > POOL_BYTES_MAX or len(namespace.encode()) > NAMESPACE_BYTES_MAX:
             raise ValueError("the name of a pool or namespace is too long")
@@ -111,18 +112,18 @@ class LogAddress(NamedTuple):
 class SequencerClient(Protocol):
     """A client of any kind of sequencer. The coroutines of blocking clients never suspend.
 
-    A grant in an epoch above the caller's means that the caller's view is out of date.
+    A grant in a higher epoch than the caller's means that the caller's view is out of date.
 
     All methods except ``close`` raise:
-        SequencerUnavailable: the sequencer cannot be reached, refuses, or the connection ends
-            during the call. A NEXT may be repeated then: unused positions are holes.
+        SequencerUnavailable: the sequencer cannot be reached, or refuses, or the connection ends
+            during the call. NEXT can then be repeated: unused positions are holes.
         SequencerTimeout: the deadline passed.
         LogNotFound: the log does not exist.
         StaleEpoch: caller and sequencer disagree on the epoch; its ``epoch`` is the sequencer's.
     """
 
     async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:
-        """Report ``dead_epoch`` as ended, and open the log in a later epoch; 0 reports none.
+        """Report that ``dead_epoch`` has ended, if it is not 0, and open the log in a later one.
 
         The grant's position is the tail. If the sequencer finds that the epoch has not ended, it
         stays in that epoch. The other methods open the log when they need it.
@@ -131,8 +132,8 @@ class SequencerClient(Protocol):
     async def next(self, log: LogAddress, count: int, epoch: int, deadline: Deadline) -> Grant:
         """Take ``count`` (1 to 65536) consecutive positions.
 
-        ``epoch`` is the epoch of the caller's view. Refresh the view before using a grant in a
-        higher epoch.
+        ``epoch`` is the epoch of the caller's view. If the grant has a higher epoch, refresh the
+        view before you use the positions.
         """
 
     async def tail(self, log: LogAddress, epoch: int, deadline: Deadline) -> Grant:
@@ -141,17 +142,17 @@ class SequencerClient(Protocol):
     async def wait(
         self, log: LogAddress, epoch: int, position: int, timeout: float, deadline: Deadline
     ) -> Grant | None:
-        """Wait until the tail has passed ``position``. Returns None if the time passes first."""
+        """Wait until the tail is above ``position``. Returns None if ``timeout`` passes first."""
 
     async def status(self, deadline: Deadline) -> dict[str, object]:
         """Return the version, connections, logs and rates, for operators."""
 
     async def close(self) -> None:
-        """End the connection. Calls that wait on it fail. Can be called again."""
+        """End the connection. Waiting calls fail. It is safe to call this again."""
 
 
 def check_count(count: int) -> None:
-    """Raise ValueError unless one grant can have this many positions."""
+    """Raise ValueError if one grant cannot have this many positions."""
     if not 0 < count <= GRANT_COUNT_MAX:
         raise ValueError(f"a grant has 1 to {GRANT_COUNT_MAX} positions, not {count}")
 
@@ -168,7 +169,7 @@ def parse_host_port(text: str) -> tuple[str, int]:
 def reachable_at(host: str, listening: socket.socket) -> str:
     """Return the ``HOST:PORT`` at which clients reach a socket that was bound to ``host``.
 
-    If ``host`` stands for all addresses, the name of this machine replaces it.
+    If ``host`` means all addresses, it is replaced by the name of this machine.
     """
     address, port = listening.getsockname()[:2]
     if ipaddress.ip_address(address).is_unspecified:
@@ -177,7 +178,7 @@ def reachable_at(host: str, listening: socket.socket) -> str:
 
 
 def is_remote(address: str) -> bool:
-    """Whether an address in a view is a sequencer on the network."""
+    """Whether an address in a view belongs to a sequencer on the network."""
     return address.startswith((_TCP, _TLS))
 
 
@@ -192,11 +193,11 @@ def parse_address(address: str) -> Endpoint:
 
 
 def parse_given_address(text: str) -> str:
-    """Return an address as in views; ``HOST:PORT`` means ``tcp://HOST:PORT``. Raises ValueError."""
+    """Convert a given address to a view's form: ``HOST:PORT`` is TCP. Raises ValueError."""
     return format_address(*parse_address(text if "://" in text else _TCP + text))
 
 
 def format_address(host: str, port: int, tls: bool = False) -> str:
-    """Return the address of a sequencer, as in views and the directory."""
+    """Return the address of a sequencer as it appears in views and in the directory."""
     scheme = _TLS if tls else _TCP
     return f"{scheme}[{host}]:{port}" if ":" in host else f"{scheme}{host}:{port}"

@@ -22,12 +22,12 @@ class HandleOptions:
     """The options of a handle on a log.
 
     Attributes:
-        timeout: the default limit of a call in seconds; None means no limit.
-        hole_timeout: seconds before a hole is filled; None means never.
-        sequencer_timeout: seconds that a sequencer may be unreachable before writers install a
+        timeout: the default time limit of a call in seconds; None means no limit.
+        hole_timeout: how many seconds to wait before filling a hole; None means never to fill one.
+        sequencer_timeout: how many seconds a sequencer may be unreachable before writers install a
             view without it.
-        entry_bytes_max: limit of an entry, 1 byte to 16 MiB.
-        key: the key of the log's MACs, if it was given.
+        entry_bytes_max: the maximum size of an entry, 1 byte to 16 MiB.
+        key: the key for the log's MACs, if one was given.
     """
 
     timeout: float | None = TIMEOUT_SECONDS
@@ -60,12 +60,12 @@ class Budget:
         return deadline_of(self._io, _own_or(timeout, self._settings.timeout))
 
     def longer(self, seconds: float | None) -> Deadline:
-        """Start the budget of a call that first waits this long for others; None means no wait."""
+        """Start the budget of a call that first waits ``seconds`` for others, if not None."""
         own = self._settings.timeout
         return deadline_of(self._io, own if own is None or seconds is None else own + seconds)
 
     def hole_timeout(self, given: Timeout) -> float | None:
-        """Return the hole timeout of a call, or of the handle."""
+        """Return the hole timeout given to a call, or else the handle's."""
         wanted = _own_or(given, self._settings.hole_timeout)
         check_seconds("hole_timeout", wanted)
         return wanted

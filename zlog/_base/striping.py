@@ -1,4 +1,4 @@
-"""The distribution of a stripe's positions over its objects (cls_zlog/base/striping.h)."""
+"""How a stripe's positions are distributed over its objects (cls_zlog/base/striping.h)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _SHIFT_AT: Final = 16
 
 
 class Striping(NamedTuple):
-    """The distribution of positions over a stripe's objects.
+    """How positions are distributed over a stripe's objects.
 
-    The objects take turns. In each turn an object has ``stripe_unit`` consecutive positions, so
+    The objects take turns. In each turn an object gets ``stripe_unit`` consecutive positions, so
     position p is in the object with the number ``p // stripe_unit % width``.
 
     Attributes:
-        width: number of objects.
+        width: the number of objects.
         stripe_unit: a power of two.
     """
 
@@ -24,34 +24,34 @@ class Striping(NamedTuple):
 
     @property
     def packed(self) -> int:
-        """Return width and stripe unit as the one number of requests (docs/formats/wire.md)."""
+        """Return width and stripe unit in one number, as in requests (docs/formats/wire.md)."""
         return self.width | (self.stripe_unit.bit_length() - 1) << _SHIFT_AT
 
     @property
     def step(self) -> int:
-        """The step between positions of an object, in a finding."""
+        """The distance between positions of one object, as findings report it."""
         return self.width if self.stripe_unit == 1 else 1
 
     def number(self, position: int) -> int:
-        """Return the number of the object of a position."""
+        """Return the number of the object that has a position."""
         return position // self.stripe_unit % self.width
 
     def rank(self, position: int) -> int:
-        """Return the number of positions of its object below a position."""
+        """Return how many positions of the same object are below a position."""
         return (
             position // (self.stripe_unit * self.width) * self.stripe_unit
             + position % self.stripe_unit
         )
 
     def after(self, position: int, count: int = 1) -> int:
-        """Return the position of the same object that is ``count`` positions later."""
+        """Return the position that is ``count`` positions later in the same object."""
         turns, index = divmod(position % self.stripe_unit + count, self.stripe_unit)
         return (
             position - position % self.stripe_unit + turns * self.stripe_unit * self.width + index
         )
 
     def first_at(self, position: int, number: int) -> int:
-        """Return the first position of an object at or above a position."""
+        """Return an object's first position that is not below a given position."""
         begin = (
             position // self.stripe_unit // self.width * self.width + number
         ) * self.stripe_unit
@@ -64,7 +64,7 @@ class Striping(NamedTuple):
         return ObjectPositions(self, self.first_at(start, number), stop)
 
     def by_object(self, start: int, stop: int) -> list[ObjectPositions]:
-        """Return the positions of ``[start, stop)`` by object, without objects that have none."""
+        """Group the positions of ``[start, stop)`` by object, without objects that have none."""
         firsts = [start]
         while len(firsts) < self.width:
             firsts.append((firsts[-1] // self.stripe_unit + 1) * self.stripe_unit)
@@ -75,8 +75,8 @@ class ObjectPositions(Sequence[int]):
     """Consecutive positions of a stripe object, as a sequence.
 
     Attributes:
-        start: the first position, unless there is none.
-        stop: the end: all positions are below it.
+        start: the first position, if there is one.
+        stop: all positions are below this one.
     """
 
     __slots__ = ("_count", "start", "stop", "striping")

@@ -1,1 +1,1 @@
-"""Which logs a store has: its directory of names, and the head object of each log."""
+"""The logs of a store: the directory with their names, and the head object of each log."""

@@ -1,8 +1,8 @@
 """The store's directory: lists of its logs, in shards, and the announced sequencer.
 
-A list is spread over objects by a hash of the names, so that no object has too many keys for Ceph,
-and many clients can create logs at once. The objects have the class's ``directory_*`` methods
-(docs/formats/directory.md).
+A hash of the names spreads a list over several objects, so that no object has too many keys for
+Ceph, and many clients can create logs at once. The class's ``directory_*`` methods run on these
+objects (docs/formats/directory.md).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _NAMES_PER_READ = 1024
 _CALLS_AT_ONCE = 64
 
 _CHARACTERS = "-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
-"""The characters of names, ascending."""
+"""The characters that names can have, in ascending order."""
 
 _FIRST = 2
-"""No name begins with a character before this one."""
+"""The index of the lowest character with which a name can begin."""
 
 _HINT_ID = 0
-"""The log id in lists that are only hints, which use the name alone."""
+"""The log id of all entries in lists that are only hints, which identify logs by name alone."""
 
 
 class Page(NamedTuple):
@@ -37,7 +37,7 @@ class Page(NamedTuple):
 
     Attributes:
         names: all names up to ``end``, in order.
-        end: where the next page continues; empty after the last page.
+        end: where the next page starts; empty if this is the last page.
     """
 
     names: list[str]
@@ -45,7 +45,7 @@ class Page(NamedTuple):
 
 
 class NameList:
-    """One list of names. The objects ``older`` may also have some of its names."""
+    """One list of names. Some of its names may also be in the objects ``older``."""
 
     def __init__(self, io: Io, kind: str, *older: str) -> None:
         self._io = io
@@ -53,18 +53,18 @@ class NameList:
         self._older = older
 
     def objects_of(self, log: str) -> list[str]:
-        """Return the objects that may have a name. New names are added to the first."""
+        """Return the objects that may contain a name. New names are added to the first object."""
         return [directory_shard(self._kind, log), *self._older]
 
     @property
     def objects(self) -> list[str]:
-        """All of its objects."""
+        """All objects of the list."""
         return [*directory_shards(self._kind), *self._older]
 
     async def page(
         self, after: str, deadline: Deadline, *, per_shard: int = _NAMES_PER_READ
     ) -> Page:
-        """Return names above ``after``, at most ``per_shard`` of each shard."""
+        """Return a page of names above ``after``, at most ``per_shard`` from each shard."""
         request = messages.directory_list(after, per_shard)
         calls = [Call(name, "directory_list", request) for name in self.objects]
         found, ends = set[str](), list[str]()
@@ -105,7 +105,7 @@ class NameList:
     async def add_all(
         self, logs: Iterable[str], deadline: Deadline, log_id: int = _HINT_ID
     ) -> None:
-        """Add logs."""
+        """Add logs to the list."""
         calls = [
             Call(self.objects_of(log)[0], "directory_add", messages.directory_add(log, log_id))
             for log in logs
@@ -115,7 +115,7 @@ class NameList:
     async def remove_all(
         self, logs: Iterable[str], deadline: Deadline, log_id: int = _HINT_ID
     ) -> None:
-        """Remove logs, unless their names now belong to other ids."""
+        """Remove logs, except those whose names belong to other ids by now."""
         calls = [
             Call(name, "directory_remove", messages.directory_remove(log, log_id))
             for log in logs
@@ -124,7 +124,7 @@ class NameList:
         await self._execute(calls, deadline)
 
     async def _execute(self, calls: list[Call], deadline: Deadline) -> list[Reply]:
-        """Run calls. Raises if one answers a code other than OK and ENOENT."""
+        """Run calls. Raises if any of them answers a code other than OK and ENOENT."""
         replies: list[Reply] = []
         for start in range(0, len(calls), _CALLS_AT_ONCE):
             some = calls[start : start + _CALLS_AT_ONCE]
@@ -147,11 +147,11 @@ class Directory:
     """The lists of the store's logs, and the announced sequencer.
 
     Attributes:
-        logs: the names of all logs. A name is added after the log's head was created, and removed
-            before the head is.
-        used: a hint: logs that clients have open at the leading sequencer. The next leader takes
-            them over.
-        retained: a hint: logs with a retention.
+        logs: the names of all logs. A name is added after the log's head is created, and removed
+            before the head is removed.
+        used: a hint: the logs that clients have open at the leading sequencer. The next leader
+            takes them over.
+        retained: a hint: the logs that have a retention.
     """
 
     def __init__(self, io: Io) -> None:
@@ -162,19 +162,19 @@ class Directory:
 
     @property
     def objects(self) -> list[str]:
-        """All of its objects."""
+        """All objects of the directory."""
         return [*self.logs.objects, *self.used.objects, *self.retained.objects]
 
     async def announce(self, address: str, deadline: Deadline) -> None:
-        """Announce the sequencer at ``address`` to clients of logs without one."""
+        """Announce the sequencer at ``address`` to clients whose logs have no sequencer."""
         await self._call("sequencer_announce", messages.sequencer_announce(address), deadline)
 
     async def withdraw(self, address: str, deadline: Deadline) -> None:
-        """Withdraw the announcement, if it is still this one."""
+        """Withdraw the announcement of ``address``. Another sequencer's announcement is kept."""
         await self._call("sequencer_withdraw", messages.sequencer_withdraw(address), deadline)
 
     async def sequencer(self, deadline: Deadline) -> str:
-        """Return the announced address; empty if there is none."""
+        """Return the announced address, or an empty string if there is none."""
         reply = await self._call("sequencer_find", messages.sequencer_find(), deadline)
         if reply.code == -errno.ENOENT:
             return ""

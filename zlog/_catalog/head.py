@@ -24,9 +24,9 @@ class HeadState(NamedTuple):
 
     Attributes:
         counter: the last epoch that was taken.
-        tail_floor: the tail of a new epoch must not start below it.
-        trim_point: positions below it are trimmed.
-        log_id: the log's id; earlier logs of this name have other ids.
+        tail_floor: the tail of a new epoch must not be below it.
+        trim_point: all positions below it are trimmed.
+        log_id: the log's id. A log that is removed and created again gets another id.
         view: the newest view; None if the creation of the log was never finished.
     """
 
@@ -38,7 +38,7 @@ class HeadState(NamedTuple):
 
 
 async def execute_one(io: Io, call: Call, deadline: Deadline, *refusals: int) -> Reply:
-    """Run one call. Raises if it answers a code other than OK, ENOENT and ``refusals``."""
+    """Run one call. Raises if its code is not OK, ENOENT or one of ``refusals``."""
     (reply,) = await answers(io, [call], await io.execute([call], deadline), deadline)
     reply.check_call(call.method, call.object, -errno.ENOENT, *refusals)
     return reply
@@ -53,12 +53,12 @@ class Head:
         self._object = head_object(log)
 
     def announce(self) -> None:
-        """Notify readers that wait for entries without a sequencer. A hint."""
+        """Notify readers that wait for entries without a sequencer. This is only a hint."""
         with contextlib.suppress(ZlogError):
             self._io.store.notify(wake_object(self._log))
 
     async def create(self, log_id: int, deadline: Deadline) -> bool:
-        """Create the head object. Returns False if it exists."""
+        """Create the head object. Returns False if it exists already."""
         request = messages.head_create(self._log, log_id)
         (reply,) = await self._io.execute([Call(self._object, "head_create", request)], deadline)
         reply.check_call("head_create", self._object, -errno.EEXIST)
@@ -93,16 +93,16 @@ class Head:
         """Increment the durable counter. Returns the new epoch and the final tail floor.
 
         After this, no tail of an earlier epoch can raise the floor. If ``width`` is not 0, a stripe
-        of this width that may be created in the epoch is first recorded as pending, so that its
-        objects are found if the client dies. ``above`` is an epoch that an object was sealed with
-        although no client was given it: the counter moves above it, or as near as is allowed.
+        of this width, which may be created in the epoch, is first recorded as pending, so that its
+        objects are found if the client dies. ``above`` is an epoch with which an object was sealed
+        although no client was given it. The counter moves above it, or as near as the head allows.
         """
         reply = await self.call("epoch_next", messages.epoch_next(width, above), deadline)
         epoch, tail_floor = messages.epoch_next_reply(reply.payload)
         return epoch, tail_floor
 
     async def propose(self, base: int, view: View, deadline: Deadline) -> bool:
-        """Make ``view`` the newest if ``base`` still is; returns whether it did."""
+        """Make ``view`` the newest view if ``base`` is still the newest. Returns whether it did."""
         request = messages.view_propose(base, view.encode())
         reply = await self.call(
             "view_propose", request, deadline, Code.STALE_EPOCH, Code.INVALID_EPOCH
@@ -112,9 +112,9 @@ class Head:
     async def tail_raise(self, log_id: int, epoch: int, tail: int, deadline: Deadline) -> Code:
         """Record that ``tail`` was shown to a client in ``epoch``.
 
-        Returns OK; or STALE_EPOCH if a higher epoch was taken since; or BEYOND_STRIPE if a tail
+        Returns OK, or STALE_EPOCH if a higher epoch was taken since, or BEYOND_STRIPE if a tail
         that high needs a new stripe. The last two record nothing. Raises LogNotFound if the log was
-        removed, even if another log has its name.
+        removed, even if another log has its name now.
         """
         call = Call(self._object, "tail_raise", messages.tail_raise(log_id, epoch, tail))
         reply = await execute_one(self._io, call, deadline, Code.STALE_EPOCH, Code.BEYOND_STRIPE)
@@ -125,10 +125,11 @@ class Head:
     async def trim_point_raise(
         self, log_id: int, position: int, deadline: Deadline, *, past_cursors: bool = False
     ) -> int | None:
-        """Record that every position below ``position`` is trimmed. The point only grows.
+        """Record that every position below ``position`` is trimmed. The trim point never decreases.
 
-        Archived stripes wholly below it become pending. Unless ``past_cursors``, nothing is
-        recorded if a cursor is below ``position``; then the lowest cursor's position is returned.
+        Archived stripes that are wholly below it become pending. If a cursor is below ``position``
+        and ``past_cursors`` is not set, nothing is recorded, and the lowest cursor's position is
+        returned.
         """
         request = messages.trim_point_raise(log_id, position, past_cursors)
         while True:
@@ -139,7 +140,7 @@ class Head:
                 return None
 
     async def stripes(self, log_id: int, position: int, deadline: Deadline) -> list[Stripe]:
-        """Return a page of archived stripes, from the one at or after ``position``, ascending."""
+        """Return a page of archived stripes, ascending, starting at or after ``position``."""
         request = messages.stripes_read(log_id, position, _STRIPES_PER_READ)
         reply = await self.call("stripes_read", request, deadline)
         return [Stripe(*each) for each in messages.stripes_read_reply(reply.payload).stripes]
@@ -156,7 +157,7 @@ class Head:
     async def retention_write(
         self, log_id: int, version: int, state: bytes, deadline: Deadline
     ) -> bool:
-        """Store the next version of that state. Returns False if it exists."""
+        """Store the next version of the retention state. Returns False if that version exists."""
         request = messages.retention_write(log_id, version, state)
         reply = await self.call("retention_write", request, deadline, Code.SUPERSEDED)
         return reply.code == Code.OK
@@ -164,9 +165,9 @@ class Head:
     async def pending_stripes(
         self, log_id: int, deadline: Deadline
     ) -> tuple[int, list[tuple[int, int]]]:
-        """Return the newest view's epoch, and ``(id, width)`` of the pending stripes, ascending.
+        """Return the newest view's epoch, and ``(id, width)`` of each pending stripe, ascending.
 
-        Stripes with ids above that epoch may belong to views that are still to be proposed.
+        A stripe whose id is above that epoch may belong to a view that will still be proposed.
         """
         found: list[tuple[int, int]] = []
         newest, more = 0, True
@@ -175,22 +176,22 @@ class Head:
             request = messages.stripes_loose(log_id, after, _STRIPES_PER_READ)
             reply = await self.call("stripes_loose", request, deadline)
             last, more, stripes = messages.stripes_loose_reply(reply.payload)
-            newest = newest or last  # stripes read later may have become pending later
+            newest = newest or last  # stripes on later pages may have become pending later
             found += ((stripe.id, stripe.width) for stripe in stripes)
         return newest, found
 
     async def stripe_forget(self, log_id: int, id: int, deadline: Deadline) -> None:
-        """Forget a pending stripe without objects, unless its view may still come."""
+        """Forget a pending stripe that has no objects, if its view can no longer be proposed."""
         request = messages.stripe_forget(log_id, id)
         await self.call("stripe_forget", request, deadline, Code.INVALID_EPOCH)
 
     async def remove(self, epoch: int, deadline: Deadline) -> None:
-        """Remove the head object if its newest view has this epoch and is marked removed."""
+        """Remove the head object if its newest view has this epoch and is marked as removed."""
         call = Call(self._object, "head_remove", messages.head_remove(epoch))
         await execute_one(self._io, call, deadline, Code.INVALID_EPOCH)
 
     async def call(self, method: str, request: bytes, deadline: Deadline, *refusals: int) -> Reply:
-        """Run a method, which must answer OK or one of ``refusals``. Raises LogNotFound."""
+        """Run a method. Raises LogNotFound, or if its code is not OK or in ``refusals``."""
         call = Call(self._object, method, request)
         reply = await execute_one(self._io, call, deadline, *refusals)
         if reply.code == -errno.ENOENT:

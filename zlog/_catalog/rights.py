@@ -1,9 +1,9 @@
-"""Checks that this client may take the last steps of a change before it takes the first.
+"""Checks whether this client may take the last steps of a change before it takes the first.
 
-A client whose caps allow only the first steps would leave the change unfinished: for example, a log
-without entries whose name it can't free. Each check is a call that changes nothing, which an OSD
-refuses if the caps do not allow its method. If the client runs the method itself, perhaps because
-the OSD refuses it, the call only reads and does not show whether the client may write.
+A client whose caps allow only the first steps would leave the change unfinished. For example, it
+would leave a log without entries whose name it cannot free. Each check is a call that changes
+nothing, which an OSD refuses if the caps do not allow its method. If the client runs the method
+itself, the call only reads, so it does not show whether the client may write.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from zlog.view import View
 
 
 async def check_removal(io: Io, view: View, deadline: Deadline) -> None:
-    """Raise ClassNotLoaded unless this client may remove all objects of a log, and its name."""
+    """Raise ClassNotLoaded if this client may not remove all objects of a log, and its name."""
     head = head_object(view.log)
     another = messages.directory_remove(view.log, view.log_id ^ 1)
     calls = [
@@ -39,7 +39,7 @@ async def check_removal(io: Io, view: View, deadline: Deadline) -> None:
 
 
 async def check_change(io: Io, view: View, deadline: Deadline, *, trims: bool = False) -> None:
-    """Raise ClassNotLoaded unless this client may change the log's view, and trim if ``trims``."""
+    """Raise ClassNotLoaded if this client may not change the log's view, or trim if ``trims``."""
     calls = [_propose(view)]
     if trims:
         ref = next(iter(view.objects(view.live_stripe)))
@@ -49,13 +49,13 @@ async def check_change(io: Io, view: View, deadline: Deadline, *, trims: bool = 
 
 
 async def check_announcement(io: Io, deadline: Deadline) -> None:
-    """Raise ClassNotLoaded unless this client may announce a sequencer in the store."""
+    """Raise ClassNotLoaded if this client may not announce a sequencer in the store."""
     empty = messages.sequencer_announce("")
     await _check(io, [Call(DIRECTORY_OBJECT, "sequencer_announce", empty)], deadline)
 
 
 def _propose(view: View) -> Call:
-    """Return the call that proposes a view that the log has or had."""
+    """Return the call that proposes a view again that the log already has or had."""
     again = messages.view_propose(view.epoch, view.encode())
     return Call(head_object(view.log), "view_propose", again)
 

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class AsyncioIo(Driver):
-    """Io of a handle on the running event loop. Its arguments are as for :class:`Driver`."""
+    """The Io of a handle on the running event loop. It takes the arguments of :class:`Driver`."""
 
     def __init__(self, store: Store, what: str = "the handle") -> None:
         self._loop = asyncio.get_running_loop()
@@ -38,12 +38,12 @@ class AsyncioIo(Driver):
     async def close(self) -> None:
         if not self._closed:
             self._completions.leave(self)
-            del self._completions  # and its descriptor, if this was the last handle
+            del self._completions  # closes its descriptor if this was the last handle
         await super().close()
 
 
 def drive(work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
-    """Return the coroutine. The facade for threads has `blocking.drive` instead, and no await."""
+    """Return the coroutine. In the API for threads, `blocking.drive` takes its place."""
     return work
 
 

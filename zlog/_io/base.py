@@ -1,4 +1,4 @@
-"""The common part of both Ios: clocks, randomness, and a client per sequencer."""
+"""What both Ios have in common: clocks, random numbers, and a client for each sequencer."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Batches(Protocol[T_co]):
 
 
 class Driver(ProcessBound, ABC):
-    """The common part of both Ios.
+    """What both Ios have in common.
 
     Args:
-        connect: a function that makes a client of the sequencer at an address.
-        share: a function that makes a client of the sequencer shared through the store.
+        connect: a function that makes a client for the sequencer at an address.
+        share: a function that makes a client for the sequencer shared through the store.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Driver(ProcessBound, ABC):
 
     @abstractmethod
     def _begin(self, start: Start, count: int) -> Started:
-        """Start an operation that has ``count`` replies."""
+        """Start an operation that gets ``count`` replies."""
 
     def wall_clock_us(self) -> int:
         return max(0, self._world.wall_clock_us())
@@ -96,7 +96,7 @@ class Driver(ProcessBound, ABC):
             return client
 
     def _new_sequencer(self, address: str) -> SequencerClient:
-        if self.store.read_only:  # a sequencer may take a log over, which changes the log
+        if self.store.read_only:  # a sequencer may take over a log, which changes the log
             raise SequencerUnavailable(f"{self.store.url} is read-only: no sequencer is asked")
         if address == SHARED_ADDRESS:
             shared = self.store.sequencer()

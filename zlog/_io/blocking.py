@@ -1,4 +1,4 @@
-"""The Io for threads, and running calls with it."""
+"""The Io for threads, and functions that run calls with it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def drive(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine whose awaits all block, and return its result.
 
     Raises:
-        ReentrantCall: a signal handler calls this within a critical section.
+        ReentrantCall: a signal handler called this during a critical section.
     """
     begin_call(coroutine)
     try:
@@ -40,9 +40,9 @@ def iterate(reader: Batches[T]) -> Iterator[T]:
 
 
 class BlockingIo(Driver):
-    """Io whose coroutines block the calling thread, for several threads at once."""
+    """An Io whose coroutines block the calling thread. Several threads can use it at once."""
 
-    monotonic = staticmethod(time.monotonic)  # called directly: an append reads it ten times
+    monotonic = staticmethod(time.monotonic)  # not wrapped, because an append calls it ten times
 
     def __init__(self, store: Store, what: str = "the handle") -> None:
         super().__init__(store, BlockingSequencer.shared, SharedSequencerClient, what)
@@ -62,7 +62,7 @@ class BlockingIo(Driver):
 
 
 class _BlockingCalls:
-    """Calls in progress, with a queue of their own, so that they can be abandoned."""
+    """Calls in progress. They have their own queue, so that they can be abandoned."""
 
     def __init__(self, start: Start, count: int) -> None:
         self._queue = CompletionQueue()

@@ -1,4 +1,4 @@
-"""Calls in progress on an event loop, and the queue of their answers."""
+"""Calls in progress on an event loop, and the queue for their answers."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from zlog.store import Start
 
 _CALL_BITS = 32
 _CALL_MASK = (1 << _CALL_BITS) - 1
-"""A completion's token has the group of calls in its upper bits, and the call in its lower bits."""
+"""A token has the number of its group of calls in the upper bits, and the call's in the lower."""
 
 _KEY = "completions"
 
 
 class Completions:
-    """Wakes an event loop for the calls of all its handles, through one file descriptor.
+    """Wakes an event loop when calls of any of its handles are answered, through one descriptor.
 
-    It exists while a handle is open.
+    It exists as long as a handle is open.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, world: World) -> None:
-        """Watch a new queue. Handles call :meth:`join`."""
+        """Watch a new queue. Handles call :meth:`join` instead of this."""
         self._loop = loop
         self._world = world
         self._queue = CompletionQueue()
@@ -37,7 +37,7 @@ class Completions:
 
     @classmethod
     def join(cls, loop: asyncio.AbstractEventLoop, world: World) -> Completions:
-        """Return the object of the loop, for one more handle."""
+        """Return the loop's object, and count one more handle."""
         local = world.local(loop)
         found: Completions | None = local.get(_KEY)
         if found is None:
@@ -57,7 +57,7 @@ class Completions:
             del self._world.local(self._loop)[_KEY]
 
     def begin(self, handle: object, start: Start, count: int) -> CallsUnderWay:
-        """Start a handle's calls, which have ``count`` replies."""
+        """Start a handle's calls, which get ``count`` replies."""
         number = next(self._numbers)
         calls = self._waiting[number] = CallsUnderWay(self._loop, handle, count)
         try:
@@ -94,7 +94,7 @@ class CallsUnderWay:
             self.give_up()
 
     def put(self, index: int, reply: Reply) -> bool:
-        """Take a reply. Returns whether it is the last one."""
+        """Store a reply. Returns whether it is the last one."""
         self._replies[index] = reply
         self._left -= 1
         if not self._left:

@@ -1,1 +1,1 @@
-"""Maps positions to objects: ``layout`` has the newest view, ``views`` the steps to change it."""
+"""Maps positions to objects. ``layout`` keeps the newest view, and ``views`` changes it."""

@@ -2,7 +2,7 @@
 
 The log's writer takes consecutive positions, and an append is confirmed once all positions below it
 are written. So the confirmed entries end at the first unwritten position. Entries above it are
-appends in flight, or remains of a writer that died. Readers stop at the end, so they fill no
+appends in flight, or were left by a writer that died. Readers stop at the end, so they fill no
 position above it. A written position stays written, so the end never moves back.
 """
 
@@ -22,7 +22,7 @@ from zlog.view import ObjectRef, View
 async def confirmed_end(
     io: Io, view: View, start: int, deadline: Deadline, objects: Sequence[ObjectRef] | None = None
 ) -> int | None:
-    """Return the first unwritten position at or above ``start`` in the live stripe or some objects.
+    """Return the live stripe's first unwritten position from ``start`` on, in all or given objects.
 
     This makes one call to each object, which knows the answer from its header. The records are
     counted only if positions were skipped and the header does not list all of them. Returns None if
@@ -49,7 +49,7 @@ async def confirmed_end(
 async def _first_hole(
     io: Io, view: View, ref: ObjectRef, start: int, highest: int, deadline: Deadline
 ) -> int | None:
-    """Return the first unwritten position of one object, from ``start`` to above ``highest``."""
+    """Return one object's first unwritten position from ``start`` on, at most after ``highest``."""
     while start <= highest:
         request = messages.count(view.epoch, start, highest + 1)
         replies = await _ask(io, [Call(ref.name, "count", request)], deadline)
@@ -63,9 +63,9 @@ async def _first_hole(
 
 
 async def _ask(io: Io, calls: Sequence[Call], deadline: Deadline) -> list[Reply] | None:
-    """Return the objects' replies; None if a reply shows that a newer view exists or is needed.
+    """Return the objects' replies, or None if the caller must first refresh or change the view.
 
-    An object may refuse the epoch, or be missing, because a stripe without confirmed entries was
+    An object may refuse the epoch, or be missing because a stripe without confirmed entries was
     replaced. If there is no newer view, the next change of the layout reports the missing object.
     """
     replies = await io.execute(calls, deadline)

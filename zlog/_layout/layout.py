@@ -1,4 +1,4 @@
-"""The newest view that a client knows, and what it does if an object has a newer epoch."""
+"""The newest view that a client knows, and how the client reacts to an object's newer epoch."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ from zlog.errors import (
 from zlog.view import ObjectRef, Stripe, View
 
 PATIENCE_SECONDS = 0.2
-"""How long to wait for the view of the client that sealed the objects."""
+"""How long to wait until the client that sealed the objects has proposed its view."""
 
 _PATIENCE_LOOKS = 8
-"""The same in reads of the head: a slow store is also slow for that client."""
+"""How many times to read the head while waiting. A slow store slows down the other client too."""
 
 _SPREAD_SECONDS = 0.25
-"""Writers that were refused at the same time spread over this time; see ``Layout.renew``."""
+"""How far writers that are refused at the same time are spread out; see ``Layout.renew``."""
 
 _LOOK_DOUBLINGS_MAX = 2
-"""A layout change takes some milliseconds, and no client polls for longer than the patience above.
-So the pause between two reads need not grow much."""
+"""How often the pause between two reads doubles. It can stay short: a layout change takes a few
+milliseconds, and no client polls longer than PATIENCE_SECONDS."""
 
 _OBJECT_LISTS_MAX = 64
-"""Stripes whose objects' names are kept in memory."""
+"""The number of stripes whose object names are kept in memory."""
 
 _KNOWN_MAX = 8192
-"""Archived stripes kept in memory, about 200 bytes each. Beyond it, older look-ups are dropped."""
+"""How many archived stripes are kept in memory, 200 bytes each. Older look-ups are dropped."""
 
 
 class StripeUnknown(LookupError):
-    """The stripe of ``position`` is archived and was not looked up yet."""
+    """The stripe of ``position`` is archived, and must be looked up first."""
 
     def __init__(self, position: int) -> None:
         super().__init__(position)
@@ -70,7 +70,7 @@ class StripeUnknown(LookupError):
 class StripeIndex:
     """The archived stripes that were looked up. Archived stripes never change.
 
-    Threads may share it, since ``_known`` is replaced as a whole.
+    Threads can share this object, because ``_known`` is always replaced as a whole.
     """
 
     def __init__(self, head: Head, log_id: int) -> None:
@@ -79,7 +79,7 @@ class StripeIndex:
         self._known: tuple[Stripe, ...] = ()
 
     def find(self, position: int) -> Stripe | None:
-        """Return the stripe that holds ``position``, if it has been looked up."""
+        """Return the stripe that holds ``position`` if it was looked up before."""
         return _holder(self._known, position)
 
     async def look_up(self, position: int, deadline: Deadline) -> Stripe | None:
@@ -93,16 +93,16 @@ class StripeIndex:
 
 
 def _holder(stripes: Sequence[Stripe], position: int) -> Stripe | None:
-    """Return the stripe that holds a position; the stripes are in order."""
+    """Return the stripe that holds a position. ``stripes`` must be in order."""
     index = bisect_right(stripes, position, key=lambda stripe: stripe.start) - 1
     return stripes[index] if index >= 0 and position < stripes[index].end else None
 
 
 class Layout:
-    """The newest known view of one log. It only moves to higher epochs.
+    """The newest known view of one log. Its epoch never decreases.
 
     A sequencer counts as lost after it was unreachable for ``sequencer_timeout`` seconds. Raises
-    WrongKey or MacsMissing if ``key`` is given and the view does not name it.
+    WrongKey or MacsMissing if ``key`` is given and the view does not name this key.
     """
 
     def __init__(
@@ -121,17 +121,17 @@ class Layout:
         self.macs = Macs(key, view, io.store.url)
         self.outage = Outage(io, sequencer_timeout)
         self._lock = Mutex()
-        self._refused = (0, 0.0)  # the last refused epoch, and the time of its first refusal
+        self._refused = (0, 0.0)  # the last refused epoch, and when it was first refused
         self._index = StripeIndex(self.head, view.log_id)
         self._objects: dict[int, list[ObjectRef]] = {}
         self.reclaimed: frozenset[int] = frozenset()
-        """Wholly trimmed stripes of the view, by id, whose objects were removed."""
+        """The ids of the view's wholly trimmed stripes whose objects were removed."""
 
     def __str__(self) -> str:
         return f"{self.view.log!r} in {self.io.store.url}"
 
     def objects(self, view: View, stripe: Stripe) -> list[ObjectRef]:
-        """Return the objects of a stripe, by index; cached, since a stripe never changes."""
+        """Return the objects of a stripe, by number. Cached, because stripes never change."""
         objects = self._objects.get(stripe.id)
         if objects is None:
             if len(self._objects) >= _OBJECT_LISTS_MAX:
@@ -140,7 +140,7 @@ class Layout:
         return objects
 
     def stripe_of(self, view: View, position: int) -> Stripe:
-        """Return the stripe of an untrimmed position. Raises StripeUnknown if it is not known."""
+        """Return an untrimmed position's stripe. Raises StripeUnknown if it must be looked up."""
         if position >= view.stripes[0].start:
             return view.stripe_of(position)
         stripe = self._index.find(position)
@@ -149,7 +149,7 @@ class Layout:
         return stripe
 
     def width_at(self, position: int) -> int:
-        """Return the width of a position's stripe, or of the live stripe if that is not known."""
+        """Return the width of a position's stripe, or the live stripe's if it is unknown."""
         view = self.view
         try:
             return self.stripe_of(view, position).width
@@ -157,7 +157,7 @@ class Layout:
             return view.live_stripe.width
 
     def known_stripes(self, view: View, start: int, end: int) -> Iterator[tuple[int, int, Stripe]]:
-        """Cut ``[start, end)`` by known stripes. Raises StripeUnknown if the first is not known."""
+        """Split ``[start, end)`` by known stripes. Raises StripeUnknown if the first is unknown."""
         at = start
         while at < end:
             try:
@@ -186,7 +186,7 @@ class Layout:
                 raise CorruptEntry(f"log {view.log!r}: no stripe holds position {position}")
 
     async def stripes(self, start: int, end: int, deadline: Deadline) -> AsyncIterator[Stripe]:
-        """Iterate over the stripes of ``[start, end)``, ascending, without wholly trimmed ones."""
+        """Iterate in order over the stripes of ``[start, end)`` that are not wholly trimmed."""
         position = start
         while position < end:
             position = max(position, self.view.trim_point)
@@ -209,10 +209,10 @@ class Layout:
         return state.counter, self.adopt(self._of_this_log(state.view))
 
     def adopt(self, view: View) -> View:
-        """Adopt a view that was read or proposed if it is newer; returns the newest view.
+        """Adopt a view that was read or proposed if it is newer. Returns the newest view.
 
-        The trim point and the tail floor may grow without a new view. Replies may overtake each
-        other, so neither is ever decreased.
+        The trim point and the tail floor can increase without a new view. They never decrease here,
+        even if replies overtake each other.
         """
         with self._lock:
             known = self.view
@@ -227,8 +227,8 @@ class Layout:
     async def outdated(self, view: View, deadline: Deadline) -> bool:
         """Return whether a newer view or trim point may explain a missing object of ``view``.
 
-        The object may be below a new trim point, or in an empty stripe that was replaced.
-        Raises LogNotFound if the log was removed.
+        The object may be below a new trim point, or in an empty stripe that was replaced. Raises
+        LogNotFound if the log was removed.
         """
         newest = await self.refresh(deadline)
         return newest.epoch > view.epoch or newest.trim_point > view.trim_point
@@ -236,10 +236,10 @@ class Layout:
     async def change(
         self, edit: Edit, deadline: Deadline, *, recount: Recount | None = None, above: int = 0
     ) -> View:
-        """Change the layout (see :func:`zlog._layout.views.change_view`) and adopt it.
+        """Change the layout (see :func:`zlog._layout.views.change_view`) and adopt the new view.
 
-        The sequencer of the new view is notified. Raises LogNotFound if the log was removed, even
-        if another log has its name.
+        The new view's sequencer is notified. Raises LogNotFound if the log was removed, even if
+        another log has its name now.
         """
         changed = await change_view(
             self.io,
@@ -267,9 +267,8 @@ class Layout:
 
         Usually the client that sealed the objects is about to propose its view. If no view appears
         within a short random time, that client has probably died, and this client makes the change.
-        ``sealed`` is the object's epoch, if known; the new epoch is above it. A hostile client may
-        have sealed an object of an ended stripe with any epoch, which a change of the layout does
-        not read.
+        ``sealed`` is the object's epoch, if known; the new epoch is above it. A layout change does
+        not ask the objects of ended stripes, which a hostile client may have sealed.
         """
         io = self.io
         began = io.monotonic()
@@ -291,18 +290,19 @@ class Layout:
                     " appeared in time"
                 )
             if io.monotonic() >= patience:
-                with contextlib.suppress(SequencerBusy):  # repeat until it has capacity
+                with contextlib.suppress(SequencerBusy):  # repeat until the sequencer has capacity
                     above = sealed if sealed > counter else 0
                     return await self._finish(stale, deadline, above=min(above, EPOCH_MAX))
             await backoff(io, min(attempt, _LOOK_DOUBLINGS_MAX))
             attempt += 1
 
     async def _finish(self, stale: View, deadline: Deadline, *, above: int = 0) -> View:
-        """Create a view above ``stale``: ask its sequencer to, if it has one, or do it here.
+        """Create a view above ``stale``. Ask its sequencer to do it, if it has one.
 
-        This client also does it if the new epoch must be ``above`` one that no client was given. In
-        a read-only store, it returns a view to read with, of the epoch that was taken last: no
-        object has a higher epoch, and the stripes stay the same until a writer finishes the change.
+        If the new epoch must be ``above`` one that no client was given, this client creates the
+        view. In a read-only store it returns a view to read with, whose epoch is the last one that
+        was taken. No object has a higher epoch, and the stripes stay the same until a writer
+        finishes the change.
         """
         if self.io.store.read_only:
             counter, view = await self._look(deadline)
@@ -317,7 +317,7 @@ class Layout:
                 await sequencer.open(self.address, stale.epoch, step)
                 return await self.refresh(deadline)
             except SequencerRefused:
-                raise  # the sequencer may accept other clients, so do not depose it
+                raise  # other clients may reach the sequencer, so do not depose it
             except SequencerUnavailable:
                 # No client can append before that, so do not wait for the outage limit.
                 self.outage.failed(stale.epoch, began)
@@ -341,7 +341,7 @@ class Layout:
     async def renew(self, view: View, deadline: Deadline) -> View:
         """Return a newer view, because positions granted in ``view`` are taken or too high.
 
-        The tail of the new view is above the taken positions; if it is far above, the view starts a
+        The tail of the new view is above the taken positions. If it is far above, the view starts a
         new stripe. All writers need the view at the same time, so each waits for a random time, and
         leaves the change to a client that has begun it.
         """
@@ -357,10 +357,10 @@ class Layout:
         return await self.change(unless_newer(view), deadline)
 
     async def find_leader(self, view: View, deadline: Deadline) -> bool:
-        """Ask the announced sequencer to take the log over, if it is not the view's sequencer.
+        """Ask the announced sequencer to take over the log if it is not the view's sequencer.
 
-        The sequencer takes over all logs anyway, but one after the other. Returns whether there is
-        a newer view. Raises SequencerRefused if the sequencer and this client don't trust each
+        The sequencer takes over all logs anyway, but one after another. Returns whether there is a
+        newer view. Raises SequencerRefused if the sequencer and this client do not trust each
         other, or if the sequencer has no capacity.
         """
         step = deadline.sooner(LOOK_SECONDS)
@@ -376,18 +376,18 @@ class Layout:
         return (await self.refresh(deadline)).epoch > view.epoch
 
     async def reactivate(self, view: View, deadline: Deadline) -> View:
-        """Ask the TCP sequencer of ``view`` to reopen the log, in a higher epoch."""
+        """Ask the TCP sequencer of ``view`` to reopen the log in a higher epoch."""
         if is_remote(view.sequencer):
             step = deadline.sooner(self.outage.limit)
-            with contextlib.suppress(SequencerUnavailable):  # its clients will also notice
+            with contextlib.suppress(SequencerUnavailable):  # other clients will notice it as well
                 await self.io.sequencer(view.sequencer).open(self.address, view.epoch, step)
                 return await self.refresh(deadline)
         return view
 
     async def roll(self, full: Stripe, deadline: Deadline) -> None:
-        """Start a new stripe of the same width, unless ``full`` is no longer the live stripe.
+        """Start a new stripe of the same width if ``full`` is still the live stripe.
 
-        A TCP sequencer starts the stripe while it reopens the log, which takes one epoch, not two.
+        A TCP sequencer starts the stripe while it reopens the log, which takes only one epoch.
         """
 
         def edit(view: View) -> View | None:
@@ -397,14 +397,14 @@ class Layout:
 
         counter, view = await self._look(deadline)
         if edit(view) is not None and counter > view.epoch:
-            view = await self.advance(view, deadline)  # another client is changing it
+            view = await self.advance(view, deadline)  # another client is changing the layout
         if edit(view) is None:
             return
         if (await self.reactivate(view, deadline)).live_stripe.id == full.id:
             await self.change(edit, deadline)
 
     async def drop_sequencer(self, view: View, deadline: Deadline) -> View:
-        """Continue without the sequencer of ``view``, unless another one takes the log over."""
+        """Continue without the sequencer of ``view``, if no other sequencer takes over the log."""
         if await self.find_leader(view, deadline):
             return self.view
         return await self.change(unless_newer(view, sequencer=""), deadline)
@@ -412,7 +412,7 @@ class Layout:
     async def guarded(
         self, calls_of: Callable[[View], Sequence[Call]], deadline: Deadline
     ) -> tuple[View, list[Reply]]:
-        """Run idempotent calls that carry the view's epoch, and repeat them if it is stale.
+        """Run idempotent calls that carry the view's epoch. Repeat them if the epoch is stale.
 
         If ``calls_of`` raises StripeUnknown, the stripe is looked up first. Errors of the store are
         returned as negative codes.

@@ -1,4 +1,4 @@
-"""Knows whether a log's entries have MACs, and has the key to make and check them."""
+"""Knows whether a log's entries have MACs, and keeps the key to make and check them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from zlog.view import View
 
 
 class Macs:
-    """The MACs of one log's entries. A log has MACs from its creation on, or never.
+    """The MACs of one log's entries. A log either has MACs from its creation on, or never.
 
     Attributes:
-        key: the key for encoding and decoding entries; None if they have no MACs. If this client
-            has no key, it is a key object that only records this.
-        missing: whether entries have MACs and this client has no key.
-        bytes: the size of the MAC after the data of an entry.
+        key: the key for encoding and decoding entries; None if they have no MACs. If they do, but
+            this client has no key, this is a placeholder.
+        missing: whether entries have MACs but this client has no key.
+        bytes: the size of the MAC that follows an entry's data.
     """
 
     def __init__(self, key: Key | None, view: View, url: str) -> None:
@@ -38,7 +38,7 @@ class Macs:
             )
 
     def check(self, view: View) -> None:
-        """Raise WrongKey, MacsMissing or UnsupportedVersion unless a view names the given key."""
+        """Raise WrongKey, MacsMissing or UnsupportedVersion if a view lacks the given key."""
         if self._own is None:
             return
         if view.mac is None:

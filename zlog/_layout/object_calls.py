@@ -1,4 +1,4 @@
-"""Runs a method on some stripe objects, or on the objects of some positions."""
+"""Runs a method on several stripe objects, or on the objects of several positions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def call_each(
     deadline: Deadline,
     *refusals: int,
 ) -> dict[ObjectRef, Reply]:
-    """Run an idempotent method on objects. Raises unless they answer OK or a refusal given."""
+    """Run an idempotent method on objects. Raises if an answer is not OK or in ``refusals``."""
     refs = [*objects]
 
     def calls(view: View) -> list[Call]:
@@ -37,7 +37,7 @@ async def call_each(
 def by_object(
     layout: Layout, view: View, positions: Iterable[int]
 ) -> list[tuple[ObjectRef, list[int]]]:
-    """Group untrimmed positions, which ascend, by object. Raises StripeUnknown."""
+    """Group untrimmed positions, in ascending order, by object. Raises StripeUnknown."""
     groups: dict[str, tuple[ObjectRef, list[int]]] = {}
     for position in positions:
         if position >= view.trim_point:
@@ -55,10 +55,10 @@ async def change_positions(
     deadline: Deadline,
     *refusals: Code,
 ) -> list[tuple[ObjectRef, Reply]]:
-    """Run an idempotent method on the objects of some positions; return each with its reply.
+    """Run an idempotent method on the objects of some positions. Returns each with its reply.
 
     The positions must ascend; trimmed ones are left out. Raises CorruptEntry if an object is
-    missing, and an error if it answers a code other than OK and ``refusals``.
+    missing, and an error if an answer is neither OK nor in ``refusals``.
     """
     groups: list[tuple[ObjectRef, list[int]]] = []
 
@@ -82,10 +82,11 @@ async def change_positions(
 async def prefix_end(
     layout: Layout, view: View, known: Callable[[View], int | None], deadline: Deadline
 ) -> tuple[View, int | None]:
-    """Return the end of the confirmed entries, and the view in which it is valid.
+    """Return where the confirmed entries end, and the view in which this holds.
 
-    That is ``view`` or a newer view. ``known`` returns the end in a view as far as it is known, at
-    least the start of the live stripe, or None to end the search without a result. It may raise.
+    The view is ``view`` or a newer one. ``known`` returns the end in a view as far as it is known,
+    which is at least the start of the live stripe. It may return None to end the search without a
+    result, or raise.
     """
     while (start := known(view)) is not None:
         end = await confirmed_end(layout.io, view, start, deadline)

@@ -1,4 +1,4 @@
-"""Measures how long a sequencer has been out of reach of this client."""
+"""Measures how long this client has been unable to reach a sequencer."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import math
 from zlog._base.io import Io
 
 LOOK_SECONDS = 1.0
-"""How long a request may hang before its client checks for another sequencer of the log."""
+"""How long a request may hang before the client checks whether the log has another sequencer."""
 
 _SLACK_SECONDS = 0.01
-"""Timers may fire a little early."""
+"""A tolerance, because timers may fire a little early."""
 
 
 class Outage:
-    """Measures how long attempts to reach one view's sequencer have failed, first to last.
+    """Measures how long attempts to reach one view's sequencer have failed, from first to last.
 
-    A successful attempt resets the measurement, and so does a pause of more than ``limit`` seconds
-    between two failures, since the sequencer may have been reachable in between. After ``limit``
-    seconds the sequencer counts as lost.
+    A successful attempt resets the measurement. A pause of more than ``limit`` seconds between two
+    failures resets it as well, because the sequencer may have been reachable in between. After
+    ``limit`` seconds the sequencer counts as lost.
     """
 
     def __init__(self, io: Io, limit: float) -> None:
@@ -35,8 +35,8 @@ class Outage:
         return min(LOOK_SECONDS, max(left, _SLACK_SECONDS))
 
     def failed(self, epoch: int, began: float) -> None:
-        """Record that attempts in this epoch have failed, from ``began`` until now."""
-        began = max(began, self._answered)  # other calls may have been answered since
+        """Record that attempts in this epoch failed, from ``began`` until now."""
+        began = max(began, self._answered)  # another call may have been answered since
         if epoch != self._epoch or began - self._ended > self.limit:
             self._epoch, self._began = epoch, began
         self._ended = self._io.monotonic()

@@ -1,9 +1,9 @@
 """Removes stripe objects that no view needs.
 
 These are the objects of pending stripes, which the head lists (docs/formats/stripe-index.md), and
-of closed stripes of the newest view that are wholly below the trim point. Readers use the trim
-point, which is recorded first, and never conclude anything from a missing object. Every step may be
-done twice, by several clients at once, or be left unfinished.
+of ended stripes of the newest view that are wholly below the trim point. Readers rely on the trim
+point, which is recorded first, and conclude nothing from a missing object. Several clients may take
+a step at once, and any step may be repeated or left unfinished.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from zlog._layout.stripe_objects import remove, remove_pending
 
 
 async def reclaim(layout: Layout, deadline: Deadline) -> int:
-    """Remove objects of trimmed and pending stripes while time is left; return how many stripes."""
+    """Remove objects of trimmed and pending stripes until time is up. Returns how many stripes."""
     view = layout.view
     count = 0
     for stripe in view.stripes:
@@ -28,7 +28,7 @@ async def reclaim(layout: Layout, deadline: Deadline) -> int:
     newest, pending = await layout.head.pending_stripes(view.log_id, deadline)
     for id_, width in pending:
         if id_ >= newest or deadline.expired:
-            break  # this stripe and the next ones may still get a view
+            break  # a view may still be proposed for this stripe and the next ones
         await remove_pending(layout.io, view, id_, width, deadline)
         count += 1
     return count

@@ -1,4 +1,4 @@
-"""Changes a log's width, stripe unit or options, or starts a new stripe, while it is used."""
+"""Changes a log's width, stripe unit or options, or starts a new stripe, while it is in use."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from zlog.errors import ZlogError
 from zlog.view import ObjectRef, View
 
 _RESCUE_GAP = 1 << 20
-"""Positions of each object: far more than dead writers leave unwritten between entries."""
+"""How long a gap in each object must be, in positions. Dead writers leave far shorter ones."""
 
 _RESCUE_BYTES_MAX = 4 << 20
-"""Data that one read of one object may return."""
+"""How many bytes of data one read of one object may return."""
 
 
 async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -> View:
-    """Create a view with another width, stripe unit or options, unless the newest view has them.
+    """Create a view with another width, stripe unit or options, if the newest view has others.
 
-    A call whose reply was lost can be repeated: no new stripe starts if the live stripe already has
-    the width and stripe unit. Raises ValueError for an option that only zlog itself may set.
+    A call whose reply was lost can be repeated: if the live stripe already has the width and stripe
+    unit, no new stripe starts. Raises ValueError for an option that only zlog itself may set.
     """
     if MIRROR_OF in (changes.options or {}):
         raise ValueError(f"option {MIRROR_OF!r} is zlog's own: `zlog access promote` ends a mirror")
@@ -49,7 +49,7 @@ async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -
 
     view = await _change(layout, edit, deadline)
     if has_retention(changes.applied_to({})):
-        with contextlib.suppress(ZlogError):  # a hint
+        with contextlib.suppress(ZlogError):  # the list is only a hint
             await layout.directory.retained.add_all([view.log], deadline)
     return view
 
@@ -57,8 +57,8 @@ async def reconfigure(layout: Layout, changes: LogOptions, deadline: Deadline) -
 async def roll(layout: Layout, deadline: Deadline, *, rescue: bool = False) -> View:
     """End the live stripe and start the next one with the same width.
 
-    If several clients call this at once, the stripe is ended once. With ``rescue``, the new stripe
-    starts at the end of the log's entries, even if the tail is far above them.
+    If several clients call this at once, the stripe is ended only once. With ``rescue``, the new
+    stripe starts at the end of the log's entries, even if the tail is far above them.
     """
     ended = (await layout.refresh(deadline)).live_stripe
 
@@ -79,13 +79,13 @@ async def _change(
     before = layout.view.epoch
     view = await layout.change(edit, deadline, recount=recount)
     if view.epoch > before:
-        with contextlib.suppress(ZlogError):  # the change was made; the next reclaim continues
+        with contextlib.suppress(ZlogError):  # the change is made; the next reclaim continues
             await reclaim(layout, deadline)
     return view
 
 
 async def _end_of_entries(io: Io, view: View, tail: int, deadline: Deadline) -> int:
-    """Return the end of the entries before the first long gap if ``tail`` is out of bounds.
+    """If ``tail`` is out of bounds, return where the entries before the first long gap end.
 
     Otherwise return ``tail``. Old object classes have no bounds, so a hostile client could take a
     position near 2^63, or record it as a tail. Such a log has no position left and can get no new
@@ -108,7 +108,7 @@ async def _end_of_entries(io: Io, view: View, tail: int, deadline: Deadline) -> 
         replies = await io.execute(calls, deadline)
         for (ref, first), reply in zip([*at.items()], replies, strict=True):
             reply.check_call("read", ref.name)
-            found = decode_read(reply.payload, asked[ref], None)  # for the states only
+            found = decode_read(reply.payload, asked[ref], None)  # only the states are needed
             if taken := found.taken_end():
                 end = max(end, ref.striping.after(first, taken - 1) + 1)
             at[ref] = ref.striping.after(first, found.count)

@@ -19,7 +19,7 @@ from zlog.view import OPEN_END, ObjectRef, Stripe, View, objects_of
 _logger = logging.getLogger(__name__)
 
 _REMOVED_AT_ONCE_MAX = 64
-"""Objects removed at the same time, so that OSDs also get other work done."""
+"""How many objects are removed at the same time. OSDs must also get other work done."""
 
 
 async def seal(
@@ -33,13 +33,13 @@ async def seal(
 ) -> list[messages.SealReply] | int:
     """Seal stripe objects with ``epoch``, all at the same time.
 
-    An object refuses an epoch that is too far above its last one; it is then sealed in steps. The
-    objects' stripe starts at or above ``start``. With ``missing_ok``, for the removal of a log,
-    missing objects are skipped, and so are objects for other positions, which a hostile client has
-    made. Otherwise a missing object is an error, since its entries are lost.
+    An object refuses an epoch that is too far above its last one, and is then sealed in steps. The
+    objects' stripe starts at or above ``start``. A missing object is an error, because its entries
+    are lost. With ``missing_ok``, for the removal of a log, missing objects are skipped, as are
+    objects that a hostile client made for other positions.
 
     Returns:
-        The objects' replies; or, if an object has ``epoch`` or a higher one, the highest such
+        The objects' replies. If an object already has ``epoch`` or a higher one, the highest such
         epoch, which means that another client is ahead.
     """
     sealed: list[messages.SealReply] = []
@@ -76,8 +76,8 @@ async def make(
     """Create the objects of a new stripe from ``start`` on. No other client seals with ``epoch``.
 
     Returns 0 on success. If an object exists, a hostile client has guessed its name and may have
-    put anything into it. The result is then a random epoch, which that client can't guess, and the
-    next attempt's epoch must be above it.
+    put anything into it. The result is then a random epoch, which that client cannot guess. The
+    epoch of the next attempt must be above it.
     """
     calls = [Call(ref.name, "seal", _seal(ref, epoch, start, create=True)) for ref in objects]
     made = True
@@ -93,10 +93,9 @@ def _seal(ref: ObjectRef, epoch: int, start: int, *, create: bool) -> bytes:
 
 
 async def remove(io: Io, objects: Iterable[ObjectRef], epoch: int, deadline: Deadline) -> None:
-    """Remove stripe objects. Missing objects, and damaged ones that can't be removed, are skipped.
+    """Remove stripe objects. Missing objects, and damaged ones that cannot be removed, are skipped.
 
-    An object may have a higher epoch than ``epoch``, if a slow client sealed it after its stripe
-    ended.
+    An object can have an epoch above ``epoch`` if a slow client sealed it after its stripe ended.
     """
     rest = iter(objects)
     while names := [ref.name for ref in islice(rest, _REMOVED_AT_ONCE_MAX)]:
@@ -118,7 +117,7 @@ async def discard(io: Io, view: View, stripe: Stripe, deadline: Deadline, *, mad
     """Remove a stripe that this client announced for a view that was not accepted.
 
     If its objects were made, the head may no longer list the stripe, because another client has
-    reclaimed it. The stripe must have the start that was proposed for it, or 0.
+    reclaimed it. The stripe's start must be the one that was proposed for it, or 0.
     """
     head = Head(io, view.log)
     if made and not await _in_use(head, view.log_id, stripe, deadline):
@@ -127,7 +126,7 @@ async def discard(io: Io, view: View, stripe: Stripe, deadline: Deadline, *, mad
 
 
 async def _in_use(head: Head, log_id: int, stripe: Stripe, deadline: Deadline) -> bool:
-    """Whether the log has the stripe, since the reply of an accepted proposal may be lost."""
+    """Whether the log uses the stripe. The reply to an accepted proposal may have been lost."""
     newest = (await head.read(deadline)).view
     known = () if newest is None else newest.stripes
     known = (*known, *await head.stripes(log_id, stripe.start, deadline))
@@ -148,7 +147,7 @@ async def remove_all(io: Io, view: View, deadline: Deadline) -> None:
 
 
 async def remove_pending(io: Io, view: View, id_: int, width: int, deadline: Deadline) -> None:
-    """Remove the objects of a pending stripe, and remove the stripe from the head's list."""
+    """Remove the objects of a pending stripe, then remove the stripe from the head's list."""
     stripe = Stripe(id_, 0, OPEN_END, width)
     await remove(io, objects_of(view.log, view.log_id, stripe), view.epoch, deadline)
     await Head(io, view.log).stripe_forget(view.log_id, id_, deadline)

@@ -1,27 +1,27 @@
-"""Changes a log's layout: epoch, seal, view. Their order is the protocol.
+"""Changes a log's layout: epoch, seal, view. The order of the steps is the protocol.
 
 1. ``epoch_next`` takes an epoch that no other client has.
 2. Every object of the live stripe is sealed with it. From then on no operation with an earlier
    epoch takes effect there. The seal returns the object's highest position.
 3. The new tail is set above all these positions, and above every tail shown to a client.
-4. The view is proposed. The head accepts it only if the newest view is still the one it builds on.
+4. The view is proposed. The head accepts it only if it builds on the view that is still the newest.
 
-A view may end the live stripe at that tail and start the next one there, if the change wants it or
-the seals show that the live stripe is full. The objects of the new stripe are created before the
-view is proposed, never afterwards.
+A new view may end the live stripe at that tail and start the next one there, if the change requests
+it or the seals show that the live stripe is full. The objects of the new stripe are created before
+the view is proposed, never afterwards.
 
-In an exclusive log the tail is the end of the confirmed entries (:mod:`zlog._layout.confirmed`):
-nothing above an unwritten position was ever confirmed, and the next stripe begins there. Its
-stripes begin empty, so that the writer leaves no unwritten position below its entries.
+In an exclusive log the tail is the end of the confirmed entries (:mod:`zlog._layout.confirmed`),
+because nothing above an unwritten position was ever confirmed. The next stripe begins there. It is
+empty, so the writer leaves no unwritten position below its entries.
 
 A client that dies before step 4 leaves sealed objects and no new view. Writers then find that their
-epoch is stale and that there is no newer view; the first one whose wait ends repeats the steps. The
+epoch is stale and that there is no newer view. The first one whose wait ends repeats the steps. The
 objects that were created for the missing view belong to a pending stripe, which the head recorded
 in step 1 (docs/formats/stripe-index.md).
 
 If several clients take the steps at once, the accepted view may have a lower epoch than some of the
 objects, which makes it useless. So the losers let the client with the highest epoch finish, and a
-client that sealed above the accepted view brings it in again.
+client that sealed above the accepted view proposes its change again.
 
 Source: CORFU (NSDI 2012), sections 2.2 and 2.3; docs/design/layout.md.
 """
@@ -57,14 +57,13 @@ _RETRY_SECONDS_MAX = 0.5
 _RETRY_DOUBLINGS_MAX = 5
 
 Edit = Callable[[View], View | None]
-"""Takes the newest view; returns the changed view, or None if there is nothing to change.
-
-It leaves the stripes as they are, or starts a new one: :func:`with_new_stripe`."""
+"""A function that takes the newest view and returns the changed view, or None to change nothing. It
+either keeps the stripes or starts a new one with :func:`with_new_stripe`."""
 
 
 Recount = Callable[[View, int, Deadline], Awaitable[int]]
-"""Takes the view that is about to end, with the epoch of the seals, and the tail by the seals and
-the head; returns the tail of the next view."""
+"""A function that returns the next view's tail. It takes the view that is about to end, with the
+epoch of the seals, and the tail that follows from the seals and the head."""
 
 
 class Change(NamedTuple):
@@ -86,9 +85,9 @@ class _Attempt:
 
     base: View
     above: int = 0
-    """The highest epoch that objects were found sealed with."""
+    """The highest epoch with which objects turned out to be sealed."""
     tail: int = 0
-    """Found after the stripe had been made for positions too far below it."""
+    """The tail, if it turned out to be too far above the stripe's positions."""
     stripe: Stripe = _NO_STRIPE
     made: bool = False
 
@@ -101,7 +100,7 @@ class _Attempt:
         return objects_of(self.base.log, self.base.log_id, self.stripe)
 
     async def make(self, io: Io, start: int, deadline: Deadline) -> bool:
-        """Create the stripe's objects; returns whether they are usable."""
+        """Create the stripe's objects. Returns whether they can be used."""
         self.made = True
         taken = await make(io, self.objects, self.epoch, deadline, start=start)
         self.above = taken or self.above
@@ -109,7 +108,7 @@ class _Attempt:
 
 
 async def backoff(io: Io, attempt: int) -> None:
-    """Wait a short random time that doubles with each attempt, up to half a second."""
+    """Sleep for a random time, whose limit doubles with each attempt, up to half a second."""
     ceiling = min(_RETRY_SECONDS * 2.0 ** min(attempt, _RETRY_DOUBLINGS_MAX), _RETRY_SECONDS_MAX)
     await io.sleep(ceiling * (0.5 + io.random() / 2))
 
@@ -126,12 +125,12 @@ async def change_view(
 ) -> Change | View:
     """Change the log's view.
 
-    If another client changes the view first, ``edit`` is called again with that client's view.
-    ``removing`` also accepts a log whose removal has begun. The new epoch skips towards ``above``,
-    an epoch that objects were sealed with: past it, or as far as the head allows at once.
+    If another client changes the view first, ``edit`` is called again with that client's view. With
+    ``removing``, a log whose removal has begun is accepted as well. ``above`` is an epoch with
+    which objects were sealed. The new epoch is above it, or as close as the head allows at once.
 
     Returns the change, or the newest view if ``edit`` returned None. Raises LogNotFound if the log
-    does not exist or is being removed, InvalidEpoch if other clients always came first, and
+    does not exist or is being removed, InvalidEpoch if other clients were always first, and
     LogExhausted if the log has no position left.
     """
     attempts: list[_Attempt] = []
@@ -140,7 +139,7 @@ async def change_view(
             io, log, edit, deadline, attempts, removing=removing, recount=recount, above=above
         )
     except LogNotFound:
-        # The removed head would have listed these objects.
+        # The head would have listed these objects, but it was removed.
         with contextlib.suppress(ZlogError):
             for each in attempts:
                 if each.made:
@@ -164,7 +163,7 @@ async def _change(
     recount: Recount | None,
     above: int,
 ) -> Change | View:
-    """Repeat the steps until a view is accepted; ``attempts`` gets the failed attempts."""
+    """Repeat the steps until a view is accepted. Failed attempts are added to ``attempts``."""
     head = Head(io, log)
     sealed = 0  # the highest epoch with which this call sealed objects
     patience = io.monotonic()
@@ -176,7 +175,7 @@ async def _change(
         if wanted is None and base.epoch >= sealed:
             return base
         if state.counter > max(base.epoch, sealed) and io.monotonic() < patience:
-            # Another client came first; let the client with the highest epoch finish.
+            # Another client was first. Let the client with the highest epoch finish.
             await backoff(io, attempt)
             attempt += 1
         else:
@@ -188,7 +187,7 @@ async def _change(
                 attempts.pop()
                 return tried
             sealed = tried
-            # That client needs about as long as this attempt took. Spread the others.
+            # That client needs about as long as this attempt took. Spread out the other clients.
             took = io.monotonic() - began
             patience = began + took * (2 + 2 * io.random())
             attempt = 0
@@ -197,7 +196,7 @@ async def _change(
 
 
 def _live(io: Io, log: str, view: View | None, *, removing: bool = False) -> View:
-    """Return the view of an existing log. Raises LogNotFound."""
+    """Return the view of a log. Raises LogNotFound if the log does not exist."""
     if view is None or (view.removed and not removing):
         raise LogNotFound(f"there is no log {log!r} in {io.store.url}")
     return view
@@ -211,7 +210,7 @@ async def _try_change(
     deadline: Deadline,
     recount: Recount | None,
 ) -> Change | int:
-    """Take the steps once. Returns the change, or the taken epoch if it must be repeated."""
+    """Take the steps once. Returns the change, or the epoch if the steps must be repeated."""
     base = attempt.base
     live = base.live_stripe
     asked = len(wanted.stripes) > len(base.stripes)
@@ -227,7 +226,7 @@ async def _try_change(
         objects, start = [*base.objects(live)], live.start
         sealed = await seal(io, objects, epoch, deadline, start=start, missing_ok=wanted.removed)
     except CorruptEntry:
-        # The object is lost, the log was removed, or it has another live stripe now.
+        # The object is lost, or the log was removed, or it has another live stripe by now.
         view = _live(io, base.log, (await head.read(deadline)).view)
         if view.log_id != base.log_id:
             raise LogNotFound(f"log {base.log!r} was removed from {io.store.url}") from None
@@ -274,14 +273,14 @@ async def _try_change(
 def check_space(log: str, tail: int) -> None:
     """Raise LogExhausted if no whole stripe fits between ``tail`` and 2^63.
 
-    This is checked before a stripe starts there, since later stripes can't start below it.
+    Check this before a stripe starts there, because later stripes cannot start below it.
     """
     if tail > POSITION_MAX - WIDTH_MAX * OBJECT_POSITIONS_MAX:
         raise LogExhausted(f"log {log!r}: no stripe fits between the tail, {tail}, and 2^63")
 
 
 def _full(view: View, sealed: list[messages.SealReply], tail: int) -> bool:
-    """Whether an object is full, or the tail is near the last position that the objects take."""
+    """Whether an object is full, or the tail is near the last position that the objects accept."""
     limits, live = StripeLimits.of(view.options), view.live_stripe
     start = min((each.start for each in sealed if each.start is not None), default=live.start)
     positions = (tail - start) / live.width
@@ -289,9 +288,9 @@ def _full(view: View, sealed: list[messages.SealReply], tail: int) -> bool:
 
 
 def _stripes(base: View, tail: int, made: Stripe | None) -> tuple[Stripe, ...]:
-    """Return the stripes of the next view; ``made``, if given, begins at ``tail``.
+    """Return the stripes of the next view. ``made``, if given, begins at ``tail``.
 
-    Wholly trimmed stripes are left out, and the oldest ones if there are too many. ``made``
+    Wholly trimmed stripes are left out, as are the oldest ones if there are too many. ``made``
     replaces a live stripe without entries.
     """
     stripes = list(base.stripes)
@@ -318,14 +317,14 @@ def with_new_stripe(view: View, width: int | None = None, stripe_unit: int | Non
 
 
 def activate_shared(io: Io, view: View, tail: int) -> None:
-    """Let the store's shared sequencer grant positions in this view, from ``tail`` on."""
+    """Let the store's shared sequencer grant positions in this view, starting at ``tail``."""
     shared = io.store.sequencer()
     if shared is not None:
         shared.activate(view.log_id, view.epoch, tail)
 
 
 def unless_newer(stale: View, sequencer: str | None = None) -> Edit:
-    """Return an edit that repeats a view not newer than ``stale``, or changes its sequencer."""
+    """Return an edit for views not newer than ``stale``, which may set the sequencer."""
 
     def edit(view: View) -> View | None:
         if view.epoch > stale.epoch:
@@ -346,8 +345,8 @@ async def take_over(
     """Make ``sequencer`` the sequencer of a log.
 
     ``depose`` returns whether this sequencer may replace another one, as the holder of the lease
-    may. Raises NotLeader if the view names a sequencer that may not be replaced, or if the log has
-    no sequencer by its options.
+    may. Raises NotLeader if the view names a sequencer that may not be replaced, or if the log's
+    options say that it has no sequencer.
     """
 
     def edit(view: View) -> View:
@@ -363,7 +362,7 @@ async def take_over(
 
 
 async def release(io: Io, log: str, sequencer: str, deadline: Deadline) -> None:
-    """Remove ``sequencer`` from a log's newest view, if it is named there."""
+    """Remove ``sequencer`` from a log's newest view if the view names it."""
 
     def edit(view: View) -> View | None:
         return replace(view, sequencer="") if view.sequencer == sequencer else None

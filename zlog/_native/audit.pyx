@@ -48,7 +48,7 @@ cdef extern from "cls_zlog/client/audit.h" namespace "zlog" nogil:
         void search_for(cpp_set[CppAppendId] ids) except +
 
 
-cdef dict AUDIT_STATES = {  # as in the enumerations
+cdef dict AUDIT_STATES = {  # the numbers of the C++ enumerations
     "unwritten": 1, "trimmed": 3, "lost": 4, "unreadable": 5, "unknown": 6
 }
 cdef dict AUDIT_PASSES = {"all": 0, "appends": 1, "search": 2}
@@ -58,7 +58,7 @@ AppendId: TypeAlias = tuple[int, int, int]
 
 
 class AuditCount(NamedTuple):
-    """Positions in each state, and bytes of data. ``unknown`` is for objects that did not reply."""
+    """The positions in each state, and bytes of data. ``unknown`` means an object did not reply."""
 
     entries: int
     unwritten: int
@@ -78,11 +78,11 @@ cdef class Audit:
 
     Attributes:
         counts: the counts of all windows in passes for ``all``.
-        lost: lost positions of the last window. A range is of one object.
-        unreadable: positions of the last window that a newer version stored.
-        holes: unwritten positions of the last window.
-        found: appends of the last window that also have a lower position, or, in passes for
-            ``search``, that are searched for; in the order of their positions.
+        lost: the lost positions of the last window. The positions of a range are in one object.
+        unreadable: the positions of the last window that a newer version stored.
+        holes: the unwritten positions of the last window.
+        found: appends of the last window, in the order of their positions: those that also have a
+            lower position or, in passes for ``search``, those that are searched for.
     """
 
     cdef unique_ptr[CppAudit] audit
@@ -90,7 +90,7 @@ cdef class Audit:
     cdef uint64_t end
 
     def __init__(self, size_t intervals_max=1_000_000):
-        """Keep at most ``intervals_max`` intervals of appends, of about 80 bytes each."""
+        """Keep at most ``intervals_max`` intervals of appends, which take about 80 bytes each."""
         self.audit.reset(new CppAudit(intervals_max))
         self.start = self.end = 0
 
@@ -100,7 +100,7 @@ cdef class Audit:
         Args:
             purpose: ``all`` at first; ``appends`` after :meth:`next_part`, ``search`` after
                 :meth:`search_for`.
-            start: first position.
+            start: the first position.
             end: one past the last position; a window has at most 2**24 positions.
             striping: the stripe's striping, packed.
         """
@@ -118,7 +118,7 @@ cdef class Audit:
         return 0
 
     def add(self, reply not None: ReplyBytes, uint64_t first) -> int:
-        """Add a reply to ``verify``. Return how many positions from ``first`` on it covers.
+        """Add a reply to ``verify``. Returns how many positions it covers, starting at ``first``.
 
         Raises:
             CorruptEntry: the reply is malformed.
@@ -139,7 +139,7 @@ cdef class Audit:
         deref(self.audit).rest(first, <AuditState> number)
 
     def finish(self) -> None:
-        """Complete the window: set its lists."""
+        """Complete the window, and set the lists of its positions."""
         with nogil:
             deref(self.audit).finish()
 
@@ -173,7 +173,7 @@ cdef class Audit:
         ]
 
     def next_part(self) -> bool:
-        """Continue with appends that did not fit into memory. Return False if none are left."""
+        """Continue with appends that did not fit into memory. Returns False if none are left."""
         return deref(self.audit).next_part()
 
     def search_for(self, appends: Iterable[AppendId]) -> None:

@@ -1,4 +1,4 @@
-"""Positions of one stripe as columns, without an object for each entry.
+"""Returns the positions of one stripe as columns, without an object per entry.
 
 Data that is already contiguous is not copied.
 """
@@ -41,7 +41,7 @@ cdef class ColumnWindow:
 
     cdef Striping striping
     cdef vector[uint64_t] firsts  # the first position of each object
-    cdef list parts  # its reply, with the states of all positions that it was asked for
+    cdef list parts  # each object's reply, with the states of all requested positions
     cdef bint with_tags
     cdef bint with_data
     cdef MacKey mac
@@ -111,13 +111,14 @@ cdef class ColumnWindow:
             settled: the contents of the open positions.
             start: one of the positions.
             end: above ``start``.
-            bytes_max: the maximum bytes of data, below 2 GiB. A larger entry is returned alone.
+            bytes_max: the maximum size of the data in bytes, below 2 GiB. A larger entry is
+                returned alone.
 
         Returns:
-            The positions (int64), timestamps (int64), offsets (int32) and data of the entries; a
-            list of gaps for each run of positions without entries, with settled gaps as they were
-            given and ranges of trimmed positions; the position to continue at, or None at the end;
-            and the tags of each entry, or None if they were not requested.
+            The positions (int64), timestamps (int64), offsets (int32) and data of the entries. Then
+            a list of gaps for each run of positions without entries, with the gaps of ``settled``
+            and ranges of trimmed positions. Then the position to continue at, or None at the end.
+            Last, the tags of each entry, or None if they were not requested.
         """
         cdef vector[Cell] cells
         cdef Cell cell
@@ -132,7 +133,7 @@ cdef class ColumnWindow:
         cdef uint8_t state
         cdef string_view content
         cdef int from_reply = -1
-        cdef list gaps = []  # a list for each row of positions without an entry
+        cdef list gaps = []  # one list per row of positions without an entry
         cdef bint in_gap = False
         cdef tuple own = ()
         cdef list tags = [] if self.with_tags else None
@@ -147,7 +148,7 @@ cdef class ColumnWindow:
                 k = at
         cells.reserve(wanted)
         next_start = None
-        while over < parts and next_start is None:  # an object's unit after the other
+        while over < parts and next_start is None:  # take the objects' units in turn
             part = <ReadReply> self.parts[k]
             over = over + 1 if rows[k] >= counts[k] else 0
             cell.position = self.position(k, rows[k])
@@ -166,7 +167,7 @@ cdef class ColumnWindow:
                 elif state != TRIMMED:
                     item = settled[cell.position]
                 if isinstance(item, Entry):
-                    scattered = True  # not in a reply
+                    scattered = True  # the entry is not in a reply
                     cell.data = PyBytes_AS_STRING((<Entry> item).data)
                     cell.size = <size_t> PyBytes_GET_SIZE((<Entry> item).data)
                     cell.timestamp = (<Entry> item).us
@@ -202,7 +203,7 @@ cdef class ColumnWindow:
         return self.striping.after(self.firsts[part], row)
 
     cdef object piece(self, reply, const vector[Cell]& cells):
-        """Return the data of entries without a copy; they must be contiguous in one reply."""
+        """Return the data of entries without a copy. They must be contiguous in one reply."""
         cdef string_view content = reply_view(reply)
         cdef const char* begin = cells.front().data
         cdef const char* end = cells.back().data + cells.back().size
@@ -231,7 +232,7 @@ def entry_columns(
     return columns_of(cells, None, total)
 
 
-# Adds to a row a gap, or None for a position that is trimmed.
+# Adds a gap to a row, or None for a trimmed position.
 cdef int add_gap(list row, uint64_t position, gap) except -1:
     if gap is not None:
         row.append(gap)
@@ -242,7 +243,7 @@ cdef int add_gap(list row, uint64_t position, gap) except -1:
     return 0
 
 
-# Positions, timestamps, offsets and data of entries; `data` where it is known already.
+# Positions, timestamps, offsets and data of entries. Pass `data` if it is already known.
 cdef tuple columns_of(const vector[Cell]& cells, data, Py_ssize_t total):
     cdef size_t count = cells.size(), i
     cdef bytes positions = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> (8 * count))

@@ -9,21 +9,21 @@ cdef class Payload:
     cdef CppBuffer buffer
 
 
-# A reply in Python: bytes if it is small, or else a Payload.
+# Returns a reply as a Python object: bytes if it is small, or else a Payload.
 cdef object reply_of(const CppBuffer& reply)
 
-# The bytes of a reply, valid as long as the object is. TypeError if it is not a reply.
+# Returns the bytes of a reply, valid as long as the object is. Raises TypeError for other objects.
 cdef string_view reply_view(reply) except *
 
-# The object that keeps the data of a decoded reply: the reply, unless its data was decompressed.
+# Returns the object that owns a decoded reply's data: the reply, unless it was decompressed.
 cdef object keeper(reply, const CppBuffer& plain)
 
-# Raises the error for a reply, or another `what`, that could not be decoded (wire::Decoded).
+# Raises the error if a reply, or another `what`, could not be decoded (wire::Decoded).
 cdef int well_formed(int decoded, str what) except -1
 
 
-# A wait that may miss a signal is divided into slices of this length, since the signal may have
-# come just before the wait.
+# A wait is divided into slices of this length. It could otherwise miss a signal that came just
+# before the wait.
 cdef enum:
     SLICE_MS = 100
 

@@ -1,4 +1,4 @@
-"""Replies of stores, the queue that they arrive in, and waits that signals interrupt."""
+"""Replies of stores, the queue in which they arrive, and waits that signals can interrupt."""
 
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.exc cimport PyErr_CheckSignals
@@ -97,7 +97,7 @@ cdef class Wait:
 cdef class CompletionQueue:
     """The results of submitted operations, for one consumer.
 
-    It is thread-safe, and does not work in a forked child.
+    It is thread-safe, but does not work in a forked child.
     """
 
     def __cinit__(self):
@@ -114,7 +114,7 @@ cdef class CompletionQueue:
         return 0
 
     def fileno(self) -> int:
-        """Return a descriptor that is readable exactly while results wait."""
+        """Return a descriptor that is readable exactly while results are waiting."""
         return deref(self.queue).fileno()
 
     def put(self, uint64_t token, int code, bytes reply not None) -> None:
@@ -136,7 +136,7 @@ cdef class CompletionQueue:
         return out
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for results; False after ``timeout`` seconds. Ctrl-C interrupts the wait."""
+        """Wait for results. Returns False after ``timeout`` seconds. Ctrl-C interrupts the wait."""
         cdef Wait budget = Wait(timeout)
         cdef CppCompletionQueue* queue = self.queue.get()
         cdef int slice_ms

@@ -1,4 +1,4 @@
-"""The entries that readers receive. They are small, since a reader makes millions of them."""
+"""The entries that readers receive. They are small, because a reader makes millions of them."""
 
 cimport cython
 from cpython.datetime cimport import_datetime, timedelta_new
@@ -17,13 +17,13 @@ cdef uint64_t DAY_US = 86_400_000_000
 
 
 def from_timestamp(uint64_t us) -> datetime:
-    """Return a stored time (µs since 1970, UTC) as an aware datetime, at most the last one."""
+    """Convert a stored time (µs since 1970, UTC) to an aware datetime, at most the highest one."""
     cdef uint64_t days = us // DAY_US, rest = us % DAY_US
     if days > 2_932_896:  # 9999-12-31
         return LAST_TIME
     return EPOCH_ZERO + timedelta_new(<int> days, <int> (rest // 1_000_000), <int> (rest % 1_000_000))
 
-# The last time that was converted, and its object: the entries of a batch have the same time.
+# The last time that was converted, and its datetime. The entries of a batch have the same time.
 cdef uint64_t known_us = 0
 
 cdef object known_time = EPOCH_ZERO
@@ -38,7 +38,7 @@ cdef object time_of(uint64_t us):
 
 
 # An entry takes two allocations, for itself and for its data. Its position and time become objects
-# on access. It refers to nothing that can refer to it, so the garbage collector does not track it.
+# only on access. It refers to no object that can refer back, so the garbage collector ignores it.
 @cython.final
 @cython.freelist(1024)
 @cython.no_gc
@@ -47,12 +47,12 @@ cdef class Entry:
     """One entry of a log. It behaves like a named tuple of position, data and timestamp.
 
     Attributes:
-        position: its position, 0 ≤ position < 2**63.
-        data: its bytes, as appended.
+        position: the entry's position, 0 ≤ position < 2**63.
+        data: the entry's bytes, as appended.
         timestamp: when its writer appended it, by the writer's clock, UTC, in microseconds.
-        end: one past its position, at which a reader continues, as after a Gap.
-        tags: its tags, each once, in no particular order. They are not in the tuple, but equal
-            entries have equal tags.
+        end: one past the entry's position. As after a Gap, a reader continues there.
+        tags: the entry's tags, without duplicates, in no particular order. They are not in the
+            tuple, but entries with different tags are not equal.
     """
 
     __match_args__ = _fields = ("position", "data", "timestamp")

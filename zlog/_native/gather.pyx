@@ -42,10 +42,10 @@ cdef extern from "Python.h":
 cdef double NEVER = float("inf")
 
 
-# The life of an append.
+# The states of an append.
 cdef enum AppendState:
-    NEW  # not awaited yet, and nothing has happened
-    SUBMITTED  # waits, first in a gathering and then in a round
+    NEW  # not awaited yet
+    SUBMITTED  # waiting, first in a gathering and then in a round
     COMPLETED  # has a position or an error, which its task has not received yet
     OVER
 
@@ -60,8 +60,8 @@ cdef class Append:  # Coroutine[Any, Any, int]
 
     cdef Gathering gathering
     cdef object data
-    cdef Py_ssize_t size  # bytes, with tags
-    cdef Py_ssize_t tags  # bytes of tags
+    cdef Py_ssize_t size  # the size in bytes, with tags
+    cdef Py_ssize_t tags  # the size of the tags in bytes
     cdef double deadline
     cdef AppendState state
     cdef bint blocking
@@ -112,7 +112,7 @@ cdef class Append:  # Coroutine[Any, Any, int]
 
     @property
     def _asyncio_future_blocking(self):
-        # None before it is awaited, so that asyncio.ensure_future() wraps it in a task.
+        # None before the append is awaited, so that asyncio.ensure_future() wraps it in a task.
         return self.blocking if self.state in (SUBMITTED, COMPLETED) else None
 
     @_asyncio_future_blocking.setter
@@ -162,12 +162,12 @@ cdef awaited_twice():
     return RuntimeError("an append to a log is awaited once, and makes one entry")
 
 
-# Advance an append: submit it, and return its position when it is completed.
+# Advances an append: submits it, and returns its position once it is completed.
 cdef PySendResult advance(PyObject* this, PyObject* _, PyObject** out) except PYGEN_ERROR:
     cdef Append append = <Append> this
     cdef PySendResult result = PYGEN_NEXT
     if append.state == NEW:
-        append.state = OVER  # unless submit succeeds
+        append.state = OVER  # stays so if submit fails
         append.gathering.submit(append)
         append.state, append.blocking = SUBMITTED, True
         answer = append
@@ -194,7 +194,7 @@ cdef class Gathering:
     It is not thread-safe: everything happens in the loop's thread.
 
     Attributes:
-        waiting_bytes: bytes of the waiting entries, without blocked ones.
+        waiting_bytes: the number of bytes of waiting entries, without blocked ones.
         alert: whether the loop calls ``send``, once, when the next entry is submitted.
     """
 
@@ -202,11 +202,11 @@ cdef class Gathering:
     cdef object send
     cdef object appender
     cdef double timeout
-    cdef object clock  # None: the machine's
+    cdef object clock  # None means the machine's clock
     cdef Py_ssize_t entry_bytes_max
     cdef list waiting
-    cdef list blocked  # until there is space for them
-    cdef list completed  # until their tasks are woken
+    cdef list blocked  # appends that wait until there is space
+    cdef list completed  # appends whose tasks must be woken
     cdef readonly Py_ssize_t waiting_bytes
     cdef Py_ssize_t waiting_bytes_max
     cdef public bint alert
@@ -239,7 +239,7 @@ cdef class Gathering:
         return append
 
     def __len__(self) -> int:
-        """Return how many appends wait, including blocked ones."""
+        """Return how many appends are waiting, including blocked ones."""
         return len(self.waiting) + len(self.blocked)
 
     cdef int submit(self, Append append) except -1:
@@ -261,7 +261,7 @@ cdef class Gathering:
             self.let_in(append)
         if self.alert:
             self.alert = False
-            # Not at once: appends made in the same turn of the loop join the round.
+            # Not at once, so that appends made in the same iteration of the loop join the round.
             self.loop.call_soon(self.send)
         return 0
 
@@ -296,7 +296,7 @@ cdef class Gathering:
             taken += 1
             size += append.size
             if append.state != SUBMITTED:
-                continue  # cancelled
+                continue  # the append was cancelled
             if append.deadline <= now:
                 late.append(append)
                 continue
@@ -318,7 +318,7 @@ cdef class Gathering:
     def complete(
         self, list appends not None: list[Append], outcomes: Iterable[int | BaseException]
     ) -> None:
-        """Give each append its position or its error; the event loop wakes their tasks."""
+        """Give each append its position or its error. The event loop then wakes their tasks."""
         cdef Append append
         cdef bint wake = not self.completed
         for append, outcome in zip(appends, outcomes, strict=True):
@@ -333,7 +333,7 @@ cdef class Gathering:
             self.loop.call_soon(self.wake)
 
     def wake(self) -> None:
-        """Wake tasks. Only the event loop calls it."""
+        """Wake tasks. Only the event loop calls this."""
         cdef Append append
         cdef list woken = self.completed
         cdef Py_ssize_t i = 0
@@ -344,7 +344,7 @@ cdef class Gathering:
                 i += 1
                 context, callback = append.context, append.callback
                 if callback is None:
-                    continue  # it is not driven by a task
+                    continue  # no task drives this append
                 PyContext_Enter(context)
                 try:
                     PyObject_CallOneArg(callback, append)
@@ -352,6 +352,6 @@ cdef class Gathering:
                     PyContext_Exit(context)
         finally:
             if i < len(woken):
-                # A task ended the loop (KeyboardInterrupt): wake the others when it runs again.
+                # A task ended the loop (KeyboardInterrupt). Wake the others when it runs again.
                 self.completed = woken[i:] + self.completed
                 self.loop.call_soon(self.wake)

@@ -23,12 +23,12 @@ cdef extern from "cls_zlog/base/buffer.h" namespace "zlog" nogil:
         string_view bytes
 
 
-# The bytes of a Python object, valid as long as the object is.
+# Returns the bytes of a Python object. They are valid as long as the object is.
 cdef inline string_view view_of(bytes data) noexcept:
     return string_view(PyBytes_AS_STRING(data), <size_t> PyBytes_GET_SIZE(data))
 
 
-# The text of a str, valid as long as the str is.
+# Returns the text of a str. It is valid as long as the str is.
 cdef inline string_view text_view(str text) except *:
     cdef Py_ssize_t size
     cdef const char* data = PyUnicode_AsUTF8AndSize(text, &size)

@@ -1,7 +1,7 @@
 """Stores on this machine, in memory and over LMDB, and the sequencer that their processes share.
 
-LMDB's host has state that must exist once in a process, such as the table of open databases
-(cls_zlog/host/lmdb/env.cc), so no other module links it.
+The host for LMDB has state that must exist only once in a process, such as the table of open
+databases (cls_zlog/host/lmdb/env.cc), so no other module links it.
 """
 
 from cython.operator cimport dereference as deref
@@ -70,7 +70,7 @@ DIRECTORY_HINTS = {-ENOSPC: "Free space on its disk."} | {
 }
 
 
-# Whether the log is active at the epoch of a call.
+# Returns whether the log is active in the epoch of a call.
 cdef bint granted(int error) except -1:
     if error == 0:
         return True
@@ -94,7 +94,7 @@ cdef bint granted(int error) except -1:
 
 
 cdef class SharedSequencer:
-    """A sequencer that the processes using one directory share through memory (`mmap`).
+    """A sequencer that the processes that use one directory share through memory (`mmap`).
 
     Like every sequencer it is a hint: its grants are valid only in the epoch that the objects have.
     It serves up to 1024 logs. Methods raise `zlog.SequencerUnavailable`, or `zlog.SequencerTimeout`
@@ -104,7 +104,7 @@ cdef class SharedSequencer:
     cdef shared_ptr[CppSharedSequencer] shared
 
     def __cinit__(self, directory: str | os.PathLike[str] | None = None):
-        """Use the sequencer in ``directory``; None makes one for this process and its children."""
+        """Use the sequencer in ``directory``. None makes one for this process and its children."""
         cdef string folder = b"" if directory is None else os.fsencode(directory)
         cdef int error
         with nogil:
@@ -119,14 +119,14 @@ cdef class SharedSequencer:
             )
 
     def activate(self, uint64_t log_id, uint64_t epoch, uint64_t tail) -> bool:
-        """Grant positions from ``tail`` on. Return False unless ``epoch`` is above the last one."""
+        """Grant from ``tail`` on. Returns False if ``epoch`` is not above the last one."""
         cdef int error
         with nogil:
             error = deref(self.shared).activate(log_id, epoch, tail)
         return granted(error)
 
     def next(self, uint64_t log_id, uint64_t epoch, uint64_t count) -> int | None:
-        """Grant ``count`` positions. Return the first; None if not active at ``epoch``."""
+        """Grant ``count`` positions. Returns the first, or None if not active in ``epoch``."""
         cdef uint64_t first = 0
         cdef int error
         with nogil:
@@ -134,7 +134,7 @@ cdef class SharedSequencer:
         return first if granted(error) else None
 
     def tail(self, uint64_t log_id, uint64_t epoch) -> int | None:
-        """Return the next position to be granted, or None if the log is not active at ``epoch``."""
+        """Return the next position to be granted, or None if the log is not active in ``epoch``."""
         cdef uint64_t tail = 0
         cdef int error
         with nogil:
@@ -144,9 +144,9 @@ cdef class SharedSequencer:
     def wait(
         self, uint64_t log_id, uint64_t epoch, uint64_t position, timeout: float | None = None
     ) -> int | None:
-        """Block until the tail is above ``position`` and return it.
+        """Block until the tail is above ``position``, and return the tail.
 
-        Return None after ``timeout`` seconds, or once another epoch is active. Ctrl-C interrupts
+        Returns None after ``timeout`` seconds or once another epoch is active. Ctrl-C interrupts
         it.
         """
         cdef Wait budget = Wait(timeout)
@@ -172,7 +172,7 @@ cdef class SharedSequencer:
 cdef class MemoryStore(HostStore):
     """Objects in this process's memory, for tests and simulation."""
 
-    cdef MemoryHost* memory  # owned by the host
+    cdef MemoryHost* memory  # the host owns it
     cdef SharedSequencer shared
 
     def __cinit__(self):
@@ -221,7 +221,7 @@ cdef check_holds_store(path):
     except NotADirectoryError:
         raise not_a_directory(path) from None
     except OSError:
-        return  # opening it reports the error
+        return  # opening the store reports the error
     if not os.path.exists(sequencer):  # otherwise opening reports that the database was lost
         raise StoreUnavailable(
             f"there is no store in {os.path.abspath(path)}",
@@ -260,7 +260,7 @@ cdef make_directory(path):
 READ_ONLY_URL = "?mode=ro"
 
 NOT_OPENED = {
-    # What happened, what to do, and whether it may work later.
+    # What happened, what to do, and whether the call may work later.
     -EPROTO: (
         "{folder} holds something else, or a store of another version of zlog{more}",
         "Choose another directory, or use the version that made it.",
@@ -330,7 +330,7 @@ cdef class EmbeddedStore(HostStore):
     A write is on disk when its reply arrives. Writes of all threads share transactions and syncs.
     """
 
-    cdef EmbeddedHost* embedded  # owned by the host
+    cdef EmbeddedHost* embedded  # the host owns it
     cdef readonly str path
     cdef SharedSequencer shared
 
@@ -355,7 +355,7 @@ cdef class EmbeddedStore(HostStore):
                 ETXTBSY once such a process has opened it.
 
         Raises:
-            StoreUnavailable: the store is missing or damaged, can't be opened, or is not a store.
+            StoreUnavailable: the store is missing or damaged, cannot be opened, or is not a store.
         """
         cdef unique_ptr[EmbeddedHost] host
         cdef string directory, reason
@@ -413,7 +413,7 @@ cdef class EmbeddedStore(HostStore):
         """Return how many bytes of data fit into the file's free pages, even if the disk is full.
 
         Raises:
-            StoreUnavailable: the store is closed, or can't be read.
+            StoreUnavailable: the store is closed, or cannot be read.
         """
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef uint64_t space = 0

@@ -1,9 +1,9 @@
 """Requests and replies of the class methods (docs/formats/wire.md).
 
-The function with the name of a method encodes its request, and raises ValueError or OverflowError
-for values that are not valid in a request. The function with ``_reply`` decodes the reply, and
-raises `zlog.CorruptEntry` for bytes that are not such a reply, `zlog.UnsupportedVersion` for a
-reply of a later version. Positions are of one object and ascend. A striping is a packed
+The function with the name of a method encodes its request. It raises ValueError or OverflowError if
+a value is not valid in a request. The function with ``_reply`` decodes the reply. It raises
+`zlog.CorruptEntry` if the bytes are not such a reply, and `zlog.UnsupportedVersion` if a later
+version made it. Positions belong to one object and ascend. A striping is a packed
 :class:`zlog._base.striping.Striping`. Fields that were added in later versions may be left out.
 
 The build makes these functions from the C++ declarations (tools/messages_cython.py). Messages with
@@ -58,7 +58,7 @@ cdef extern from "cls_zlog/wire/frame.h" namespace "zlog::wire" nogil:
         string fields
 
 
-# Python's values as fields. A view is valid as long as its object is.
+# Conversion of Python values to fields. A view is valid as long as its object is.
 
 cdef string_view bytes_view(bytes data) except *:
     if data is None:
@@ -92,7 +92,7 @@ cdef Runs runs_of(uint32_t striping, positions) except *:
     return runs
 
 
-# The fields of a later version, which a client stores again: version, compat and the fields. Empty
+# The fields of a later version (version, compat and the fields), which a client stores again. Empty
 # if there are none.
 cdef Further further_of(bytes data) except *:
     cdef Further further
@@ -101,7 +101,7 @@ cdef Further further_of(bytes data) except *:
     return further
 
 
-# Fields as Python's values.
+# Conversion of fields to Python values.
 
 cdef str text_of(string_view text):
     try:

@@ -1,8 +1,8 @@
 """Locks that are held during calls.
 
-They raise an error if a thread would wait for itself, for example because its signal handler
-interrupted a call. They also do in a forked child, in which the thread that holds the lock does not
-exist.
+A lock raises an error if a thread would wait for itself, for example because its signal handler
+interrupted a call. It also raises an error in a forked child, where the thread that holds the lock
+does not exist.
 """
 
 from cpython.pythread cimport PyThread_get_thread_ident
@@ -22,7 +22,7 @@ cdef extern from *:
     int brief_locks "zlog_brief_locks"  # that this thread holds
 
 
-cdef enum:  # of 100 ms each, so that the time in which the process is suspended does not count
+cdef enum:  # slices of 100 ms, so that time spent suspended does not count
     BRIEF_WAITS = 600
 
 
@@ -47,7 +47,7 @@ def reentrant_call() -> ReentrantCall:
 
 
 def begin_call(coroutine: Coroutine[Any, Any, Any] | None = None) -> None:
-    """Raise ReentrantCall if this thread holds a brief :class:`Mutex`, and close the coroutine."""
+    """If this thread holds a brief :class:`Mutex`, close the coroutine and raise ReentrantCall."""
     if brief_locks:
         if coroutine is not None:
             coroutine.close()
@@ -55,7 +55,7 @@ def begin_call(coroutine: Coroutine[Any, Any, Any] | None = None) -> None:
 
 
 cdef class Mutex:
-    """A lock that raises an error if its holder waits for it, and in a forked child.
+    """A lock that raises an error if its holder waits for it, or if this is a forked child.
 
     Args:
         brief: the lock is held for a few instructions, never during a wait. A thread that holds a

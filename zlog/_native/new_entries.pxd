@@ -24,10 +24,10 @@ cdef enum:
     TAG_NAMES_BYTES_MAX = 1 << 20  # of one write
     TAG_IDS_MAX = 1 << 18
 
-# A view of a bytes-like entry. TypeError if it is not bytes-like.
+# Returns a view of a bytes-like entry. Raises TypeError if it is not bytes-like.
 cdef object buffer_of(item)
 
-# An entry with these tags, or `data` itself if there are none.
+# Returns an entry with these tags, or `data` itself if there are none.
 cdef object new_tagged(data, tuple tags)
 
 
@@ -35,7 +35,7 @@ cdef inline bytes data_of(item):
     return (<Tagged> item).data if type(item) is Tagged else <bytes> item
 
 
-# Bytes that an entry's tags take in its request, at most.
+# Returns the maximum number of bytes that an entry's tags take in its request.
 cdef inline Py_ssize_t tags_size(Tagged item) except -1:
     cdef Py_ssize_t size = 0, length
     for tag in item.tags:
@@ -46,24 +46,24 @@ cdef inline Py_ssize_t tags_size(Tagged item) except -1:
 
 @cython.final
 cdef class EntryColumn:
-    cdef object keeper  # of the memory that these point into
-    cdef const int32_t* ends  # count + 1 of them: each entry begins where the one before it ends
+    cdef object keeper  # the object that owns the memory that these point into
+    cdef const int32_t* ends  # count + 1 ends: each entry begins where the previous one ends
     cdef const char* data
     cdef Py_ssize_t count
 
     cdef Py_ssize_t size(self, Py_ssize_t i) noexcept
 
 
-# Gathers the tags of entries one after the other.
+# Gathers the tags of entries one after another.
 cdef class TagsTaken:
     cdef EntryTags taken
     cdef dict ids
-    cdef object last  # the tags that came last, and theirs
+    cdef object last  # the last tags, whose place is reused if they are repeated
     cdef size_t last_begin
     cdef size_t last_end
 
     cdef int add(self, object tags) except -1
 
 
-# The tags of owned entries; None if no entry has any.
+# Returns the tags of owned entries, or None if no entry has any.
 cdef TagsTaken tags_taken(owned)

@@ -1,4 +1,4 @@
-"""Entries to append: entries with tags, lists and columns of entries."""
+"""Entries to append: single entries with tags, lists of entries, and columns of entries."""
 
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 @cython.freelist(1024)
 @cython.no_gc
 cdef class Tagged:
-    """An entry to append that has tags; lists of entries hold these and bytes.
+    """An entry to append that has tags. A list of entries contains these and bytes.
 
     Two entries are equal if their data and tags are equal, in any order of the tags. The length is
     that of the data.
 
     Args:
         data: the entry.
-        tags: its tags, which :func:`tags_checked` checks.
+        tags: the entry's tags, which :func:`tags_checked` checks.
     """
 
     def __init__(self, data: Buffer, tags: Iterable[str]):
@@ -52,7 +52,7 @@ cdef class Tagged:
 NewEntry: TypeAlias = bytes | Tagged
 """An entry to append."""
 
-# Tuples of tags that were checked, with the result: programs pass the same tuples repeatedly.
+# Tuples of tags that were checked, with the results. Programs pass the same tuples repeatedly.
 cdef dict tags_known = {}
 cdef enum:
     TAGS_KNOWN_MAX = 4096
@@ -68,11 +68,11 @@ cdef object buffer_of(item):
 
 
 def tags_checked(tags: Iterable[str]) -> tuple[str, ...]:
-    """Return the tags of an entry, each once.
+    """Return the tags of an entry, without duplicates.
 
     Raises:
-        InvalidTag: there are more than 64 tags, or a tag does not have 1 to 128 bytes in UTF-8.
-        TypeError: ``tags`` is a single text, or not a collection of texts.
+        InvalidTag: there are more than 64 tags, or a tag is not 1 to 128 bytes long in UTF-8.
+        TypeError: ``tags`` is a single str, or not a collection of str.
     """
     return checked_tags(tags)
 
@@ -82,7 +82,7 @@ cdef tuple checked_tags(tags):
         return check_tags(tags)
     try:
         found = tags_known.get(tags)
-    except TypeError:  # an element can't be hashed, so it is not text
+    except TypeError:  # an element cannot be hashed, so it is not a str
         return check_tags(tags)
     if found is None:
         found = check_tags(tags)
@@ -151,7 +151,7 @@ def tagged_each(entries: Sequence[Buffer], tags: Sequence[Iterable[str]]) -> lis
 cdef class EntryColumn:  # Sequence[bytes]
     """Contiguous entries, as in a column of Arrow, without an object for each of them.
 
-    It is appended like a list of entries. The memory is not copied, and must not change.
+    You can append it like a list of entries. The memory is not copied, and must not change.
 
     Args:
         offsets: (n + 1) × int32; entry i is ``data[offsets[i]:offsets[i + 1]]``.
@@ -203,7 +203,7 @@ cdef class EntryColumn:  # Sequence[bytes]
 Sequence.register(EntryColumn)
 
 
-# Bytes of an entry's data. TypeError if it is not bytes-like.
+# Returns the size of an entry's data in bytes. Raises TypeError if it is not bytes-like.
 cdef inline Py_ssize_t size_of(item) except -1:
     if type(item) is bytes:
         return PyBytes_GET_SIZE(item)
@@ -228,7 +228,7 @@ def entries_check(
 
 
 def entries_owned(entries: Sequence[Buffer | Tagged]) -> Sequence[NewEntry]:
-    """Return the entries as immutable bytes or Tagged; ``entries`` itself if it is immutable.
+    """Return the entries as immutable bytes or Tagged. Returns ``entries`` if it is immutable.
 
     Raises:
         TypeError: an entry is not bytes-like.
@@ -250,7 +250,7 @@ def entries_cut(
 ) -> int:
     """Return the end of the longest ``entries[start:end]`` within both limits, at least one entry.
 
-    The tags are within the limits of one write.
+    The tags stay within the limits of one write.
     """
     cdef EntryColumn column = entries if isinstance(entries, EntryColumn) else None
     cdef Py_ssize_t end = start, total = len(entries), left = bytes_max, size
@@ -275,7 +275,7 @@ def entries_cut(
 
 
 def tags_bytes(entries: Sequence[Buffer | Tagged]) -> int:
-    """Return the maximum bytes that the tags take in a write: each tag, and one byte more."""
+    """Return the maximum size of the tags in a write: one byte per tag and its text."""
     cdef Py_ssize_t i, size = 0
     if isinstance(entries, EntryColumn):
         return 0

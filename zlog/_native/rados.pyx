@@ -77,16 +77,16 @@ cdef extern from "cls_zlog/host/rados/rados_host.h" namespace "zlog" nogil:
 
 # python-rados has no function that returns the pointer to its I/O context, but keeps it at a fixed
 # offset in the object. The object's size tells which of two known layouts it has (rados.pxd in
-# Ceph's source): the pointer follows the object's head and method table, or, in newer releases, a
-# reference to the Rados object after these.
+# Ceph's source). The pointer follows the object's head and method table. In newer releases, a
+# reference to the Rados object is in between.
 _IOCTX_OFFSETS = {88: 24, 96: 32}
 
 
 def find_librados() -> str:
-    """Load librados unless it is loaded. Return the path of its file.
+    """Load librados if it is not loaded yet. Returns the path of its file.
 
     Raises:
-        StoreUnavailable: librados is not installed, or too old.
+        StoreUnavailable: librados is not installed, or is too old.
     """
     cdef string what
     cdef int error
@@ -167,8 +167,8 @@ cdef class CephStore(HostStore):
     """Objects in a pool of a Ceph cluster, whose OSDs run the object class.
 
     An operation that is given up (`execute` after its timeout, `UnderWay.give_up`) is cancelled in
-    librados, but takes effect if an OSD already has it. Starting an operation never waits for
-    others, except with a `rados.Ioctx`, to which librados' limit applies
+    librados, but takes effect if an OSD already has it. Starting an operation does not wait for
+    others. The exception is a `rados.Ioctx`, for which librados has a limit
     (``objecter_inflight_ops``, 1024).
     """
 
@@ -188,15 +188,15 @@ cdef class CephStore(HostStore):
         """Connect to a cluster.
 
         Args:
-            pool: name of the pool, which must exist.
-            namespace: namespace in the pool.
-            conf: path of ceph.conf; None means the paths that Ceph's tools use. ``CEPH_ARGS``
+            pool: the name of the pool, which must exist.
+            namespace: the namespace in the pool.
+            conf: the path of ceph.conf; None means the paths that Ceph's tools use. ``CEPH_ARGS``
                 applies.
-            client_id: as in ``client.ID``; None means ``admin``.
-            timeout: limit for connecting and for each later reply of a monitor, in seconds.
+            client_id: the ID in ``client.ID``; None means ``admin``.
+            timeout: the limit for connecting and for each later reply of a monitor, in seconds.
             object_class: where methods run. ``require`` means in the OSDs, which then need the
-                class; ``never`` in this process; ``auto`` in the OSDs unless the first replies show
-                that they lack the class or that the client may not use it.
+                class; ``never`` means in this process. ``auto`` means in the OSDs, unless the first
+                replies show that they lack the class or that the client may not use it.
             url: the value of the attribute `url`; None makes it from the other arguments.
 
         Raises:
@@ -268,7 +268,7 @@ cdef class CephStore(HostStore):
 
     @property
     def plain(self) -> bool:
-        """Whether methods run in this process, not in the OSDs; False until that is known."""
+        """Whether methods run in this process and not in the OSDs. False until this is known."""
         return (<RadosHost*> self.opened().get()).client_side()
 
     cdef int identify(self) except -1:
@@ -285,16 +285,15 @@ cdef class CephStore(HostStore):
     ) -> None:
         """Register this process as a daemon of ``service``, which ``ceph -s`` shows.
 
-        It is shown while the store is open and Ceph has a manager. Without a manager, this has no
-        effect.
+        Ceph shows it while the store is open. If Ceph has no manager, this has no effect.
 
         Args:
             service: the name in ``ceph -s``.
             daemon: the name of this process among the daemons of the service.
-            metadata: shown by ``ceph service dump``. It can't change later.
+            metadata: shown by ``ceph service dump``. It cannot change later.
 
         Raises:
-            StoreUnavailable: this store is registered already.
+            StoreUnavailable: this store is already registered.
         """
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef string service_bytes = service.encode(), daemon_bytes = daemon.encode()
@@ -309,7 +308,7 @@ cdef class CephStore(HostStore):
         """Set the status that ``ceph service status`` shows for the registered daemon.
 
         Raises:
-            StoreUnavailable: librados refused it.
+            StoreUnavailable: librados refused the status.
         """
         cdef shared_ptr[AsyncHost] host = self.opened()
         cdef cpp_map[string, string] words = _strings(status)

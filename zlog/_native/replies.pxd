@@ -58,7 +58,7 @@ cdef extern from "cls_zlog/client/taken_reply.h" namespace "zlog" nogil:
     CppBuffer open_blocks(CppReadReply* reply) except +
 
 
-cdef enum:  # states of a position that the modules compare with; the last is not a stored one
+cdef enum:  # the states that the modules compare with; the last one is never stored
     WRITTEN = 0
     FILLED = 2
     TRIMMED = 3
@@ -78,8 +78,7 @@ cdef inline const CppMacKey* mac_of(MacKey mac) noexcept:
     return mac.key.get()
 
 
-# The tags of a reply's entries, as tuples of text. Entries with the same single tag share one
-# tuple.
+# The tags of a reply's entries, as tuples of str. Entries with the same single tag share a tuple.
 cdef class TagTable:
     cdef unique_ptr[CppTagsReader] reader
     cdef list names
@@ -89,19 +88,19 @@ cdef class TagTable:
 
 
 cdef class ReadReply:
-    cdef object reply  # what `decoded` points into
-    cdef MacKey mac  # the same
-    cdef CppBuffer plain  # the same, for data that was in blocks
+    cdef object reply  # `decoded` points into it
+    cdef MacKey mac  # `decoded` points into it
+    cdef CppBuffer plain  # `decoded` points into it if data was in blocks
     cdef CppReadReply decoded
     cdef vector[uint8_t] states
-    cdef TagTable table  # made when it is needed first
+    cdef TagTable table  # made on first use
 
     cdef tuple tags_at(self, uint32_t i)
     cdef uint32_t at(self, Py_ssize_t i) except? 0
     cdef uint32_t at_id(self, Py_ssize_t i) except? 0
 
 
-# Decodes a reply to a read of `asked` positions of an object from `first` on.
+# Decodes a reply to a read of `asked` positions of an object, starting at `first`.
 cdef ReadReply read_row(
     reply, uint64_t asked, uint64_t first, const Striping& striping, MacKey mac, bint with_data
 )

@@ -1,7 +1,7 @@
 """Replies of the methods that carry entries (cls_zlog/wire/read_reply.h).
 
-The functions that decode raise `zlog.CorruptEntry` for bytes that are not such a reply, and
-`zlog.UnsupportedVersion` for a reply of a later version.
+The decoding functions raise `zlog.CorruptEntry` if the bytes are not such a reply, and
+`zlog.UnsupportedVersion` if a later version made it.
 """
 
 cimport cython
@@ -73,16 +73,16 @@ cdef extern from "cls_zlog/client/newest_of_tags.h" namespace "zlog" nogil:
 
 
 FORGED: int = <int> forged_state
-"""The state of an entry with a correct checksum and a wrong MAC. Only clients report it."""
+"""The state of an entry with a correct checksum but a wrong MAC. Only clients report it."""
 
 
 @cython.final
 cdef class MacKey:
-    """The key of a log's MACs. It can't be read, printed or pickled.
+    """The key of a log's MACs. It cannot be read, printed or pickled.
 
     Args:
-        key: bytes of any length. None means that the client does not have the key; it can then
-            count entries, but not read their data.
+        key: bytes of any length. None means that the client does not have the key. It can then
+            count entries, but cannot read their data.
 
     Raises:
         RuntimeError: OpenSSL is missing.
@@ -114,8 +114,7 @@ cdef class TagTable:
         return <tuple> found
 
 
-# None if no entry has tags. Bytes that are not UTF-8, which only a hostile writer sends, are
-# escaped.
+# Returns None if no entry has tags. Bytes that are not UTF-8 (from hostile writers) are escaped.
 cdef TagTable tag_table(const CppReadReply& reply):
     cdef TagTable table
     cdef string_view name
@@ -146,7 +145,7 @@ def crc32c(data: Buffer, uint32_t seed=0) -> int:
 def fullest(replies not None: Iterable[tuple[int, ReplyBytes]]) -> tuple[int, int]:
     """Return the ``(records, bytes)`` of the fullest object, from OK replies to writes.
 
-    The code OK acknowledges a write, so replies that can't be decoded are skipped.
+    The code OK acknowledges a write, so replies that cannot be decoded are skipped.
     """
     cdef Fullness fullness
     cdef uint32_t records = 0
@@ -165,7 +164,7 @@ cdef class ReadReply:
 
     @property
     def count(self) -> int:
-        """How many positions the reply covers; the same as ``len()``."""
+        """The number of positions that the reply covers, which is ``len()``."""
         return self.decoded.count
 
     cdef uint32_t at(self, Py_ssize_t i) except? 0:
@@ -179,31 +178,31 @@ cdef class ReadReply:
         return self.at(i)
 
     def state(self, Py_ssize_t i) -> int:
-        """Return 0 written, 1 unwritten, 2 filled, 3 trimmed, 4 lost, 5 unreadable.
+        """Return the state: 0 written, 1 unwritten, 2 filled, 3 trimmed, 4 lost, 5 unreadable.
 
         An entry whose checksum is wrong is lost.
         """
         return self.states[self.at(i)]
 
     def taken_end(self) -> int:
-        """Return one past the last position that is not unwritten; 0 if all are unwritten."""
+        """Return one past the last position that is not unwritten, or 0 if all are unwritten."""
         cdef size_t end = self.states.size()
         while end > 0 and self.states[end - 1] == 1:
             end -= 1
         return end
 
     def timestamp(self, Py_ssize_t i) -> int:
-        """Return when it was written or filled, in µs since 1970-01-01 UTC; 0 if unknown."""
+        """Return when it was written or filled, in µs since 1970-01-01 UTC, or 0 if unknown."""
         return self.decoded.timestamps[self.at(i)]
 
     def data(self, Py_ssize_t i) -> bytes:
-        """Return the entry; empty unless its state is 0."""
-        # The reply has bytes of an entry whose checksum is wrong too.
+        """Return the entry's data, which is empty if its state is not 0."""
+        # The reply also has the bytes of an entry with a wrong checksum.
         cdef uint32_t at = self.at(i)
         return bytes_of(self.decoded.data_of(at)) if self.states[at] == 0 else b""
 
     def tags(self, Py_ssize_t i) -> tuple[str, ...]:
-        """Return the entry's tags, which are empty unless the read requested them."""
+        """Return the entry's tags, which are empty if the read did not request them."""
         return self.tags_at(self.at(i))
 
     cdef tuple tags_at(self, uint32_t i):
@@ -214,11 +213,11 @@ cdef class ReadReply:
         return self.table.of(i)
 
     def entry(self, Py_ssize_t i) -> NewEntry:
-        """Return the entry as it could be appended: its data, and its tags if it has any."""
+        """Return the entry in the form in which it is appended: its data, with its tags if any."""
         return new_tagged(self.data(i), self.tags(i))
 
     def at_position(self, Py_ssize_t i, uint64_t position) -> Entry:
-        """Return the entry as readers get it."""
+        """Return the entry as readers receive it."""
         cdef Entry entry = Entry.__new__(Entry)
         entry.at, entry.us = position, self.decoded.timestamps[self.at(i)]
         entry.data, entry.tags = self.data(i), self.tags(i)
@@ -258,7 +257,7 @@ cdef ReadReply read_row(
     return decoded_reply(reply, asked, NULL, first, striping, mac, with_data)
 
 
-# The reply to a read of these positions, or, without them, of an object's from `first` on.
+# Decodes the reply to a read of these positions. Without them, the object's from `first` on.
 cdef ReadReply decoded_reply(
     reply, uint64_t asked, const uint64_t* positions, uint64_t first, Striping striping, MacKey mac,
     bint with_data
@@ -289,8 +288,8 @@ def decode_fills(
 ) -> list[tuple[int, bytes, int, int]]:
     """Return the filled positions in the reply to a read with ids of ``positions``.
 
-    Each position comes with the id of its filler, the time in µs since 1970-01-01 UTC, and the
-    reason.
+    Each position comes with the id of the client that filled it, the time in µs since 1970-01-01
+    UTC, and the reason.
     """
     cdef CppReadReply decoded
     cdef vector[uint64_t] asked = positions_of(positions)
@@ -314,11 +313,11 @@ class Selected(NamedTuple):
     """The reply to a select (docs/formats/wire.md).
 
     Attributes:
-        highest: the highest position of the object that is not unwritten, if any.
-        end: all positions below it were examined; in reverse, all from it on.
-        gaps: first position, last position and state of positions that could not be examined.
+        highest: the object's highest position that is not unwritten, if any.
+        end: all positions below it were examined; in reverse, all positions from it on.
+        gaps: the first position, last position and state of ranges that could not be examined.
         entries: the entries with the tags, in the requested order.
-        damaged: positions of entries that are lost, unreadable or forged.
+        damaged: the positions of entries that are lost, unreadable or forged.
     """
 
     highest: int | None
@@ -373,8 +372,8 @@ cdef class NewestOfTags:
     Its length is the number of known tags.
 
     Attributes:
-        doubtful: whether :meth:`superseded` met an entry that had a newer entry for some of its
-            tags, and whose other tags are not known.
+        doubtful: whether :meth:`superseded` found an entry that has newer entries for some of its
+            tags, but whose other tags are not known.
     """
 
     cdef CppNewestOfTags known
@@ -387,7 +386,7 @@ cdef class NewestOfTags:
         return self.known.doubtful()
 
     def note(self, reply not None: ReplyBytes, Py_ssize_t space=-1) -> int:
-        """Note the entries of a reply, with at most ``space`` new tags, and return its end."""
+        """Add the entries of a reply, with at most ``space`` new tags. Returns the reply's end."""
         cdef CppTagsListReply decoded
         cdef string_view content = reply_view(reply)
         cdef int result
@@ -399,7 +398,7 @@ cdef class NewestOfTags:
         return decoded.end
 
     def superseded(self, reply not None: ReplyBytes) -> tuple[int, list[int]]:
-        """Return the end of a reply, and its entries whose tags all have a newer entry."""
+        """Return the end of a reply, and those of its entries whose tags all have a newer entry."""
         cdef CppTagsListReply decoded
         cdef vector[uint64_t] found
         cdef string_view content = reply_view(reply)
@@ -415,9 +414,8 @@ cdef class NewestOfTags:
 def newest(bytes name not None, values: Sequence[bytes]) -> int | None:
     """Return the index of the newest of several sound replicas of a stored value.
 
-    Return None if two contradict each other, since neither is newer in all numbers that never fall.
-    Values other than a stripe object's header and a log's head contradict each other if they
-    differ.
+    Returns None if two contradict each other, because neither is newer in all numbers that never
+    fall. Replicas of other values than a stripe object's header or a log's head must be equal.
     """
     cdef optional[size_t] found = cpp_newest(name, values)
     return found.value() if found.has_value() else None

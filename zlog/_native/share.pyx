@@ -1,8 +1,8 @@
 """Rounds of threads: the part that each thread runs under Python's lock.
 
 It is native because one reply wakes many threads, and each waits for the one before it. Python's
-lock guards all state here. It may pass to another thread when Python code is called, when an object
-is made, and in ``with nogil``.
+lock guards all state here. Another thread may get this lock when Python code is called, when an
+object is made, and in ``with nogil``.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 cdef double NEVER = float("inf")
 
 
-cdef enum:  # with more bytes of tags a round is closed, since the next entry's tags may not fit
+cdef enum:  # with more bytes of tags a round is closed, because the next tags may not fit
     TAGS_BYTES_ENOUGH = TAG_NAMES_BYTES_MAX - ENTRY_TAGS_MAX * (1 + TAG_BYTES_MAX)
 
 
@@ -38,13 +38,13 @@ cdef class SharedRound:
     """Entries of several threads that are sent together, by the thread of the first entry.
 
     Attributes:
-        outcomes: a position or an error for each entry; None if no entry was sent.
+        outcomes: the position or the error of each entry; None if no entry was sent.
     """
 
     cdef CppLatch over
-    cdef list entries  # in the order in which they came; None if withdrawn
+    cdef list entries  # in the order in which they arrived; None for a withdrawn entry
     cdef Py_ssize_t size
-    cdef Py_ssize_t tags  # their bytes
+    cdef Py_ssize_t tags  # the size of their tags in bytes
     cdef bint closed
     cdef bint withdrawn
     cdef public object outcomes  # Sequence[int | BaseException] | None
@@ -60,7 +60,7 @@ cdef class SharedRound:
         return len(self.entries)
 
     def wait_for(self, Py_ssize_t count) -> threading.Lock:
-        """Return a lock; it is released at ``count`` entries or when the round is closed."""
+        """Return a lock that is released at ``count`` entries or when the round is closed."""
         enough = threading.Lock()
         enough.acquire()
         if len(self.entries) < count and not self.closed:
@@ -70,7 +70,7 @@ cdef class SharedRound:
         return enough
 
     def close(self) -> list[NewEntry]:
-        """Accept no more entries, and return those to send."""
+        """Accept no more entries, and return the entries to send."""
         self.closed = True
         return [entry for entry in self.entries if entry is not None]
 
@@ -102,10 +102,10 @@ cdef class SharedRound:
 
 
 cdef class SharedRounds:
-    """Puts the entries of several threads together into rounds.
+    """Combines the entries of several threads into rounds.
 
     Attributes:
-        timeout: seconds after the call during which an entry may still be sent; may be infinite.
+        timeout: how many seconds after the call an entry may still be sent; may be infinite.
         joined: the number of entries in all rounds so far.
     """
 
@@ -134,9 +134,9 @@ cdef class SharedRounds:
     ):
         """Gather rounds of up to ``entries_max`` entries, until they have ``bytes_max`` bytes.
 
-        ``lead`` sends a round and always finishes it, before a time of ``time.monotonic()``. It
-        holds ``turn`` while it sends. ``appender`` checks entries. ``not_sent`` makes the error of
-        an entry that was not sent in time, and ``not_known`` the error of an entry whose round did
+        ``lead`` sends a round and always finishes it, before a given ``time.monotonic()``. It holds
+        ``turn`` while it sends. ``appender`` checks entries. ``not_sent`` makes the error of an
+        entry that was not sent in time. ``not_known`` makes the error of an entry whose round did
         not end within the same time again.
         """
         self.turn, self.lead, self.appender = turn, lead, appender
@@ -189,7 +189,7 @@ cdef class SharedRounds:
         cdef SharedRound new
         if not self.takes(self.gathering):
             new = SharedRound()
-            if not self.takes(self.gathering):  # still
+            if not self.takes(self.gathering):  # no other thread has replaced it meanwhile
                 self.gathering = new
         return self.gathering
 

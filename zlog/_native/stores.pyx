@@ -50,14 +50,14 @@ cdef shared_ptr[RequestBytes] payload_of(payload) except *:
     return copy
 
 
-# Sets what to run; `object` and `method` must stay until it is started.
+# Sets what to run. `object` and `method` must stay alive until it is started.
 cdef int fill_in(Submission* one, str object, str method, payload, Done done) except -1:
     one.object, one.method, one.payload = text_view(object), text_view(method), payload_of(payload)
     one.done = move(done)
     return 0
 
 
-# Puts the result of an operation into a queue.
+# Returns a function that puts the result of an operation into a queue.
 cdef Done completer(CompletionQueue queue, uint64_t token) except *:
     queue.check_process()
     return queue_completer(queue.queue, token)
@@ -67,9 +67,9 @@ cdef class UnderWay:
     """Operations that were submitted together."""
 
     def give_up(self) -> None:
-        """Give the operations up, drop their replies and release their memory.
+        """Give up the operations, drop their replies and release their memory.
 
-        Operations that have not completed soon end with -ECANCELED if the store can cancel them.
+        If the store can cancel operations, those that do not complete soon end with -ECANCELED.
         Whether they take effect is unknown.
         """
         cdef Ticket ticket
@@ -85,7 +85,7 @@ cdef class UnderWay:
 cdef class HostStore:
     """The base of all stores. `zlog.store.Store` documents its methods."""
 
-    # Called once for each store.
+    # This is called once for each store.
     cdef int attach(
         self, shared_ptr[AsyncHost] host, str url, str pool="", str namespace=""
     ) except -1:
@@ -139,7 +139,7 @@ cdef class HostStore:
                 if budget.over():
                     return -ETIMEDOUT, b""
         finally:
-            if not done:  # or a signal's handler raised
+            if not done:  # or a signal handler raised an exception
                 with nogil:
                     deref(host).give_up(ticket)
 
@@ -153,7 +153,7 @@ cdef class HostStore:
         cdef shared_ptr[CppCompletionQueue] results = queue.queue
         cdef vector[Submission] submissions
         cdef Submission one
-        cdef list alive = []  # what `submissions` points into
+        cdef list alive = []  # the objects that `submissions` points into
         cdef str object, method
         cdef bint gathers = deref(host).gathers()
         cdef UnderWay under_way = self.under_way()
@@ -302,6 +302,6 @@ cdef class HostStore:
                 deref(self.host).close()
                 self.host.reset()
         else:
-            # Its threads are in the parent process: not even its destructor may run here.
+            # The store's threads are in the parent process, so not even its destructor may run.
             left = new shared_ptr[AsyncHost]()
             left.swap(self.host)

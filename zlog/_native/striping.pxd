@@ -21,7 +21,7 @@ cdef extern from "cls_zlog/wire/runs.h" namespace "zlog" nogil:
     Striping unpacked(uint32_t striping)
 
 
-# The striping that a number stands for: its stride, and its shift from bit 16 on.
+# Returns the striping that a number encodes: its stride, and its shift from bit 16 on.
 cdef inline Striping striping_of(uint32_t number) except *:
     cdef Striping striping = unpacked(number)
     if not (1 <= striping.stride <= WIDTH_MAX and striping.shift <= UNIT_SHIFT_MAX):
@@ -29,7 +29,7 @@ cdef inline Striping striping_of(uint32_t number) except *:
     return striping
 
 
-# The positions in a sequence; OverflowError if one is not a uint64.
+# Returns the positions of a sequence. Raises OverflowError if one is not a uint64.
 cdef inline vector[uint64_t] positions_of(positions) except *:
     cdef vector[uint64_t] out
     cdef uint64_t first, i

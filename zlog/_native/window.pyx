@@ -1,4 +1,4 @@
-"""A window of positions, assembled from the replies of the stripe objects that have them."""
+"""A window of positions, assembled from the replies of their stripe objects."""
 
 cimport cython
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     _Item = TypeVar("_Item")
 
 
-# Where a position's entry is: the `index`-th of the `part`-th reply.
+# Where a position's entry is: it has the number `index` in the reply with the number `part`.
 cdef struct Slot:
     uint32_t part
     uint32_t index
@@ -38,9 +38,9 @@ cdef class Window:
         mac: the key of the log's MACs; None if its entries have no MACs.
 
     Attributes:
-        entries: how many positions hold entries.
-        unanswered: how many positions are None.
-        data_bytes: bytes of data in all entries.
+        entries: the number of positions that hold entries.
+        unanswered: the number of positions that are None.
+        data_bytes: the size of the data of all entries.
     """
 
     cdef readonly uint64_t start
@@ -65,7 +65,7 @@ cdef class Window:
     def add(self, reply not None: ReplyBytes, uint64_t first, uint32_t striping) -> int:
         """Add the reply to a read of an object's positions from ``first`` on.
 
-        Returns how many positions the reply covers. An object may reply to a prefix of the request.
+        Returns how many positions the reply covers. An object may answer only a part.
 
         Raises:
             CorruptEntry: the reply is malformed. (An entry with a wrong checksum is LOST.)
@@ -127,13 +127,13 @@ cdef class Items:  # Generic[_Item]
     """An iterator over the items of batches. Its length hint counts the rest of the current batch.
 
     Args:
-        more: returns the next batch, which may be empty. None ends the iteration, and so does an
-            exception, which the iterator raises.
+        more: a function that returns the next batch, which may be empty. If it returns None, the
+            iteration ends. If it raises an exception, the iterator raises it and then ends.
     """
 
     cdef object more
-    cdef object batch   # the current one
-    cdef Window window  # the same if it is a window full of entries
+    cdef object batch   # the current batch
+    cdef Window window  # the current batch, if it is a window full of entries
     cdef Py_ssize_t at
     cdef Py_ssize_t count
     cdef bint busy
@@ -163,7 +163,7 @@ cdef class Items:  # Generic[_Item]
         return self.batch[at]
 
     cdef int take(self) except -1:
-        """Get the next batch. The iterator ends if there is none, and after an error."""
+        """Get the next batch. The iterator ends after an error, or if there is no batch."""
         if self.busy:
             raise ValueError("the iterator is in use by another call")
         if self.over:

@@ -43,7 +43,7 @@ cdef extern from "cls_zlog/client/write_encoder.h" namespace "zlog" nogil:
         void encode(char* out) except +
 
 
-# Entries on their way into requests, and the objects whose memory they point into.
+# Entries that are being encoded, and the objects whose memory they point into.
 cdef class NewEntries:
     cdef object alive
     cdef TagsTaken tags
@@ -54,9 +54,9 @@ cdef class NewEntries:
 cdef class Request:
     cdef NewEntries entries
     cdef WriteEncoder encoder
-    cdef shared_ptr[RequestBytes] payload  # null until it is encoded
+    cdef shared_ptr[RequestBytes] payload  # null before the request is encoded
 
 
-# Encodes a request unless it is encoded. Returns a code, so that the caller need not take the
-# interpreter's lock to check for an error.
+# Encodes a request if it is not encoded yet. Returns a code, so that the caller can check for an
+# error without taking the interpreter's lock.
 cdef int encode(Request request) except -1 nogil

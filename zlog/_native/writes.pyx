@@ -1,4 +1,4 @@
-"""Encoding of writes, and the memory of their requests."""
+"""Encodes writes, and manages the memory of their requests."""
 
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -27,9 +27,9 @@ cdef class NewEntries:
 
 
 # The request to one object. It is encoded only when a store takes it, so that it is still in the
-# processor's cache when it is sent. All requests of a round together may not fit there.
+# processor's cache when it is sent. The cache may be too small for all requests of a round.
 cdef class Request:
-    """A request that is encoded when a store takes it, and sent without a copy.
+    """A request that is encoded when a store takes it, and is sent without a copy.
 
     Stores take it like ``bytes``, in one thread at a time. Its memory exists as long as a store
     needs it, even after the caller has given up the operation.
@@ -88,13 +88,13 @@ def encode_write(
     """Encode a write of entries, one per position, with their checksums.
 
     Args:
-        epoch: epoch of the writer's view.
+        epoch: the epoch of the writer's view.
         timestamp: µs since 1970-01-01 UTC.
         writer: the writer's id, 16 bytes.
-        striping: of the stripe, packed: see :class:`zlog.Striping`.
+        striping: the stripe's striping, packed.
         positions: ascending positions of one object, at most 65536.
-        numbers: the number of each append, within 2**32 of each other; with ``writer`` it
-            identifies the append.
+        numbers: the number of each append, within 2**32 of each other. Together with ``writer``, a
+            number identifies the append.
         data: the entries.
         compression: zstd or lz4; used for data that it makes smaller.
         mac: the key of the log's MACs; None if its entries have no MACs.
@@ -105,7 +105,7 @@ def encode_write(
     cdef vector[CppNewEntry] entries
     cdef CppNewEntry entry
     cdef WriteEncoder encoder
-    cdef list alive = []  # the bytes that `entries` points into
+    cdef list alive = []  # the objects that `entries` points into
     cdef TagsTaken tags
     cdef bytes out
     if not len(positions) == len(numbers) == len(data):
@@ -147,12 +147,12 @@ def encode_writes(
 ) -> list[tuple[int, Request]]:
     """Encode ``entries[start:end]``, at consecutive positions, as one write per stripe object.
 
-    The first entry has ``position`` and the append number ``number``; both ascend by one. Data is
-    copied, authenticated, compressed and checksummed when a store takes the request, without the
-    interpreter's lock.
+    The first entry has ``position`` and the append number ``number``; both ascend by one. When a
+    store takes the request, the data is copied, authenticated, compressed and checksummed, without
+    the interpreter's lock.
 
     Returns:
-        ``(index of the stripe object, request)`` for each object that gets an entry.
+        ``(number of the stripe object, request)`` for each object that gets an entry.
     """
     cdef NewEntries taken = NewEntries.__new__(NewEntries)
     cdef Py_ssize_t count, i
@@ -165,7 +165,7 @@ def encode_writes(
     if isinstance(owned, EntryColumn):
         taken.alive = column = owned
     else:
-        # A tuple, since the caller's list may change before all is encoded.
+        # A tuple, because the caller's list may change before everything is encoded.
         taken.alive = owned = tuple(owned)
     taken.mac = mac
     count = len(owned)

@@ -1,1 +1,1 @@
-"""The next position of a log: from its sequencer, or from its objects if it has none."""
+"""Finds the next position of a log: asks its sequencer, or its objects if it has none."""

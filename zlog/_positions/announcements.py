@@ -1,8 +1,8 @@
 """Finds a sequencer for a log without one, by the announcement in the store's directory.
 
 The announcement is a hint. If the announced sequencer is gone for good, a client withdraws the
-announcement, so that writers stop trying. A sequencer checks its announcement every few seconds
-(`zlog.seqr.election.leadership`), so an announcement withdrawn by mistake soon returns.
+announcement, so that writers stop trying to reach it. A sequencer checks its announcement every few
+seconds (`zlog.seqr.election.leadership`), so one that was withdrawn by mistake soon returns.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _POLL_SECONDS = 1.0
 """How often a writer without a sequencer polls for an announcement."""
 
 _PAUSE_POLLS = 4.0
-"""The least pause before the next poll, as a multiple of the time that the last one took."""
+"""The shortest pause before the next poll, as a multiple of how long the last poll took."""
 
 _GONE_SECONDS = 60.0
-"""How long connecting must fail before a sequencer counts as gone. A refused connection shows this
-at once: the host is in reach, and no process listens."""
+"""How long connecting must fail before a sequencer counts as gone. If the connection is refused,
+the sequencer is gone at once: its host can be reached, but no process listens."""
 
 
 class Announcements:
-    """Finds a sequencer for one log, on behalf of its writers."""
+    """Finds a sequencer for one log. Its writers call this."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -44,15 +44,15 @@ class Announcements:
         self._next_poll = self._io.monotonic() + _POLL_SECONDS
 
     async def poll(self, view: View, deadline: Deadline) -> None:
-        """Look for a sequencer for a view that has none, but only once per interval.
+        """Look for a sequencer if the view has none, but at most once per interval.
 
-        Raises SequencerRefused if the announced sequencer and this client don't trust each other.
+        Raises SequencerRefused if the announced sequencer and this client do not trust each other.
         """
         io, limit = self._io, self._layout.outage.limit
         began = io.monotonic()
         if began < self._next_poll:
             return
-        # One of many concurrent appends polls; the others need not wait for the result.
+        # One of many concurrent appends polls. The others need not wait for the result.
         self._next_poll = began + _POLL_SECONDS + limit
         announced = await self._layout.directory.sequencer(deadline)
         if not announced:
@@ -65,7 +65,7 @@ class Announcements:
         self._next_poll = now + max(_POLL_SECONDS, _PAUSE_POLLS * (now - began))
 
     async def _have_opened(self, announced: str, view: View, deadline: Deadline) -> bool:
-        """Ask the announced sequencer to take the log over. Returns whether it has."""
+        """Ask the announced sequencer to take over the log. Returns whether it has done so."""
         io = self._io
         began = io.monotonic()
         try:
@@ -74,7 +74,7 @@ class Announcements:
         except SequencerBusy:
             return False
         except SequencerRefused:
-            self._next_poll = io.monotonic()  # so that the next append polls, and also fails
+            self._next_poll = io.monotonic()  # so that the next append polls and fails as well
             raise
         except OtherStore:
             await self._withdraw(announced, deadline)
@@ -92,11 +92,11 @@ class Announcements:
         return True
 
     async def _withdraw(self, announced: str, deadline: Deadline) -> None:
-        """Withdraw the announcement of a sequencer that is gone, unless it was replaced."""
+        """Withdraw the announcement of a sequencer that is gone, if it was not replaced."""
         log, store = self._layout.view.log, self._io.store.url
         try:
             await self._layout.directory.withdraw(announced, deadline)
-        except ZlogError as error:  # not permitted, or too slow; the log also works like this
+        except ZlogError as error:  # not permitted, or too slow; the log works anyway
             _logger.debug(
                 "could not withdraw the announcement of %s in %s: %s", announced, store, error
             )

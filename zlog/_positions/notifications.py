@@ -17,16 +17,16 @@ from zlog._base.deadline import Deadline
 from zlog._base.io import Io, deadline_of
 
 NOTIFIED_POLL_SECONDS = 1.0
-"""Poll interval of a reader that is notified in time."""
+"""How often a reader polls while its notifications arrive in time."""
 
 _REFUSED = (-errno.EOPNOTSUPP, -errno.EPERM, -errno.EACCES)
-"""Answers of a store without notifications, or of a cluster whose caps don't allow them."""
+"""The answers if the store has no notifications, or if the cluster's caps do not allow them."""
 
 _REFUSED_SECONDS = 60.0
-"""How long a client does not watch again after such an answer."""
+"""How long a client waits before it watches again after such an answer."""
 
 _FAILED_SECONDS = 0.05
-"""Pause after a lost watch until the next one."""
+"""How long a client waits before it watches again after it has lost a watch."""
 
 
 class Notifications:
@@ -34,7 +34,7 @@ class Notifications:
 
     Attributes:
         number: the number of the last notification; 0 while none can be received.
-        prompt: whether the last wait for entries ended with a notification.
+        prompt: whether a notification ended the last wait for entries.
     """
 
     def __init__(self, io: Io, object: str) -> None:
@@ -45,9 +45,9 @@ class Notifications:
         self._refused_until = -math.inf
 
     async def wait(self, number: int, seconds: float) -> bool:
-        """Wait for a notification after number ``number``; returns whether one came in time.
+        """Wait for a notification after number ``number``. Returns whether one came in time.
 
-        With number 0, it waits until the object is watched, so that no later one is missed.
+        With number 0, this waits until the object is watched, so no later notification is missed.
         """
         deadline = deadline_of(self._io, seconds)
         if self._io.monotonic() >= self._refused_until:

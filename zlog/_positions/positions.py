@@ -1,7 +1,7 @@
 """Finds the next position of a log, from its sequencer or from its objects (the slow way).
 
-While a view names a sequencer, no client takes positions in the slow way. If a client has not
-reached the sequencer for long enough, it first brings in a view without one. So the grants of
+While a view names a sequencer, no client takes positions in the slow way. A client that has not
+reached the sequencer for long enough first brings in a view without it. So the grants of
 sequencers, the answers of ``tail()`` and the positions taken in the slow way never conflict.
 """
 
@@ -41,35 +41,35 @@ _logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.01
 _POLL_SECONDS_MAX = 0.25
-"""Poll interval of a follower without a sequencer that receives no notifications."""
+"""How often a follower polls if there is no sequencer and it receives no notifications."""
 
 
 PositionSpec = int | Literal["earliest", "latest"]
-"""Where a reader begins: a position, the first untrimmed position, or the tail."""
+"""Where a reader begins: a position, the oldest position that is not trimmed, or the tail."""
 
 
 class Positions:
-    """Grants positions of one log, and finds its tail."""
+    """Grants positions of one log and finds its tail."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self._handed_out = 0  # this handle knows that positions below it were granted
+        self._handed_out = 0  # positions below it were granted, as far as this handle knows
         self._io = layout.io
         self._outage = layout.outage
         self._announcements = Announcements(layout)
         self._warned = False
         self._notifications = Notifications(layout.io, wake_object(layout.address.name))
-        self._known = (0, 0)  # the id of a stripe, and a position below which all is confirmed
+        self._known = (0, 0)  # a stripe's id, and the position below which all is confirmed
 
     async def grant(self, count: int, deadline: Deadline) -> tuple[View, int]:
-        """Return a view and the first of ``count`` positions to use in that view only.
+        """Return a view, and the first of ``count`` positions that are granted in it.
 
-        A sequencer grants the positions to this caller only. Without a sequencer, no other client
-        is known to use them.
+        Use the positions in that view only. A sequencer grants them only to this caller. Without a
+        sequencer, another client may take them first.
 
         Raises:
             StoreReadOnly, AppendRefused: see :meth:`check_appendable`.
-            SequencerRefused: the sequencer and this client don't trust each other. The slow way
+            SequencerRefused: the sequencer and this client do not trust each other. The slow way
                 would need a view without the sequencer, for all clients.
             SequencerBusy: the sequencer had no capacity for this client before the time was up.
         """
@@ -96,7 +96,7 @@ class Positions:
                 self._announcements.postpone()
                 await self.layout.drop_sequencer(view, deadline)
                 continue
-            if tried != view.epoch:  # measure all attempts of this call in one epoch together
+            if tried != view.epoch:  # measure all attempts of one call in the same epoch
                 tried, began = view.epoch, self._io.monotonic()
             try:
                 granted = await self._ask(view, count, deadline)
@@ -125,7 +125,7 @@ class Positions:
                     return granted
 
     async def check_appendable(self, deadline: Deadline) -> None:
-        """Raise KeyNeeded, StoreReadOnly or AppendRefused unless the log takes appends."""
+        """Raise KeyNeeded, StoreReadOnly or AppendRefused if this client cannot append."""
         self.layout.macs.check_key()
         if self._io.store.read_only:
             raise from_code(-errno.EROFS, f"cannot append to log {self.layout.view.log!r}")
@@ -135,8 +135,8 @@ class Positions:
     async def tail_up_to(self, end: int | None, deadline: Deadline) -> int:
         """Return the tail, or ``end`` if it is lower.
 
-        No request is made if ``end`` is below the tail floor. An exclusive log's tail floor is not
-        used, since only a hostile client records one.
+        If ``end`` is below the tail floor, this needs no request. The tail floor of an exclusive
+        log is not used, because only a hostile client records one.
         """
         view = self.layout.view
         if end is not None and end <= view.tail_floor and view.writer is None:
@@ -147,8 +147,8 @@ class Positions:
     async def tail(self, deadline: Deadline, *, checked: bool = True) -> int:
         """Return the next position that will be granted.
 
-        A checked tail is linearizable: it is above all entries acknowledged before the call began,
-        and not below any earlier checked tail, even if the sequencer changes. This costs one
+        A checked tail is linearizable: it is above all entries that were acknowledged before the
+        call, and never below an earlier checked tail, even if the sequencer changes. This costs one
         operation on the head object.
         """
         while True:
@@ -164,13 +164,13 @@ class Positions:
                 try:
                     if not await self.layout.raise_tail(view, tail, deadline):
                         continue
-                except ClassNotLoaded:  # a client that may only read needs no record
+                except ClassNotLoaded:  # a client that may only read does not record the tail
                     tail = (await self._scan(deadline))[1]
             self._handed_out = max(self._handed_out, tail)
             return tail
 
     async def reserve(self, count: int, deadline: Deadline) -> range:
-        """Return ``count`` positions that no epoch grants again. Raises SequencerUnavailable."""
+        """Return ``count`` positions that are never granted again. Raises SequencerUnavailable."""
         while True:
             view, first = await self.grant(count, deadline)
             if not view.sequencer:
@@ -184,12 +184,12 @@ class Positions:
                 return range(first, end)
 
     async def check_handed_out(self, action: str, position: int, deadline: Deadline) -> None:
-        """Raise BeyondTail if a position is not below the tail."""
+        """Raise BeyondTail if a position is not below the tail. ``action`` is for the message."""
         check_position(position)
         await self.check_reached(action, position, position + 1, deadline)
 
     async def check_reached(self, action: str, position: int, end: int, deadline: Deadline) -> None:
-        """Raise BeyondTail if the tail is below ``end``. Requests the tail if necessary."""
+        """Raise BeyondTail if the tail is below ``end``. Requests the tail only if necessary."""
         if end > self._handed_out and end > (tail := await self.tail(deadline)):
             raise BeyondTail(
                 f"can't {action} {position}, which is not granted yet: the tail of log"
@@ -197,7 +197,7 @@ class Positions:
             )
 
     async def resolve(self, spec: PositionSpec, deadline: Deadline) -> int:
-        """Return the position that a spec stands for. Raises BeyondTail if it was not granted."""
+        """Return the position that ``spec`` means. Raises BeyondTail if it was not granted."""
         if spec == "earliest":
             return (await self.layout.refresh(deadline)).trim_point
         if spec == "latest":
@@ -207,7 +207,7 @@ class Positions:
         return spec
 
     async def is_confirmed(self, position: int, deadline: Deadline) -> bool:
-        """Whether readers may see a position. In an exclusive log it must be confirmed."""
+        """Whether readers may see a position. In an exclusive log, it must be confirmed first."""
         if self.layout.view.writer is None:
             return True
 
@@ -219,31 +219,31 @@ class Positions:
         return end is None or position < end
 
     async def wait(self, position: int, timeout: float, deadline: Deadline) -> int | None:
-        """Wait until the tail is above ``position``. Returns the tail; None at the timeout."""
+        """Wait until the tail is above ``position``. Returns the tail, or None at the timeout."""
         io, notifications = self._io, self._notifications
         end = io.monotonic() + timeout
         poll = _POLL_SECONDS
         woken: bool | None = None
         while True:
-            number = notifications.number  # before the poll: a later notification counts
+            number = notifications.number  # read before the poll, so that no later one is missed
             tail = await self._wait_once(position, end - io.monotonic(), deadline)
             if tail is not None and tail > position:
                 notifications.prompt = notifications.prompt if woken is None else woken
                 return tail
             left = end - io.monotonic()
             if left <= 0:
-                # A sequencer may not know that it was replaced, and let clients wait forever.
+                # A sequencer may not know that it was replaced, and would let clients wait forever.
                 await self.layout.refresh(deadline)
                 return None
-            if tail is not None:  # without a sequencer, this was a poll of the objects
-                if woken:  # but there is no new entry: do not poll at the sender's pace
+            if tail is not None:  # there is no sequencer, so this polled the objects
+                if woken:  # there is no new entry: do not poll at the sender's pace
                     await io.sleep(min(_POLL_SECONDS, left))
                 pause = NOTIFIED_POLL_SECONDS if notifications.prompt else poll
                 woken = await notifications.wait(number, min(pause, left))
                 poll = min(poll * 2, _POLL_SECONDS_MAX)
 
     async def _ask(self, view: View, count: int, deadline: Deadline) -> tuple[View, int] | None:
-        """Ask the view's sequencer. Returns None unless the newest view has its epoch."""
+        """Ask the view's sequencer. Returns None if its epoch is not the newest view's."""
         step = deadline.sooner(self._outage.patience(view.epoch))
         sequencer = self._io.sequencer(view.sequencer)
         grant = await sequencer.next(self.layout.address, count, view.epoch, step)
@@ -254,11 +254,11 @@ class Positions:
         return (view, grant.position) if grant.epoch == view.epoch else None
 
     async def _quick_tail(self, view: View, deadline: Deadline) -> int | None:
-        """Ask the sequencer for the tail. Return None unless a sequencer serves this view.
+        """Ask the sequencer for the tail. Returns None if no sequencer serves this view.
 
-        After None, if there is no newer view, the tail can be read from the objects. It is valid as
-        a tail, but not as a grant: it is above all acknowledged entries, and the tail floor is
-        above all tails shown before. So a reader never needs to change the view.
+        After None, if there is no newer view, the tail can be read from the objects. It is a valid
+        tail, but not a grant: it is above all acknowledged entries, and the tail floor is above all
+        tails shown before. So a reader never needs to change the view.
         """
         if not view.sequencer:
             return None
@@ -274,9 +274,9 @@ class Positions:
         return grant.position if grant.epoch == view.epoch else None
 
     async def _wait_once(self, position: int, timeout: float, deadline: Deadline) -> int | None:
-        """Wait at the sequencer, or poll the objects once; return None if the tail is unchanged.
+        """Wait at the sequencer, or poll the objects once. Returns None if the tail is unchanged.
 
-        In an exclusive log, only the object with ``position`` is asked.
+        In an exclusive log, this asks only the object that has ``position``.
         """
         view = self.layout.view
         if view.writer is not None and position >= view.live_stripe.start:
@@ -298,7 +298,7 @@ class Positions:
         return (await self._scan(deadline))[1]
 
     def _warn(self, refused: SequencerRefused, what: str = "is read without its sequencer") -> None:
-        """Warn once that the log works without its sequencer, and is slower."""
+        """Warn once that the log works without its sequencer, but more slowly."""
         if not self._warned:
             self._warned = True
             log = self.layout.view.log
@@ -307,12 +307,12 @@ class Positions:
     async def _scan(self, deadline: Deadline, *, whole: bool = False) -> tuple[View, int]:
         """Return the view, and the tail from the highest position in each live stripe object.
 
-        The tail of a mirror is its tail floor, above which rounds are incomplete. The tail of an
+        The tail of a mirror is its tail floor, above which rounds may be incomplete. The tail of an
         exclusive log is the end of its confirmed entries. Lost objects are skipped, so that the
-        rest can be read, unless ``whole``: a grant must be above all entries.
+        rest can be read. With ``whole`` they are errors: a grant must be above all entries.
         """
         while True:
-            # The floor is read before the objects, so that their entries are below later tails.
+            # Read the floor before the objects, so that their entries are below later tails.
             view = await self.layout.refresh(deadline)
             if view.mirror:
                 return view, view.tail_floor
@@ -331,14 +331,14 @@ class Positions:
     async def _confirmed(
         self, view: View, known: Callable[[View], int | None], deadline: Deadline
     ) -> tuple[View, int | None]:
-        """Call :func:`prefix_end`, and remember the end."""
+        """Call :func:`prefix_end` and remember the end."""
         view, end = await prefix_end(self.layout, view, known, deadline)
         if end is not None:
             self._known = (view.live_stripe.id, end)
         return view, end
 
     def _known_end(self, view: View) -> int | None:
-        """Return the known end of the confirmed entries; None if the log is not exclusive."""
+        """Return the known end of the confirmed entries, or None if the log is not exclusive."""
         if view.writer is None:
             return None
         stripe, end = self._known
@@ -382,7 +382,7 @@ def takes_appends(view: View) -> bool:
 
 
 def check_takes_appends(view: View) -> None:
-    """Raise AppendRefused unless a log takes appends from all clients."""
+    """Raise AppendRefused if a log does not take appends from all clients."""
     if view.mirror:
         raise AppendRefused(
             f"log {view.log!r} is a mirror, which takes entries from its source only"

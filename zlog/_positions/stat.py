@@ -20,16 +20,16 @@ class LogStat(NamedTuple):
 
     Attributes:
         name: the log's name.
-        log_id: the log's id; earlier logs of this name have other ids.
+        log_id: the log's id. A log that is removed and created again gets another id.
         epoch: the epoch of the newest view.
         tail: the next position to be granted.
-        trim_point: positions below it are trimmed.
+        trim_point: all positions below it are trimmed.
         width: the number of stripe objects of the live stripe.
         stripe_unit: the number of consecutive positions in one stripe object.
-        stripes: the number of stripes that have positions of the range and are not wholly trimmed.
+        stripes: the number of stripes that have positions in the range and are not wholly trimmed.
         objects: the number of objects of these stripes.
         sequencer: the sequencer's address; empty if writers find the tail themselves.
-        entries: the number of entries; lost entries count until they are trimmed.
+        entries: the number of entries. Lost entries count until they are trimmed.
         bytes: the size of the entries' data.
         stored_bytes: the space that this data takes in the objects, without their index. It is
             smaller than ``bytes`` with compression, and larger with MACs.

@@ -1,1 +1,1 @@
-"""Reads: windows, holes and fills, iterators, columns, times and cursors."""
+"""Reads of a log: windows, holes and fills, iterators, columns, times and cursors."""

@@ -15,12 +15,12 @@ from zlog._read.select import TagReader, trimmed_part
 from zlog.entry import Entry, Gap, GapKind
 
 _DATA_BYTES_MAX = 2**31 - 1
-"""Data of one `Columns`: its offsets have 32 bits and a sign."""
+"""How much data one `Columns` can have, because its offsets are signed 32-bit numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Entries in ascending position order, and the gaps between them.
+    """Entries in ascending order of position, and the gaps between them.
 
     The four columns have the layout of Apache Arrow's buffers. Libraries that accept buffers
     (``pyarrow.py_buffer``, ``numpy.frombuffer``) use them without a copy. They may share the memory
@@ -30,9 +30,9 @@ class Columns:
         positions: the position of each entry; n × int64.
         timestamps: when each entry was appended, by its writer's clock; n × int64, µs since
             1970-01-01 UTC.
-        offsets: the bounds of the entries: entry i is ``data[offsets[i]:offsets[i + 1]]``;
-            (n + 1) × int32, from 0.
-        data: the bytes of all entries, one after the other.
+        offsets: the bounds of the entries, starting at 0; (n + 1) × int32. Entry i is
+            ``data[offsets[i]:offsets[i + 1]]``.
+        data: the bytes of all entries, one after another.
         gaps: the positions that hold no entry. If only some stripe objects are read, a gap covers
             only positions of these objects.
         tags: the tags of each entry; None if they were not requested.
@@ -59,7 +59,7 @@ def _only_gap(gap: Gap, *, tags: bool) -> Columns:
 
 
 class ColumnReader(Prefetcher[list[Columns]]):
-    """Reads windows as columns. A window is in one stripe, and may skip some objects."""
+    """Reads windows as columns. A window stays in one stripe, and may skip some objects."""
 
     def __init__(self, reader: Reader, position: int, options: ReadOptions) -> None:
         super().__init__(reader, position, options)
@@ -67,7 +67,7 @@ class ColumnReader(Prefetcher[list[Columns]]):
         self._with_tags = options.with_tags
 
     def positions_max(self, start: int) -> int:
-        """See :class:`Prefetcher`. Positions of objects that are not read are not counted."""
+        """See :class:`Prefetcher`. Positions of objects that are not read do not count."""
         width = self.reader.layout.width_at(start)
         wanted = range(width) if self._indexes is None else self._indexes
         read = sum(1 for index in wanted if index < width)
@@ -137,7 +137,7 @@ class ColumnReader(Prefetcher[list[Columns]]):
 def _columns_of(
     window: ColumnWindow, settled: dict[int, Slot], start: int, end: int
 ) -> tuple[list[Columns], int]:
-    """Return a window's columns, as many as its data needs, and the size of the data."""
+    """Return a window as `Columns`, as many as its data requires, and the size of the data."""
     result: list[Columns] = []
     data_bytes = 0
     at: int | None = start
@@ -157,7 +157,7 @@ def _columns_of(
 
 
 class _TagColumns:
-    """The results of a reader by tags, as columns that are built from an object per entry."""
+    """Reads entries by tags, and builds columns from one object per entry."""
 
     def __init__(self, entries: TagReader, *, with_tags: bool) -> None:
         self._entries = entries
@@ -174,7 +174,7 @@ class _TagColumns:
 
 
 def _split(items: Sequence[Entry | Gap]) -> Iterator[Sequence[Entry | Gap]]:
-    """Divide items into parts whose data fits into one `Columns`."""
+    """Split items into parts, each with data that fits into one `Columns`."""
     begin = size = 0
     for i, item in enumerate(items):
         more = len(item.data) if isinstance(item, Entry) else 0
@@ -198,7 +198,7 @@ def _indexes_of(options: ReadOptions) -> frozenset[int] | None:
 
 
 def column_reader(reader: Reader, start: int, options: ReadOptions) -> OrderedReader[list[Columns]]:
-    """Return a reader of columns from ``start`` on: of all entries or of some tags."""
+    """Return a reader of columns from ``start`` on: of all entries, or of those with some tags."""
     if (wanted := options.wanted) is None:
         return ColumnReader(reader, start, options)
     entries = TagReader(reader, wanted, start, options.hole_timeout, _indexes_of(options))

@@ -1,7 +1,8 @@
-"""Named cursors. The log's head object keeps the next position of a reader.
+"""Named cursors. The log's head object stores the next position of a reader.
 
-The head moves a cursor only forward, unless it is reset, and refuses trims that would pass it,
-unless the trim ignores cursors. Each is one atomic step (cls_zlog/head/cursors.cc).
+A commit moves a cursor only forward, and the head refuses trims that would pass a cursor. Only a
+reset moves a cursor back, and only a trim that ignores cursors passes it. The head does each of
+these in one atomic step (cls_zlog/head/cursors.cc).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _COMMIT_REFUSALS = (
 
 
 class CursorState(NamedTuple):
-    """A cursor as its log keeps it.
+    """A cursor as its log stores it.
 
     Attributes:
         name: the cursor's name.
@@ -57,7 +58,7 @@ class Cursors:
         self._now = layout.io.wall_clock_us
 
     async def read(self, name: str, deadline: Deadline) -> CursorState | None:
-        """Return a cursor; None if it does not exist."""
+        """Return a cursor, or None if it does not exist."""
         request = messages.cursor_read(self._address.log_id, check_cursor_name(name))
         reply = await self._head.call("cursor_read", request, deadline, Code.NOT_FOUND)
         if reply.code == Code.NOT_FOUND:
@@ -77,12 +78,12 @@ class Cursors:
         return found
 
     async def create(self, name: str, position: int, deadline: Deadline) -> int:
-        """Create a cursor unless it exists; returns its position. Raises as :meth:`set` does."""
+        """Create a cursor if it does not exist; return its position. Raises as :meth:`set` does."""
         reply = await self._commit(_CREATE, name, position, deadline)
         return reply.number if reply.code == Code.EXISTS else position
 
     async def advance(self, name: str, position: int, deadline: Deadline) -> None:
-        """Move a cursor forward. Raises CursorAhead, without a change, or CursorNotFound."""
+        """Move a cursor forward. Raises CursorAhead if it is already ahead, or CursorNotFound."""
         reply = await self._commit(_ADVANCE, name, position, deadline)
         if reply.code == Code.NOT_FOUND:
             raise self.missing(name)
@@ -95,7 +96,7 @@ class Cursors:
             )
 
     async def set(self, name: str, position: int, deadline: Deadline) -> int:
-        """Move or create a cursor; return its position. Raises Invalidated if that is trimmed."""
+        """Move or create a cursor, and return its position. Raises Invalidated if it is trimmed."""
         await self._commit(_SET, name, position, deadline)
         return position
 
@@ -140,7 +141,7 @@ async def put_at(
     spec: PositionSpec,
     deadline: Deadline,
 ) -> int:
-    """Create or set a cursor, by ``put``; returns its position."""
+    """Create or set a cursor by calling ``put``. Returns its position."""
     while True:
         position = await positions.resolve(spec, deadline)
         try:
@@ -151,7 +152,7 @@ async def put_at(
 
 
 def check_spec(spec: PositionSpec | None) -> None:
-    """Raise TypeError or ValueError unless this is a position, or a name for one."""
+    """Raise TypeError or ValueError if this is neither a position nor a name for one."""
     if isinstance(spec, str):
         if spec not in ("earliest", "latest"):
             raise ValueError(f"a cursor begins at 'earliest', 'latest' or a position, not {spec!r}")

@@ -1,4 +1,4 @@
-"""Makes slots of positions, which are entries or gaps, and joins neighbouring gaps."""
+"""Makes slots, which are the entries or gaps of single positions, and joins adjacent gaps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from zlog._native.replies import ReadReply
 
 Slot = Entry | Gap
-"""The content of one position: an entry, or a gap of that position."""
+"""What is at one position: an entry, or a gap of that position only."""
 
 _KINDS: dict[int, GapKind] = {
     **{state: GapKind[state.name] for state in State if state is not State.WRITTEN},
@@ -34,12 +34,12 @@ _REASONS: dict[int, FillReason] = {code: FillReason[code.name] for code in FillC
 
 
 def gap_of(position: int, state: int) -> Gap:
-    """Return the gap of a position whose state needs no detail."""
+    """Return the gap of a position whose state has no further detail."""
     return Gap(position, position + 1, _KINDS[state])
 
 
 def lost(position: int, why: LossReason, name: str) -> Gap:
-    """Return the gap of a position that the object ``name`` should hold."""
+    """Return the gap of a lost position, which the object ``name`` should hold."""
     return Gap(position, position + 1, GapKind.LOST, Loss(why, (name,)))
 
 
@@ -49,12 +49,12 @@ def is_open(slot: Slot) -> bool:
 
 
 def is_bad(slot: Slot) -> bool:
-    """Whether a stored entry is damaged, gone or forged. Another replica may have it."""
+    """Whether a stored entry is damaged, gone or forged. Another replica may still have it."""
     return isinstance(slot, Gap) and slot.kind in (GapKind.LOST, GapKind.FORGED)
 
 
 def no_entry(gap: Gap, log: str) -> ZlogError:
-    """Return the error of a call that finds this gap instead of an entry."""
+    """Return the error to raise if a call finds this gap instead of an entry."""
     what = f"position {gap.position} of log {log!r}"
     why = "" if gap.detail is None else f" ({gap.detail})"
     if gap.kind is GapKind.UNWRITTEN:
@@ -69,7 +69,7 @@ def no_entry(gap: Gap, log: str) -> ZlogError:
 
 
 def slot_of(reply: ReadReply, i: int, position: int, name: str) -> Slot:
-    """Return the slot of the i-th position in a reply with ids of the object ``name``."""
+    """Return the slot of the i-th position in a reply with ids, which object ``name`` sent."""
     state = reply.state(i)
     if state == State.WRITTEN:
         return reply.at_position(i, position)
@@ -82,7 +82,7 @@ def slot_of(reply: ReadReply, i: int, position: int, name: str) -> Slot:
 
 
 def fills_of(payload: ReplyBytes, asked: Sequence[int]) -> Iterator[tuple[int, Gap]]:
-    """Return the filled positions, as gaps, in a reply with ids for the positions ``asked``."""
+    """Return the filled positions of a reply with ids, as gaps. ``asked`` are its positions."""
     for position, writer, timestamp, reason in decode_fills(payload, asked):
         fill = _fill(writer, timestamp, reason)
         yield position, Gap(position, position + 1, GapKind.FILLED, fill)
@@ -90,13 +90,13 @@ def fills_of(payload: ReplyBytes, asked: Sequence[int]) -> Iterator[tuple[int, G
 
 @lru_cache(maxsize=64)
 def _fill(writer: bytes, timestamp: int, reason: int) -> Fill:
-    """Return one Fill for all positions that were filled together."""
+    """Return the same Fill for all positions that were filled together."""
     why = _REASONS.get(reason, FillReason.UNKNOWN)
     return Fill(writer.hex(), from_timestamp(timestamp), why)
 
 
 def in_order(slots: Iterable[Slot]) -> list[Entry | Gap]:
-    """Return slots, which are in ascending order, with neighbouring gaps joined."""
+    """Join adjacent gaps of slots, which are in ascending order."""
     result: list[Entry | Gap] = []
     for slot in slots:
         last = result[-1] if result else None
@@ -111,7 +111,7 @@ def in_order(slots: Iterable[Slot]) -> list[Entry | Gap]:
 
 
 def join(gaps: Iterable[Gap]) -> list[Gap]:
-    """Return the successive gaps of some objects, joined where possible."""
+    """Join successive gaps of some objects where possible."""
     result: list[Gap] = []
     for gap in gaps:
         one = _joined(result[-1], gap) if result else None
@@ -123,7 +123,7 @@ def join(gaps: Iterable[Gap]) -> list[Gap]:
 
 
 def _joined(gap: Gap, following: Gap) -> Gap | None:
-    """Return two neighbours as one gap; None if they differ in more than time or objects."""
+    """Join two adjacent gaps. Returns None if they differ in more than time or objects."""
     if gap.kind is not following.kind:
         return None
     one, other = gap.detail, following.detail

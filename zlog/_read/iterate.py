@@ -1,4 +1,4 @@
-"""Reads a log in order: a range once, or from a position on without end.
+"""Reads a log in order: either a range once, or from a position on without end.
 
 A window is a range of positions that is read with one operation per stripe object. While the caller
 works on one window, the next two are already requested.
@@ -36,26 +36,26 @@ _WINDOW_POSITIONS_FIRST = 512
 _WINDOW_POSITIONS_MIN = 16
 WINDOW_POSITIONS_MAX = 16384
 WINDOW_BYTES = 8 << 20
-"""Target for the data of one window. The sizes of earlier entries give the number of positions."""
+"""The target for the data of one window. The sizes of earlier entries decide how many positions."""
 
 _WINDOW_BYTES_LOCAL = 1 << 20
-"""The same if this process reads the store itself. The data of a window is then still in the
+"""The target if this process reads the store itself. The data of a window is then still in the
 processor's cache when it is checked and turned into entries."""
 
 _BYTES_SLACK = 2
-"""How many times the target a window may return before it is read in several steps."""
+"""A window with more than this many times the target is read in several steps."""
 
 _WINDOWS_AHEAD = 2
-"""Windows under way while the caller works: with its own window, three times WINDOW_BYTES."""
+"""How many windows are in flight while the caller works on another: three times WINDOW_BYTES."""
 
 _WINDOWS_WITH_IDS = 8
-"""Windows that report who filled positions, after a window that holds fills."""
+"""After a window with fills, how many of the next windows request who filled positions."""
 
 _WAIT_SECONDS = 5.0
-"""How long a follower waits for a new entry at the sequencer before it asks again."""
+"""How long a follower waits at the sequencer for a new entry before it asks again."""
 
 _PLAIN = (State.UNWRITTEN, State.TRIMMED)
-"""Gaps that a window reports completely. The details of other gaps are read later."""
+"""The number of gaps that a window reports completely. Details of other gaps are read later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,11 @@ class ReadOptions:
 
     Attributes:
         tags, match: the tags of the entries to read; see :meth:`zlog.Log.read_range`.
-        hole_timeout: how many seconds to wait for a hole; by default the time-out of the handle.
-        passes_holes: whether the reader continues after a hole that stays open.
+        hole_timeout: how many seconds to wait for a hole; by default the handle's timeout.
+        passes_holes: whether the reader continues after a hole that it could not fill.
         indexes, window_bytes, with_tags: settings for columns; see :meth:`zlog.Log.read_columns`.
 
-    Raises ValueError if an index is negative, or ``window_bytes`` is below 1.
+    Raises ValueError if an index is negative or ``window_bytes`` is below 1.
     """
 
     tags: Collection[str] | None = None
@@ -87,19 +87,19 @@ class ReadOptions:
 
     @property
     def wanted(self) -> Wanted | None:
-        """The tags to search for; None to read all entries. Raises as :meth:`Wanted.of` does."""
+        """The tags to search for, or None to read all entries. Raises as :meth:`Wanted.of` does."""
         return None if self.tags is None else Wanted.of(self.tags, self.match)
 
 
 class OrderedReader(Protocol[T_co]):
-    """Reads a log in order, up to an end that the caller passes."""
+    """Reads a log in order. The caller passes the end of each step."""
 
     @property
     def position(self) -> int:
-        """The next position."""
+        """The next position to read."""
 
     async def next(self, tail: int) -> T_co:
-        """Return the content from ``position`` on, which is below ``tail``; it may be empty."""
+        """Return content from ``position`` on, below ``tail``. It may be empty."""
 
     def go_to(self, position: int) -> None:
         """Continue at another position."""
@@ -109,15 +109,14 @@ class Prefetcher(ABC, Generic[T]):
     """Reads windows in order, and requests the next windows in advance.
 
     A gap at the end of a window is held until the next window shows whether it continues. It is
-    returned at once at the tail, where no window follows, and at a hole at which the reader stops.
+    returned at once at the tail, and at a hole at which the reader stops.
 
     A window has about ``window_bytes`` of the options, and at most ``bytes_max``.
 
     Attributes:
         position: the next position.
         with_ids: how many of the next windows request the ids of clients that filled positions. It
-            is 0 until a window has fills, which are then read again, since ids cost 25 bytes per
-            entry.
+            is 0 until a window has fills, which is then read again. Ids cost 25 bytes per entry.
     """
 
     with_ids = 0
@@ -145,24 +144,24 @@ class Prefetcher(ABC, Generic[T]):
     async def finish(self, window: Window, tail: int, deadline: Deadline) -> tuple[T, int, int]:
         """Return a window's content, its bytes of data, and the end of the content.
 
-        The content may end at a hole; then another call returns the rest. If the data reaches the
-        limit, the window's ``end`` decreases. Positions below ``tail`` are read after the window.
+        If the content ends at a hole, another call returns the rest. If the data reaches the limit,
+        the window's ``end`` decreases. Positions below ``tail`` are read after the window.
         """
 
     @abstractmethod
     def trimmed(self, gap: Gap) -> T:
-        """Return the content of positions that are trimmed and need not be read."""
+        """Return the content for positions that are trimmed and need not be read."""
 
     def start(self, start: int, end: int, bytes_max: int) -> Window:
-        """Start to read a window, which may end before ``end``."""
+        """Start to read a window. The window may end before ``end``."""
         return self.reader.start(start, end, bytes_max, with_ids=self.with_ids > 0)
 
     def positions_max(self, _: int) -> int:
-        """Return how many positions a window may have that starts at a given one."""
+        """Return how many positions a window may have if it starts at the given position."""
         return WINDOW_POSITIONS_MAX
 
     def join(self, kept: Gap | None, content: T, *, ends: bool) -> tuple[T, Gap | None]:
-        """Put the held gap before a window's content, and hold its last gap unless it ``ends``."""
+        """Prepend the held gap to a window's content. Hold its last gap, except if it ``ends``."""
         del kept, ends  # only subclasses hold gaps
         return content, None
 
@@ -177,7 +176,7 @@ class Prefetcher(ABC, Generic[T]):
         return content
 
     def go_to(self, position: int) -> None:
-        """Continue at another position; drop the windows under way and the held gap."""
+        """Continue at another position. Drop the windows in flight and the held gap."""
         self._kept = None
         self._jump(position)
 
@@ -189,7 +188,7 @@ class Prefetcher(ABC, Generic[T]):
         data_bytes: int,
         deadline: Deadline,
     ) -> None:
-        """Read the positions ``rest``, which a window's replies leave open, into its ``found``.
+        """Read the positions ``rest`` into a window's ``found``, because its replies lack them.
 
         The replies have ``data_bytes`` of data. The window ends where its data reaches the limit.
         """
@@ -212,11 +211,11 @@ class Prefetcher(ABC, Generic[T]):
         self.note_fills(any(isinstance(s, Gap) and s.kind is GapKind.FILLED for s in slots))
 
     def note_fills(self, filled: bool) -> None:
-        """Record whether the last window holds fills."""
+        """Record whether the last window had fills."""
         self.with_ids = _WINDOWS_WITH_IDS if filled else max(0, self.with_ids - 1)
 
     async def settle(self, window: Window, tail: int, deadline: Deadline) -> int:
-        """Settle a window's holes by :meth:`Reader.settle`. Returns the open hole, or the end."""
+        """Settle a window's holes with :meth:`Reader.settle`. Returns the open hole, or the end."""
         found, start = window.found, window.start
         assert found is not None
         parts = window.parts
@@ -266,7 +265,7 @@ class Prefetcher(ABC, Generic[T]):
             except StripeUnknown as unknown:
                 deadline = self.reader.budget.deadline()
                 if await self.reader.layout.stripe_at(unknown.position, deadline) is None:
-                    return  # the stripe is trimmed now
+                    return  # the stripe was trimmed meanwhile
                 continue
             self._under_way.append(window)
             self._asked = window.end
@@ -315,7 +314,7 @@ class EntryReader(Prefetcher[Items]):
 
 
 def entry_reader(reader: Reader, start: int, options: ReadOptions) -> OrderedReader[Items]:
-    """Return a reader from ``start`` on, of all entries or of entries with some tags."""
+    """Return a reader from ``start`` on, of all entries or of those with some tags."""
     if (wanted := options.wanted) is not None:
         return TagReader(reader, wanted, start, options.hole_timeout)
     if not reader.layout.io.store.pool:
@@ -324,9 +323,9 @@ def entry_reader(reader: Reader, start: int, options: ReadOptions) -> OrderedRea
 
 
 class RangeReader(Generic[T]):
-    """Reads once up to ``end``, or up to the tail at the time of the first call.
+    """Reads the log once, up to ``end``, or to the tail as of the first call.
 
-    With ``untrimmed``, it begins at the trim point at that time.
+    If ``untrimmed`` is set, it starts at the trim point as of the first call.
     """
 
     def __init__(
@@ -345,7 +344,7 @@ class RangeReader(Generic[T]):
         self._tail: int | None = None
 
     async def next(self) -> T | None:
-        """Return the next content, which may be empty; None at the end."""
+        """Return the next content, which may be empty. Returns None at the end."""
         if self._tail is None:
             positions, deadline = self._reader.positions, self._reader.budget.deadline()
             self._tail = await positions.tail_up_to(self._end, deadline)
@@ -372,7 +371,7 @@ def range_reader(
 class Follower:
     """Reads from ``start`` on, waits at the tail for more entries, and stops at an open hole.
 
-    In a `ReadOnlyStore`, a client can't fill a hole, so the reader waits and then passes it.
+    In a `ReadOnlyStore` no hole can be filled, so the reader waits for a hole and then passes it.
     """
 
     def __init__(self, reader: Reader, start: int, options: ReadOptions) -> None:
@@ -386,7 +385,7 @@ class Follower:
         self._waits = 0
 
     async def next(self) -> Items:
-        """Return the next batch; empty if nothing came for a while."""
+        """Return the next batch, which is empty if nothing was appended for a while."""
         if self._ordered.position >= self._tail:
             reader, position = self._reader, self._ordered.position
             tail = await wait_for_more(reader.positions, reader.budget, position)
@@ -400,7 +399,7 @@ class Follower:
             return items
         self._ordered.go_to(items[hole].position)
         if hole == 0:
-            # The hole is open, or a sequencer that was replaced returned an invalid tail.
+            # Either the hole is open, or a sequencer that was replaced returned an invalid tail.
             self._tail = 0
             await backoff(self._reader.layout.io, self._waits)
             self._waits += 1

@@ -38,32 +38,31 @@ if TYPE_CHECKING:
     from zlog._native.completions import ReplyBytes
 
 READ_BYTES_MAX = 4 << 20
-"""Data that one read of one object may return (an entry larger than this is returned alone)."""
+"""The data that one read of one object may return. An entry larger than this is returned alone."""
 
 _POLL_SECONDS = 0.0003
 _POLL_SECONDS_MAX = 0.1
-"""Pauses between two reads of an unwritten position. A sequencer announces positions when it grants
-them, so a follower usually reads just before the entry is written, and the first pause is short."""
+"""The pauses between reads of an unwritten position. A sequencer announces positions when it grants
+them, so a follower usually reads just before the entry is written. The first pause is short."""
 
 _REPLICAS_PAUSE_SECONDS = 0.25
 _REPLICAS_PAUSE_SECONDS_MAX = 2.0
-"""Pauses between two rounds over the replicas of an object."""
+"""The pauses between two rounds over the replicas of an object."""
 
 _FILL_AHEAD_GROWTH = 4
-"""How much longer than the last run the next run of positions is that a reader fills ahead."""
+"""The factor by which each run of positions that a reader fills ahead is longer than the last."""
 
 
 @dataclass(slots=True)
 class HoleTimeout:
     """How long one reader waits for holes.
 
-    Several holes are waited for only once: positions granted before the wait have been open as long
-    as the first hole.
+    Several holes are waited for only once, because positions that were granted before the wait have
+    been open as long as the first hole.
 
     Attributes:
-        seconds: how many seconds to wait before a hole is filled; None means that holes are never
-            filled.
-        overdue: the reader has already waited for positions below this one.
+        seconds: how many seconds to wait before a hole is filled; None means never to fill one.
+        overdue: the reader has already waited for all positions below this one.
     """
 
     seconds: float | None
@@ -79,7 +78,7 @@ class Window:
     Attributes:
         start: the first position that was not returned yet.
         end: one past the last position. It decreases if the entries are larger than expected.
-        bytes_max: the limit of the data that all calls together return.
+        bytes_max: the limit for the data that all calls together return.
         with_ids: whether the replies report who appended and filled.
         parts: the positions that each call requests.
         started: the calls.
@@ -103,11 +102,9 @@ class Reader:
     Attributes:
         layout: the layout of the log.
         budget: the time budgets of the handle.
-        positions: the positions of the log, for its tail. The reader fills nothing at or above the
-            checked tail: a sequencer that was replaced may have granted positions that the next
-            sequencer grants again.
-        with_data: if False, all entries have empty data, and neither checksums nor MACs are
-            checked.
+        positions: finds the log's tail. The reader fills nothing at or above the checked tail,
+            because the next sequencer may grant positions there again.
+        with_data: if False, all entries have empty data, and checksums and MACs are not checked.
     """
 
     def __init__(
@@ -121,7 +118,7 @@ class Reader:
         self._io = self.layout.io
 
     async def read(self, positions: Sequence[int], deadline: Deadline) -> dict[int, Slot]:
-        """Return the slots of positions as they are now, without waiting or filling."""
+        """Return the slots of positions as they are now. This neither waits nor fills."""
         found: dict[int, Slot] = {}
         rest = positions
         while rest:
@@ -139,9 +136,9 @@ class Reader:
     ) -> dict[int, Slot]:
         """Read once from each object, up to ``bytes_max`` of data.
 
-        Returns the slots of the first positions of each object, at least one slot in all. It
-        returns none if the trim point or the layout has changed; the next call then uses the new
-        one. ``writers`` gets the id of each entry's writer.
+        Returns the slots of the first positions of each object, at least one slot in all. If the
+        trim point or the layout has changed, it returns none, and the next call uses the new one.
+        ``writers`` gets the id of each entry's writer.
         """
         view, asked, replies = await self.ask(positions, bytes_max, deadline)
         found: dict[int, Slot] = {
@@ -170,7 +167,7 @@ class Reader:
         found: dict[int, Slot],
         writers: dict[int, bytes] | None,
     ) -> list[int]:
-        """Put the slots of a reply into ``found``; returns the positions with a bad slot."""
+        """Put the slots of a reply into ``found``. Returns the positions whose slots are bad."""
         damaged: list[int] = []
         reply = decode_read(payload, asked, self.layout.macs.key, self.with_data)
         if reply.count == 0:
@@ -195,11 +192,11 @@ class Reader:
     ) -> None:
         """Read damaged positions from other replicas of an object.
 
-        A replica that lacks a position proves nothing, since it may have lost the position. While
+        A replica that lacks a position proves nothing, because it may have lost the position. While
         OSDs come and go, the primary may answer for all replicas, so they are asked repeatedly. A
         position counts as lost once all replicas have answered. ``found`` has gaps at the
         positions, and gets the entries. If the layout has changed since, the positions are removed
-        from ``found`` and must be read again. Raises StoreTimeout if not all replicas answered.
+        from ``found`` and must be read again. Raises StoreTimeout if some replica did not answer.
         """
         io, name = self._io, ref.name
         left = [p for p in damaged if not failed_lately(io, name, p)]
@@ -244,7 +241,7 @@ class Reader:
     async def ask(
         self, positions: Sequence[int], bytes_max: int, deadline: Deadline
     ) -> tuple[View, list[tuple[ObjectRef, list[int]]], list[Reply]]:
-        """Read once from each object. Returns the view, each object's positions, the replies."""
+        """Read once from each object. Returns the view, each object's positions, and replies."""
         groups: list[tuple[ObjectRef, list[int]]] = []
 
         def calls(view: View) -> list[Call]:
@@ -269,9 +266,8 @@ class Reader:
     ) -> Window:
         """Start one read of ``[start, end)`` per stripe object, without waiting.
 
-        With ``indexes``, only the stripe objects with these indexes are read. Positions of a later
-        stripe that is not known yet are left out. Raises StripeUnknown if the stripe of ``start``
-        is not known.
+        With ``indexes``, only the stripe objects with these numbers are read. Positions of later,
+        unknown stripes are left out. Raises StripeUnknown if the stripe of ``start`` is unknown.
         """
         view = self.layout.view
         wanted: list[tuple[ObjectRef, ObjectPositions]] = []
@@ -306,29 +302,28 @@ class Reader:
     ) -> int | None:
         """Wait for the holes in ``found``, and fill those that stay open.
 
-        The trim point is read from the head before a hole is filled or reported: a trim raises it
-        first, and its client may have died before it freed the position. If the parts of all
-        objects end with holes that were filled, the following positions below ``tail`` are also
-        filled.
+        Before a hole is filled or reported, the trim point is read from the head. A trim raises it
+        first, and its client may have died before it freed the position. If all objects' parts end
+        with holes that were filled, the following positions below ``tail`` are filled as well.
 
         Args:
-            found: the slots by position; it gets the new slots.
+            found: the slots by position. The new slots are added to it.
             holes: how long to wait for holes.
             tail: a tail, below which all positions were granted.
             parts: the positions that were read from each object.
-            deadline: budget.
-            first: the caller's next position. The reader waits only for a hole at this position;
-                None means that it waits for all.
+            deadline: the time budget.
+            first: the caller's next position. The reader waits only for a hole there; None means
+                that it waits for all holes.
             reverse: whether the caller reads downwards.
 
         Returns:
             The hole to wait for once the caller has returned the slots before it. None if all
-            positions are settled, or left open, as in a read-only store after the wait.
+            positions are settled, or stay open, as in a read-only store after the wait.
         """
         io = self._io
         give_up = None if holes.seconds is None else io.monotonic() + holes.seconds
         poll = _POLL_SECONDS
-        if holes.overdue:  # a prefetched window may have been filled since
+        if holes.overdue:  # a window that was read ahead may have been filled since
             overdue = [p for p, slot in found.items() if is_open(slot) and p < holes.overdue]
             found.update(await self.read(overdue, deadline))
         while unwritten := sorted(p for p, slot in found.items() if is_open(slot)):
@@ -344,7 +339,7 @@ class Reader:
             elif unwritten[0] >= (await self.layout.refresh(deadline)).trim_point:
                 due = 0
                 if give_up is not None and not io.store.read_only:
-                    with contextlib.suppress(CorruptEntry):  # the tail can't be recorded at present
+                    with contextlib.suppress(CorruptEntry):  # the tail cannot be recorded now
                         due = min(holes.overdue, await self.positions.tail(deadline))
                 abandoned = {p for p in unwritten if p < due}
                 if not abandoned:
@@ -359,7 +354,7 @@ class Reader:
     async def fill(
         self, positions: Sequence[int], reason: FillCode, deadline: Deadline
     ) -> int | None:
-        """Fill positions, all or none in each object. Returns a taken position, if there is one."""
+        """Fill positions, all or none in each object. Returns a position that is taken, or None."""
         now = self._io.wall_clock_us()
 
         def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
@@ -380,12 +375,12 @@ class Reader:
         """Fill the positions after ``parts``, in each object up to the first written position.
 
         A client may take a million positions and write none of them. So each round fills more
-        positions than the round before, up to the limit of one operation.
+        positions than the previous one, up to the limit of one operation.
 
         Args:
             parts: the positions that were filled in each object of one stripe.
             end: fill only positions below this one.
-            deadline: budget.
+            deadline: the time budget.
         """
         striping = parts[0].striping
         end = min(end, self.layout.stripe_of(self.layout.view, parts[0].start).end)
@@ -406,9 +401,9 @@ class Reader:
     async def _fill_runs(
         self, runs: Sequence[ObjectPositions], deadline: Deadline
     ) -> list[int | None]:
-        """Fill a run of positions in each of some objects of one stripe, as a whole or not at all.
+        """Fill one run of positions in each of some objects of a stripe, as a whole or not at all.
 
-        Returns the first taken position of each run; None if the run was filled.
+        Returns the first taken position of each run, or None for a run that was filled.
         """
         now, why = self._io.wall_clock_us(), FillCode.READER_WAITED
 
@@ -427,7 +422,7 @@ class Reader:
         _, replies = await self.layout.guarded(calls, deadline)
         for run, reply in zip(runs, replies, strict=True):
             if reply.code == -errno.ENOENT:
-                stops.append(run.start)  # the reader finds out why when it gets there
+                stops.append(run.start)  # the reader finds the reason when it gets there
                 continue
             what = f"cannot fill positions of log {self.layout.view.log!r}"
             reply.check(what, Code.READ_ONLY, Code.UNREADABLE, Code.LOST)
@@ -445,6 +440,6 @@ class Reader:
         tags: bool = True,
     ) -> bytes:
         packed = ref.striping.packed
-        # Positional arguments: keywords would add a tenth to the time of reading one entry.
+        # The arguments are positional, because keywords would make reading one entry 10 % slower.
         rest = True, tags, not self.with_data  # blocks, tags, without_data
         return messages.read(view.epoch, with_ids, bytes_max, packed, asked, *rest)

@@ -1,9 +1,9 @@
 """Reads the entries that have some tags, or a range backwards.
 
 The class selects the entries (``select``, docs/formats/wire.md), so only matching entries leave the
-store. An object reports how far it has searched, and which positions it could not search: they are
-unwritten, lost or unreadable, and each may hide an entry with the tags. The reader reads these
-positions one by one, waits for them and fills them. After that, all readers find the same entries.
+store. An object reports how far it has searched, and which positions it could not search. These are
+unwritten, lost or unreadable, and each may hide a matching entry, so the reader reads them one by
+one, waits for them and fills them. After that, all readers find the same entries.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from zlog.errors import StoreTimeout
 from zlog.view import ObjectRef, Stripe, View
 
 Match = Literal["any", "all"]
-"""Whether an entry must have one of the requested tags, or all of them."""
+"""Whether an entry must have any of the requested tags, or all of them."""
 
 _ENTRIES_MAX = 4096
-"""Entries in one reply of an object."""
+"""The maximum number of entries in one reply of an object."""
 
 _ROUND_BYTES = 32 << 20
 _SHARE_BYTES_MIN = 64 << 10
-"""Data in the replies of all objects of a stripe together, and at least in one reply."""
+"""Limits for the data in replies: of all objects of a stripe together, and of one at least."""
 
 MISSING_AT_ONCE = 65536
-"""Positions that no object can search, looked at in one step."""
+"""How many positions that no object could search are read in one step."""
 
 _SETTLED_AT_ONCE = 4096
-"""Positions that are read outside the search in one call."""
+"""How many positions are read outside the search in one call."""
 
 _WINDOW_BACKWARDS = 1024
-"""Positions per call if all entries are read backwards."""
+"""How many positions one call reads if all entries are read backwards."""
 
 _HIDING = (GapKind.UNWRITTEN, GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
 """Gaps that may hide an entry. Filled and trimmed positions hold none, for any reader."""
@@ -68,9 +68,10 @@ class Wanted(NamedTuple):
 
     @classmethod
     def of(cls, tags: Collection[str], match: Match) -> Wanted:
-        """Check the tags and the match of a caller.
+        """Check the tags and the match that a caller passed.
 
-        Raises InvalidTag or TypeError for invalid or too many tags, ValueError if there are none.
+        Raises InvalidTag or TypeError if tags are invalid or too many, ValueError if there are
+        none.
         """
         if match not in ("any", "all"):
             raise ValueError(f'match is "any" or "all", not {match!r}')
@@ -93,7 +94,7 @@ class _Part:
         ref: the object.
         start, end: the positions left to search are in ``[start, end)``.
         items: the results that were not returned yet, in reading order.
-        hole: the hole at which the search stopped. The reader waits for it once it is next.
+        hole: the hole at which the search stopped. The reader waits for it when it gets there.
     """
 
     ref: ObjectRef
@@ -106,7 +107,7 @@ class _Part:
         self.extend(self.end)
 
     def extend(self, end: int) -> None:
-        """Continue to a later end."""
+        """Continue the search to a later end."""
         self.start = self.ref.striping.first_at(self.start, self.ref.number)
         self.end = end
 
@@ -119,7 +120,7 @@ class _Part:
 
 
 class _TagSearch:
-    """Searches the objects of a stripe for tags, in either direction, and merges the results."""
+    """Searches a stripe's objects for tags, in either direction, and merges the results."""
 
     def __init__(
         self,
@@ -140,8 +141,8 @@ class _TagSearch:
         self._entries_max = entries_max
         self._reverse = reverse
         self._parts: list[_Part] = []
-        self._stripe: int | None = None  # the stripe of the parts, by id
-        self._end = 0  # the end of the parts
+        self._stripe: int | None = None  # the id of the stripe that the parts are in
+        self._end = 0  # where the parts end
 
     def forget(self) -> None:
         """Drop the results that were not returned yet."""
@@ -153,7 +154,7 @@ class _TagSearch:
         """Search ``[start, end)`` of a stripe for the next items.
 
         Returns:
-            The items, and the start, or in reverse the end, for the next call. None if the log was
+            The items, and the start of the next call, or its end in reverse. None if the log was
             trimmed during the search.
         """
         reverse = self._reverse
@@ -180,7 +181,7 @@ class _TagSearch:
     async def _ask(self, first: int, tail: int, deadline: Deadline) -> bool:
         """Let the objects search the next piece of their parts. Returns False after a trim.
 
-        The call waits for a hole if it is ``first``, the reader's next position. Otherwise the
+        If a hole is ``first``, the reader's next position, the call waits for it. Otherwise the
         object's part stops at the hole, so that the reader gets the items before it.
         """
         reverse = self._reverse
@@ -277,9 +278,9 @@ def doubtful_places(
 
 
 def _next_of(spans: list[ObjectPositions], most: int, *, reverse: bool) -> tuple[list[int], bool]:
-    """Return the first ``most`` positions, or the last ones in reverse, and whether these are all.
+    """Return the first ``most`` positions (in reverse: the last), and whether these are all.
 
-    The positions ascend. The number is limited, since a hostile writer can leave millions of holes.
+    The positions ascend. Their number is limited: a hostile writer can leave millions of holes.
     """
     taken: list[int] = []
     for span in reversed(spans) if reverse else spans:
@@ -294,7 +295,7 @@ def _next_of(spans: list[ObjectPositions], most: int, *, reverse: bool) -> tuple
 
 
 def trimmed_part(layout: Layout, gap: Gap, indexes: Collection[int] | None) -> Gap | None:
-    """Return the part of a trimmed gap in some objects, or in unknown stripes all of it."""
+    """Return the part of a trimmed gap in some objects. In unknown stripes, return all of it."""
     if indexes is None:
         return gap
     view = layout.view
@@ -312,7 +313,7 @@ def trimmed_part(layout: Layout, gap: Gap, indexes: Collection[int] | None) -> G
 
 
 async def _stripe_at(reader: Reader, position: int, deadline: Deadline) -> Stripe | None:
-    """Return the stripe of a position; None if the position is trimmed."""
+    """Return the stripe of a position, or None if the position is trimmed."""
     layout = reader.layout
     if position < layout.view.trim_point:
         return None
@@ -356,7 +357,7 @@ class TagReader:
                 return [] if own is None else [own]
             end = min(tail, stripe.end)
             found = await self._search.find(stripe, self.position, end, tail, deadline)
-            if found is None:  # trimmed during the search
+            if found is None:  # the log was trimmed during the search
                 continue
             items, self.position = found
             if items:
@@ -367,8 +368,8 @@ class TagReader:
 class BackwardReader:
     """Reads a range from its end to its start; see :meth:`zlog.Log.read_range`.
 
-    It searches for tags, or reads all entries if ``wanted`` is None. An ``end`` of None means the
-    tail at the first call. The reply of one object has up to ``entries_max`` entries.
+    If ``wanted`` is None, it reads all entries instead of searching for tags. An ``end`` of None
+    means the tail as of the first call. The reply of one object has up to ``entries_max`` entries.
     """
 
     def __init__(
@@ -394,7 +395,7 @@ class BackwardReader:
             self._search = _TagSearch(reader, wanted, holes, None, entries_max, reverse=True)
 
     async def next(self) -> Sequence[Entry | Gap] | None:
-        """Return the next items, which may be none; None at the end."""
+        """Return the next items, which may be empty. Returns None at the end."""
         deadline = self._reader.budget.longer(self._holes.seconds)
         if self._position is None:
             self._tail = await self._reader.positions.tail_up_to(self._end, deadline)
@@ -412,7 +413,7 @@ class BackwardReader:
         return items if self._kept is None else items[:-1]
 
     async def _below(self, end: int, deadline: Deadline) -> tuple[list[Entry | Gap], int] | None:
-        """Return the items right below a position, as :meth:`_TagSearch.find` does."""
+        """Return the items just below a position, as :meth:`_TagSearch.find` does."""
         reader = self._reader
         stripe = await _stripe_at(reader, end - 1, deadline)
         if stripe is None:

@@ -1,8 +1,8 @@
 """Finds positions by time.
 
-Entries carry the time at which they were appended, by their writers' clocks. A log is ordered by
-position and not by these clocks, so times rise along a log only if the clocks agree. Otherwise the
-search finds one of the positions at which the log passes the wanted time.
+An entry has the time at which it was appended, by its writer's clock. A log is ordered by position
+and not by time, so times rise along a log only if the writers' clocks agree. Otherwise the search
+finds one of the positions at which the log passes the wanted time.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from zlog._read.read import Reader
 
 _LOOKS = (1, 64, 1024, 16384)
-"""Positions per read while passing over a gap; more, the longer the gap is."""
+"""How many positions a read covers while it passes a gap. The number grows with the gap."""
 
 _BYTES_MAX = 1
-"""Data that a read may return from each object: its first entry only."""
+"""The data that a read may return from each object, so that only the first entry is sent."""
 
 
 def as_time(when: datetime | float) -> datetime:
-    """Return a point in time, UTC, from a datetime or from seconds since 1970.
+    """Convert a datetime, or seconds since 1970, to a datetime in UTC.
 
     Raises TypeError, or ValueError if a datetime has no time zone or a number is out of range.
     """
@@ -54,8 +54,8 @@ async def find_time(
 ) -> int:
     """Return the first position in ``[start, end)`` whose entry is not older than ``when``.
 
-    Returns ``end`` if all entries are older. If times fall along the log, there may be several
-    results: each is a position whose previous entry is older than ``when``.
+    Returns ``end`` if all entries are older. If times decrease somewhere in the log, there may be
+    several results: each is a position whose previous entry is older than ``when``.
 
     This is a binary search, which reads about log2(end - start) entries. It skips positions without
     an entry in growing steps.
@@ -84,7 +84,7 @@ async def first_entry(reader: Reader, position: int, end: int, deadline: Deadlin
             slot = found.get(each)
             if isinstance(slot, Entry):
                 return slot
-            if slot is None:  # its object's reply is full
+            if slot is None:  # its object's reply was full
                 break
             position = each + 1
         looks += 1

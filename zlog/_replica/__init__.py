@@ -1,1 +1,1 @@
-"""Replicas of one object: read a sound replica, and repair a damaged one."""
+"""The replicas of an object: how to read a sound one, and how to repair a damaged one."""

@@ -17,7 +17,7 @@ from zlog.errors import ZlogError
 _logger = logging.getLogger(__name__)
 
 _REFUSED = (Code.READ_ONLY, Code.BELOW_TRIM_POINT, Code.UNREADABLE, -errno.ENOENT, -errno.EIO)
-"""The value was trimmed or repaired before, or more of the object is damaged."""
+"""The answers if the value was trimmed or repaired before, or if more of the object is damaged."""
 
 
 async def damaged(
@@ -25,8 +25,8 @@ async def damaged(
 ) -> list[bytes]:
     """Return the attributes and keys of an object that are missing or fail their checksum.
 
-    In a stripe object, only the header is checked; `verify` checks its positions. ``any_replica``
-    reads a random replica instead of the primary.
+    In a stripe object, only the header is checked; `verify` checks its positions. With
+    ``any_replica``, a random replica is read instead of the primary.
     """
     found: list[bytes] = []
     after = b""
@@ -44,7 +44,7 @@ async def damaged(
 
 
 async def look(io: Io, call: Call, deadline: Deadline, *, any_replica: bool) -> Reply | None:
-    """Return the reply of the primary, or of a random replica, or None if there is none."""
+    """Return the reply of the primary or of a random replica, or None if there is none."""
     if not any_replica:
         return (await io.execute([call], deadline))[0]
     replicas = Replicas(io, call.object, call.method, bytes(call.payload), deadline)
@@ -54,15 +54,15 @@ async def look(io: Io, call: Call, deadline: Deadline, *, any_replica: bool) -> 
 async def repair_values(
     io: Io, object: str, names: Sequence[bytes], deadline: Deadline
 ) -> list[bytes]:
-    """Repair attributes and keys of an object; returns those found in another replica."""
+    """Repair attributes and keys of an object. Returns those that another replica had."""
     return [name for name in names if await _repair(io, object, name, None, deadline) is not None]
 
 
 async def repair_record(io: Io, object: str, position: int, deadline: Deadline) -> int | None:
     """Repair the record that covers a position, with all its entries.
 
-    Returns the record's last position, or None if no replica has the whole record or if it is no
-    longer damaged.
+    Returns the record's last position. Returns None if no replica has the whole record, or if it is
+    no longer damaged.
     """
     return await _repair(io, object, b"", position, deadline)
 
@@ -87,9 +87,9 @@ async def _salvage(
 ) -> messages.SalvageReply | None:
     """Return a value from the newest replica.
 
-    If the primary has the index of a record, any sound replica is sufficient. Otherwise all
-    replicas must answer, since any of them may be the newest. Returns None if a replica did not
-    answer, if none has the value, or if they contradict each other.
+    If the primary has the index of a record, any sound replica will do. Otherwise all replicas must
+    answer, because any of them may be the newest. Returns None if a replica did not answer, if no
+    replica has the value, or if they contradict each other.
     """
     request = messages.salvage(name, position)
     (reply,) = await io.execute([Call(object, "salvage", request)], deadline)
@@ -118,10 +118,10 @@ async def _salvage(
 async def answers(
     io: Io, calls: Sequence[Call], replies: Sequence[Reply], deadline: Deadline
 ) -> list[Reply]:
-    """Replace replies that report damage with replies of sound replicas, if there are any.
+    """Replace replies that report damage by replies of sound replicas, if there are any.
 
-    A call that only reads is sent to other replicas if the primary's bytes are damaged. A call that
-    changes the object is repeated after a repair, so it must be idempotent.
+    If the primary's bytes are damaged, a call that only reads is sent to other replicas. A call
+    that changes the object is repeated after a repair, so it must be idempotent.
     """
     result: list[Reply] = []
     for call, reply in zip(calls, replies, strict=True):
@@ -136,10 +136,10 @@ async def answers(
 
 
 async def _repair_values(io: Io, object: str, deadline: Deadline) -> bool:
-    """Repair the damaged values that every call needs. Returns whether one was repaired."""
+    """Repair the damaged values that every call needs. Returns whether any was repaired."""
     if io.store.read_only:
         return False
-    with contextlib.suppress(ZlogError):  # such as missing caps; then nothing is repaired
+    with contextlib.suppress(ZlogError):  # if caps are missing, for example, nothing is repaired
         names = await damaged(io, object, deadline)
         return bool(await repair_values(io, object, names, deadline))
     return False

@@ -1,4 +1,4 @@
-"""Asks the other replicas of an object if the primary replica is damaged."""
+"""Asks other replicas of an object if the primary replica is damaged."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from zlog.errors import StoreUnavailable
 _logger = logging.getLogger(__name__)
 
 TRIES_MAX = 24
-"""Replicas are chosen at random. Of three replicas, 24 tries miss a single sound one once in 10**4
-calls, and two sound ones once in 10**11 calls."""
+"""Replicas are chosen at random. If one of three is sound, 24 tries miss it in one of 10**4 calls.
+If two are sound, they miss both in one of 10**11 calls."""
 
 SECONDS_MAX = 5.0
-"""How long replicas are asked."""
+"""The longest time to ask replicas."""
 
 _INSTANCE_BYTES = 8
 
 _NO_ANSWER = (Code.STALE_EPOCH, -errno.EOPNOTSUPP, -errno.EPERM)
-"""Answers without information: the view is out of date, or the OSD can't or may not answer."""
+"""Answers that tell nothing: the view is out of date, or the OSD cannot or may not answer."""
 
 _BUSY_SECONDS = 0.01
 """The pause before another attempt while the store asks replicas for other calls."""
 
 _FAILED_SECONDS = 10.0
-"""How long replicas are not asked again for a method that none could answer."""
+"""If no replica could answer a method, how long to wait before asking again for that method."""
 
 POSITION_FAILED_SECONDS = 60.0
-"""The same for a position: longer than a call, which takes some seconds per object. A repair of the
-primary is noticed at once."""
+"""The same for a position. This is longer than a call, which takes some seconds per object. If the
+primary is repaired, this is noticed at once."""
 
 _FAILED_MAX = 1 << 16
 
 
 class Replicas:
-    """The replicas of an object, chosen at random and asked one after the other.
+    """The replicas of an object, which are chosen at random and asked one after another.
 
     Ordinary calls go to the primary; this class is for calls that found damage there. ``method``
     must only read. Asking takes only a part of the time until ``deadline``.
@@ -65,7 +65,7 @@ class Replicas:
 
     @property
     def told_apart(self) -> bool:
-        """Whether all answers name their OSDs, which needs a current class."""
+        """Whether all answers name their OSDs. Only a current class does this."""
         return 0 not in self._instances
 
     async def replies(self, deadline: Deadline | None = None) -> AsyncIterator[Reply]:
@@ -96,7 +96,7 @@ class Replicas:
     async def _look(self) -> None:
         """Find out how many replicas there should be, after the first one did not help.
 
-        Answers count only from then on, since an OSD that restarts later gets another number.
+        Only later answers count, because an OSD that restarts gets another number.
         """
         with contextlib.suppress(StoreUnavailable):
             self._size = await pool_size(self._io, self._deadline)
@@ -107,7 +107,7 @@ class Replicas:
     async def all_answered(self) -> bool:
         """Return whether every replica of the object has answered.
 
-        If replicas can't be distinguished, this returns whether all are up. In both cases, the
+        If replicas cannot be distinguished, this returns whether all are up. In both cases, the
         monitors must report that no OSD has come or gone since.
         """
         if self._one_replica:
@@ -122,7 +122,7 @@ class Replicas:
 
 
 def helped(io: Io, object: str) -> None:
-    """Count a read of another replica's sound data, and log the first one for an object."""
+    """Count a read of sound data in another replica. Log the first one for each object."""
     io.replica_reads[object] += 1
     if io.replica_reads[object] == 1:
         _logger.warning(
@@ -133,7 +133,7 @@ def helped(io: Io, object: str) -> None:
 
 
 def failed_lately(io: Io, object: str, what: str | int) -> bool:
-    """Whether replicas were lately asked for a position or a method, without success."""
+    """Whether replicas were recently asked for a position or a method without success."""
     return io.monotonic() < io.failed_reads.get((object, what), 0.0)
 
 
@@ -144,7 +144,7 @@ def note_failed(
     deadline: Deadline,
     seconds: float | None = None,
 ) -> None:
-    """Record that replicas were asked without success, unless the call's time was short."""
+    """Record that replicas were asked without success, if the call had enough time."""
     if deadline.expired:
         return
     if len(io.failed_reads) > _FAILED_MAX:
@@ -156,8 +156,8 @@ def note_failed(
 async def elsewhere(io: Io, call: Call, reply: Reply, deadline: Deadline) -> Reply:
     """Return the answer of sound replicas if the primary's stored bytes are damaged.
 
-    Positions never change, so one answer is enough for them. A replica may have missed the last
-    change of another value, so for these all replicas must answer and the sound ones must agree;
+    Positions never change, so for them one answer is enough. For any other value, a replica may
+    have missed the last change. So all replicas must answer, and the sound ones must agree;
     otherwise the call times out.
     """
     if reply.code != -errno.EIO or not isinstance(call.payload, bytes):

@@ -1,6 +1,6 @@
 """The TCP client for asyncio: one connection for any number of concurrent calls.
 
-Requests of one iteration of the event loop are sent in one write.
+All requests of one iteration of the event loop are sent in one write.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KEY = "sequencers"
 
 
 class AsyncioSequencer(Session):
-    """Client of a sequencer, for the tasks of one event loop. It connects at its first call."""
+    """A sequencer's client for the tasks of one event loop. It connects at its first call."""
 
     def __init__(self, address: str, credentials: Credentials = NO_CREDENTIALS) -> None:
         super().__init__(address, _Dialer(address, credentials))
@@ -51,7 +51,7 @@ class AsyncioSequencer(Session):
 
 
 class _Guard:
-    """A lock with a deadline, for tasks. A cancelled waiter does not leave it locked."""
+    """A lock with a deadline, for tasks. It is not left locked if a waiting task is cancelled."""
 
     def __init__(self) -> None:
         self._held: asyncio.Future[None] | None = None
@@ -82,8 +82,8 @@ class _Dialer(Dialer):
         return asyncio.get_running_loop().time()
 
     async def _dial(self, deadline: Deadline) -> Link:
-        # Let all ready tasks start first. There may be thousands, which would use up the time of
-        # this attempt.
+        # Let all tasks that are ready start first. Thousands of them could use up this attempt's
+        # time.
         await asyncio.sleep(0)
         return await super()._dial(deadline)
 
@@ -112,7 +112,7 @@ class _Link(asyncio.Protocol):
         self._reader = ReplyReader(STATUS_BYTES_MAX)
         self._pending: dict[int, asyncio.Future[Reply]] = {}
         self._outgoing: list[bytes] = []
-        self._request = -1  # so that HELLO has 0, as the refusal of a connection
+        self._request = -1  # HELLO has 0, as does the refusal of a connection
         self.ended: asyncio.Future[None] = self._loop.create_future()
         self.heard = self._loop.time()
         self.lost = ""
@@ -120,7 +120,7 @@ class _Link(asyncio.Protocol):
     async def call(
         self, kind: Kind, handle: int, a: int, b: int, payload: bytes, deadline: Deadline
     ) -> Reply:
-        """Send a request, and return its answer."""
+        """Send a request and return its answer."""
         if self.lost:
             raise LinkLost(self.lost)
         self._request = request = self._request + 1 & 0xFFFFFFFF
@@ -141,7 +141,7 @@ class _Link(asyncio.Protocol):
                 timer.cancel()
 
     def drop(self, reason: str) -> None:
-        """End the connection. Calls that wait on it raise LinkLost."""
+        """End the connection. Calls that are waiting for it raise LinkLost."""
         if self.lost:
             return
         self.lost = f"the connection to {self._address} ended: {reason}"
@@ -152,7 +152,7 @@ class _Link(asyncio.Protocol):
             self._transport.abort()
 
     async def close(self) -> None:
-        """End the connection for its user, and wait until it has ended."""
+        """End the connection because its user closes it, and wait until it has ended."""
         self.drop("closed by its user")
         await asyncio.wait({self.ended})
 
@@ -164,7 +164,7 @@ class _Link(asyncio.Protocol):
             transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Resolve the calls whose answers are in a chunk."""
+        """Resolve the calls whose answers are in the received data."""
         self.heard = self._loop.time()
         try:
             for reply in self._reader.feed(data):
@@ -175,7 +175,7 @@ class _Link(asyncio.Protocol):
             self.drop(str(error))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Fail the calls that wait."""
+        """Fail all calls that are waiting."""
         self.drop(str(exc) if exc else "closed by the sequencer")
         self.ended.set_result(None)
 

@@ -1,8 +1,8 @@
 """The blocking TCP client, for all threads of a process.
 
 The threads share one connection, which has no thread of its own. One of the threads that wait for
-an answer leads: it reads from the socket, and passes answers to the others. When it has its own
-answer, another one leads. So a single thread needs one write and one read per call.
+an answer leads: it reads from the socket and passes answers to the others. Once it has its own
+answer, another thread leads. So a single thread needs one write and one read per call.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _Inbox = SimpleQueue[Reply | _Signal]
 
 
 class BlockingSequencer(Session):
-    """Client of a sequencer, for several threads. Its coroutines never suspend.
+    """A sequencer's client for several threads. Its coroutines never suspend.
 
     It connects at its first call.
     """
@@ -118,7 +118,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class _Link:
-    """A connection. ``_mutex`` guards the pending calls, ``_leading`` the reading side."""
+    """A connection. ``_mutex`` guards the pending calls, and ``_leading`` the reading side."""
 
     def __init__(self, connected: socket.socket, address: str, tls: TlsStream | None) -> None:
         connected.setblocking(False)
@@ -137,14 +137,14 @@ class _Link:
         self._sending = _Guard()
         self._leading = Mutex(brief=False)
         self._pending: dict[int, _Inbox] = {}
-        self._request = -1  # so that HELLO has 0, as the refusal of a connection
+        self._request = -1  # HELLO has 0, as does the refusal of a connection
         self.heard = time.monotonic()
         self.lost = ""
 
     async def call(
         self, kind: Kind, handle: int, a: int, b: int, payload: bytes, deadline: Deadline
     ) -> Reply:
-        """Send a request, and return its answer."""
+        """Send a request and return its answer."""
         if self._leading.held():
             raise reentrant_call()
         inbox: _Inbox = SimpleQueue()
@@ -161,19 +161,19 @@ class _Link:
             self._finish(request)
 
     def drop(self, reason: str) -> None:
-        """End the connection. Calls that wait on it raise LinkLost."""
+        """End the connection. Calls that are waiting for it raise LinkLost."""
         with self._mutex:
             if self.lost:
                 return
             self.lost = f"the connection to {self._address} ended: {reason}"
-            with suppress(OSError):  # the peer has ended it
+            with suppress(OSError):  # the peer has already ended it
                 self._socket.shutdown(socket.SHUT_RDWR)
             for inbox in self._pending.values():
                 inbox.put(_LOST)
             self._close_if_idle()
 
     async def close(self) -> None:
-        """End the connection for its user."""
+        """End the connection because its user closes it."""
         self.drop("closed by its user")
 
     def close_copy(self) -> None:
@@ -199,7 +199,7 @@ class _Link:
             self.drop(str(error))
             raise LinkLost(self.lost) from error
         finally:
-            # A TLS record must be sent completely: the peer counts records.
+            # A TLS record must be sent completely, because the peer counts records.
             if sent < len(data) and (sent or self._tls is not None):
                 self.drop("a request was cut short")
             self._sending.release()
@@ -224,7 +224,7 @@ class _Link:
                 raise LinkLost(self.lost)
 
     def _read(self, deadline: Deadline) -> None:
-        """Read once, and pass the answers on. Only the leader calls this."""
+        """Read once, and pass the answers to their callers. Only the leader calls this."""
         if not _ready(self._readable, deadline):
             raise self._timeout()
         try:
@@ -248,7 +248,7 @@ class _Link:
                 inbox.put(reply)
 
     def _finish(self, request: int) -> None:
-        """End a call. If no call leads and one waits, let it lead."""
+        """End a call. If no call leads and one is waiting, let it lead."""
         with self._mutex:
             del self._pending[request]
             if self._pending and not self._leading.locked():

@@ -1,8 +1,8 @@
 """The credentials of a sequencer's client, and the authorities that it trusts.
 
-A sequencer's address says whether it uses TLS (``tls://HOST:PORT``). Views have the address, and
-changing them needs caps for the store. The credentials come from the URL of the store or the
-environment, which name files and never contain a secret.
+A sequencer's address says whether it uses TLS (``tls://HOST:PORT``). Addresses are in views, and
+only a client with caps for the store can change them. The credentials come from the URL of the
+store or from the environment. Both name files and never contain a secret.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Credentials:
     Attributes:
         ca: the authorities (PEM) that may sign a sequencer's certificate; by default the system's.
         certificate: this client's certificate (PEM), for sequencers that require one.
-        key: its private key (PEM), if it is not in the same file.
-        token_file: a shared secret. With it, this client refuses sequencers that do not know it.
+        key: the certificate's private key (PEM), if it is not in the same file.
+        token_file: a shared secret. With it, the client refuses sequencers that do not know it.
     """
 
     ca: str = ""
@@ -37,7 +37,7 @@ class Credentials:
 
     @classmethod
     def of(cls, url: str, environment: Mapping[str, str] = os.environ) -> Credentials:
-        """Return the files that the URL of a store names, or else the environment."""
+        """Return the files that a store's URL names, or else those that the environment names."""
         query = parse_qs(urlsplit(url).query)
         return cls(
             **{
@@ -80,12 +80,12 @@ NO_CREDENTIALS = Credentials()
 
 
 def no_password() -> str:
-    """Refuse an encrypted private key, instead of asking for its password at the terminal."""
+    """Refuse an encrypted private key. OpenSSL would ask for its password at the terminal."""
     raise ValueError("the private key is encrypted: store it without a password")
 
 
 def reason_of(error: Exception) -> str:
-    """Return why something failed, without error numbers and places in C sources."""
+    """Return why something failed, without error numbers and locations in C sources."""
     if isinstance(error, ssl.SSLError):
         if "PEM lib" in str(error):  # OpenSSL's words for a missing part of the file
             return "the file lacks a certificate or its private key, in PEM"

@@ -1,6 +1,6 @@
-"""Connecting to a sequencer: one link for all handles of a process or an event loop.
+"""Connects to a sequencer: one link for all handles of a process or an event loop.
 
-The first caller that finds no link makes it, and others wait.
+The first caller that finds no link makes it, while others wait.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from zlog._sequencer.link import Guard, Lane, Link
 from zlog.errors import SequencerBusy, SequencerRefused, SequencerTimeout, SequencerUnavailable
 
 _REFUSED_SECONDS = 5.0
-"""How long a refusal is repeated to callers without a new attempt."""
+"""For how long callers get the last refusal again without a new attempt."""
 
 _BUSY_SECONDS = 1.0
-"""The same if the sequencer has too many connections."""
+"""The same if the sequencer refused because it has too many connections."""
 
 
 class Dialer(ABC):
-    """Makes the link, and has the locks for making it and for opening logs on it.
+    """Makes the link. It also has the locks for making it and for opening logs on it.
 
     Attributes:
         sessions: the sessions that share the link.
-        left: the logs of closed and collected sessions. A session that is collected, which may
-            happen under any lock, only appends to this queue.
+        left: the logs of closed and collected sessions. A session may be collected while any lock
+            is held, so it only appends to this queue.
     """
 
     _new_guard: ClassVar[type[Guard]]
@@ -54,16 +54,16 @@ class Dialer(ABC):
 
     @abstractmethod
     def monotonic(self) -> float:
-        """Return the time of the clock of ``Link.heard``, in seconds."""
+        """Return the time in seconds, on the clock of ``Link.heard``."""
 
     @abstractmethod
     async def _connect(
         self, endpoint: Endpoint, context: ssl.SSLContext | None, deadline: Deadline
     ) -> Link:
-        """Connect, with TLS if a context is given."""
+        """Connect. If a context is given, use TLS."""
 
     async def link(self, deadline: Deadline) -> Link:
-        """Return the link, and make it if there is none.
+        """Return the link. Make it first if there is none.
 
         Raises:
             SequencerUnavailable: the link cannot be made.
@@ -86,13 +86,13 @@ class Dialer(ABC):
             self._dialing.release()
 
     async def close(self) -> None:
-        """End the link, and make no other."""
+        """End the link, and never make another one."""
         self._closed = True
         if self._link is not None:
             await self._link.close()
 
     async def _dial(self, deadline: Deadline) -> Link:
-        """Connect, and say HELLO."""
+        """Connect and exchange HELLO."""
         step = deadline.sooner(CONNECT_SECONDS_MAX)
         try:
             endpoint = parse_address(self._address)
@@ -122,7 +122,7 @@ class Dialer(ABC):
             self._refused_until = self.monotonic() + (_BUSY_SECONDS if busy else _REFUSED_SECONDS)
 
     def lane(self, log: LogAddress, lanes: dict[LogAddress, Lane], logs: set[LogAddress]) -> Lane:
-        """Return the lane of a log, and enter it into the lanes and logs of a session."""
+        """Return the lane of a log, and add it to the lanes and logs of a session."""
         with self._mutex:
             if log not in lanes:
                 lane = lanes[log] = self._lanes.get(log) or Lane(log, self._new_guard())
@@ -132,19 +132,19 @@ class Dialer(ABC):
             return lanes[log]
 
     def unused(self) -> list[Lane]:
-        """Return lanes whose sessions have ended."""
+        """Return the lanes that no session uses any more."""
         if not (self.left or self._unused):
             return []
         with self._mutex:
             while self.left:
                 for log in [*self.left.popleft()]:
-                    lane = self._lanes[log]  # which stays until its last user has left
+                    lane = self._lanes[log]  # the lane stays until its last user has left
                     lane.users -= 1
                     self._unused.add(lane)
             return [*self._unused]
 
     def forget(self, lane: Lane) -> None:
-        """Drop a lane, unless a session uses it again."""
+        """Drop a lane if no session uses it again."""
         with self._mutex:
             self._unused.discard(lane)
             if not lane.users and self._lanes.get(lane.log) is lane:

@@ -21,15 +21,15 @@ STATUS                                                a = payload bytes; payload
 CLOSE   log                                           the handle may mean another log from now on
 ======  ============================================  ==========================================
 
-A payload follows its frame in whole frames, padded with zeros, so that one ``iter_unpack`` splits a
-chunk of the stream, which is fast. Packing an unpacked payload frame returns its bytes.
+A payload follows its frame in whole frames, padded with zeros, so that one fast ``iter_unpack``
+splits a chunk of the stream. Packing an unpacked payload frame returns its bytes.
 
-A sequencer that requires a token answers HELLO with TOKEN_WANTED, and a challenge in a and b. The
+If a sequencer requires a token, it answers HELLO with TOKEN_WANTED and a challenge in a and b. The
 next frame must be PROVE (``zlog._sequencer.token``).
 
-The answer STALE_EPOCH has the sequencer's own epoch in a, TIMEOUT has the same fields as OK,
-BAD_VERSION has the server's version in a, and TOKEN_WANTED the challenge. All other answers with a
-code other than OK have zeros.
+The answer STALE_EPOCH has the sequencer's own epoch in a, BAD_VERSION the server's version in a,
+and TOKEN_WANTED the challenge. TIMEOUT has the same fields as OK. In all other answers with a code
+other than OK, the fields are zero.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FRAME = struct.Struct("<BBHIQQ")
 FRAME_BYTES = FRAME.size
 
 TAIL_MAX = 2**64 - 1
-"""The highest tail that a frame can have: the end of the last stripe, not a position."""
+"""The highest tail in a frame: the end of the last stripe, which is not a position."""
 
 STATUS_BYTES_MAX = 4 << 20
 """The longest payload that a client accepts."""
@@ -71,27 +71,27 @@ class Code(IntEnum):
 
     OK = 0
     STALE_EPOCH = 1
-    """The request has a higher epoch than the sequencer's, or the epoch of a WAIT has ended."""
+    """The request's epoch is higher than the sequencer's, or the epoch of a WAIT has ended."""
     NOT_OPEN = 2
-    """The handle is not open (any more): OPEN the log again."""
+    """The handle is not open, or no longer open. OPEN the log again."""
     BAD_REQUEST = 3
     LIMIT = 4
-    """Too many of something; see ``zlog.seqr.limits``."""
+    """A limit was exceeded; see ``zlog.seqr.limits``."""
     UNAVAILABLE = 5
-    """The sequencer could not take the log over, or is about to stop."""
+    """The sequencer could not take over the log, or is about to stop."""
     LOG_NOT_FOUND = 6
     TIMEOUT = 7
-    """The time of a WAIT passed before the tail did."""
+    """The time of a WAIT passed before the tail reached the position."""
     NOT_LEADER = 8
-    """Another sequencer leads, or may lead by now."""
+    """Another sequencer is the leader, or may be by now."""
     BAD_VERSION = 9
     TOKEN_WANTED = 10
     """The client must PROVE that it knows the token."""
     TOKEN_WRONG = 11
     CERTIFICATE_WANTED = 12
-    """Connect again with a client's certificate."""
+    """The client must connect again with a certificate."""
     OTHER_STORE = 13
-    """The sequencer does not serve the store of the log."""
+    """The sequencer does not serve the log's store."""
 
 
 class Reply(NamedTuple):
@@ -107,12 +107,12 @@ class Reply(NamedTuple):
 
 
 def payload_frames(length: int) -> int:
-    """Return the number of frames of a payload of ``length`` bytes."""
+    """Return how many frames a payload of ``length`` bytes takes."""
     return -(-length // FRAME_BYTES)
 
 
 def pack_payload(payload: bytes) -> bytes:
-    """Pad a payload with zeros to whole frames."""
+    """Pad a payload with zeros, so that it fills whole frames."""
     return payload.ljust(payload_frames(len(payload)) * FRAME_BYTES, b"\0")
 
 
@@ -137,7 +137,7 @@ class Payload:
         self._missing -= 1
 
     def data(self) -> bytes:
-        """Return the payload without its padding. Raises ValueError if that is not zero."""
+        """Return the payload without its padding. Raises ValueError if the padding is not zero."""
         padded = b"".join(self._parts)
         if padded[self._length :].strip(b"\0"):
             raise ValueError("the padding of a payload is not zero")

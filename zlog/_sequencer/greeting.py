@@ -1,4 +1,4 @@
-"""The greeting: the checks at the beginning of a connection to a sequencer."""
+"""The greeting: what both sides check at the beginning of a connection to a sequencer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zlog._sequencer.token import Pair, Token, new_number, same
 from zlog.errors import SequencerBusy, SequencerRefused, SequencerTimeout, SequencerUnavailable
 
 CONNECT_SECONDS_MAX = 1.0
-"""Limit of an attempt to connect, including the greeting."""
+"""The time limit of an attempt to connect, including the greeting."""
 
 _PROOF_HINT = (
     "Name the file with the sequencer's token: sequencer_token_file=PATH in the store's URL, or"
@@ -95,7 +95,7 @@ def _check_hello(address: str, reply: Reply) -> None:
 def connect_error(address: str, error: Exception, deadline: Deadline) -> SequencerUnavailable:
     """Return the exception for a failed attempt to connect.
 
-    It is a timeout only if the deadline of the whole call has passed.
+    It is a SequencerTimeout only if the deadline of the whole call has passed.
     """
     if isinstance(error, ssl.SSLCertVerificationError):
         return SequencerRefused(

@@ -24,7 +24,7 @@ class Link(Protocol):
     """A connection to a sequencer.
 
     Attributes:
-        heard: when the link last received anything, by its dialer's clock.
+        heard: when the link last received anything, on its dialer's clock.
         lost: why the link ended; empty while it is open.
     """
 
@@ -34,20 +34,20 @@ class Link(Protocol):
     async def call(
         self, kind: Kind, handle: int, a: int, b: int, payload: bytes, deadline: Deadline
     ) -> Reply:
-        """Send a request, and return its answer. Raises LinkLost or SequencerTimeout."""
+        """Send a request and return its answer. Raises LinkLost or SequencerTimeout."""
         ...
 
     def drop(self, reason: str) -> None:
-        """End the connection. Calls that wait on it raise LinkLost."""
+        """End the connection. Calls that are waiting for it raise LinkLost."""
         ...
 
     async def close(self) -> None:
-        """End the connection for its user, and wait until it has ended."""
+        """End the connection because its user closes it, and wait until it has ended."""
         ...
 
 
 class Guard(Protocol):
-    """A lock with a deadline for waiting."""
+    """A lock that can be taken with a deadline."""
 
     async def acquire(self, deadline: Deadline) -> bool:
         """Take the lock. Returns False if the deadline passes first."""
@@ -68,12 +68,12 @@ class Handle:
 
 @dataclass(eq=False, slots=True)
 class Lane:
-    """A log, for all sessions of a dialer that use it.
+    """A log, shared by all sessions of a dialer that use it.
 
     Attributes:
         guard: held while the log is opened or closed.
-        handle: the reply to its last OPEN; None while it is closed.
-        users: the number of sessions that use it, counted by the dialer.
+        handle: the result of the log's last OPEN; None while the log is closed.
+        users: the number of sessions that use the log. The dialer counts them.
     """
 
     log: LogAddress
@@ -83,10 +83,10 @@ class Lane:
 
 
 def keep_alive(connected: socket.socket) -> None:
-    """Send small frames at once, and detect within about 25 seconds that the peer has vanished.
+    """Send small frames at once, and notice within about 25 seconds that the peer has vanished.
 
-    Without the probes, a client that waits at the tail of a quiet log would not notice that the
-    sequencer's machine has lost its power.
+    Without the probes, a client that waits at the tail of a quiet log would not notice a power
+    failure of the sequencer's machine.
     """
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -2,11 +2,10 @@
 
 A dialer makes links, which are connections that have exchanged HELLO. A link sends a request and
 returns its answer. A session opens logs when they are first used on a link, and again when the
-sequencer has forgotten them; it replaces a lost link once per call, and turns codes into
-exceptions.
+sequencer has forgotten them. It replaces a lost link once per call, and turns codes into errors.
 
 Each handle on a log has a session. The sessions of a process share a connection to each sequencer,
-so a session must not end it because of trouble with its own log.
+so a session must not end the connection because of a problem with its own log.
 """
 
 from __future__ import annotations
@@ -36,19 +35,19 @@ from zlog.errors import (
 )
 
 _TRIES = 4
-"""Limit of OPENs and lost connections in a call."""
+"""How many OPENs, and how many lost connections, a call may have."""
 
 _SILENCE_SECONDS = 0.9
-"""A link that answers a quick request, and everything else, with silence for this long is lost."""
+"""A link is lost if a quick request gets no answer, and nothing else arrives, for this long."""
 
 _NO_HANDLE = 2**16 - 1
-"""A handle that no log has. A request with it is answered at once."""
+"""A handle that belongs to no log. The sequencer answers a request with this handle at once."""
 
 _AT_ONCE: Final = Deadline(0)
-"""For taking a lock only if it is free, and for a request without waiting for its answer."""
+"""A deadline to take a lock only if it is free, or to send a request without waiting."""
 
 _WAIT_SECONDS_MAX = 1.0
-"""Duration of a WAIT. Longer ones are repeated, so that a frozen sequencer is noticed."""
+"""The duration of a WAIT. Longer ones are repeated, so that a frozen sequencer is noticed."""
 
 _WAIT_SLACK_SECONDS = 1.0
 """How late the answer to a WAIT may be."""
@@ -67,8 +66,8 @@ class Session:
     """A sequencer client over TCP: see :class:`zlog._base.sequencer.SequencerClient`.
 
     Args:
-        leave: a function that is called when this session is closed, and returns whether no other
-            session uses the dialer.
+        leave: a function that is called when this session is closed. It returns whether the dialer
+            has no other session.
     """
 
     def __init__(
@@ -87,7 +86,7 @@ class Session:
         self._closed = False
 
     async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:
-        """Open the log in an epoch above ``dead_epoch``. The position is the tail."""
+        """Open the log in an epoch above ``dead_epoch``. The grant's position is the tail."""
         lane = await self._lane(log)
         link = await self._link(deadline)
         try:
@@ -97,7 +96,7 @@ class Session:
             return (await self._open(link, log, lane, dead_epoch, deadline))[1]
 
     async def next(self, log: LogAddress, count: int, epoch: int, deadline: Deadline) -> Grant:
-        """Take ``count`` consecutive positions. Raises ValueError unless it is 1 to 65536."""
+        """Take ``count`` consecutive positions. Raises ValueError if it is not 1 to 65536."""
         check_count(count)
         reply = await self._ask(Kind.NEXT, log, count, epoch, deadline)
         return Grant(reply.b, reply.a)
@@ -110,10 +109,10 @@ class Session:
     async def wait(
         self, log: LogAddress, epoch: int, position: int, timeout: float, deadline: Deadline
     ) -> Grant | None:
-        """Wait until the tail has passed ``position``. Returns None if the time passes first.
+        """Wait until the tail is above ``position``. Returns None if the time passes first.
 
-        WAIT does not carry an epoch. If the sequencer's epoch is lower than the caller's, it learns
-        the higher one from the next client that appends; until then there is nothing to wait for.
+        WAIT has no epoch. If the sequencer's epoch is lower than the caller's, the sequencer learns
+        the higher one from the next client that appends. Until then there is nothing to wait for.
         """
         patience = deadline.sooner(timeout)
         while True:
@@ -136,7 +135,7 @@ class Session:
                 return None
 
     async def status(self, deadline: Deadline) -> dict[str, object]:
-        """Return the STATUS, for operators."""
+        """Return the sequencer's STATUS, for operators."""
         link = await self._link(deadline)
         reply = await link.call(Kind.STATUS, 0, 0, 0, b"", deadline)
         if reply.code != Code.OK:
@@ -150,8 +149,9 @@ class Session:
     async def close(self) -> None:
         """Stop using the connection.
 
-        The last session ends the connection, and with it all calls that wait. Other sessions close
-        logs that no session uses any more; calls that wait for these end within about a second.
+        The last session ends the connection, and with it all waiting calls. Any other session
+        closes the logs that no session uses any more. Calls that wait for these end in about a
+        second.
         """
         if self._closed:
             return
@@ -171,10 +171,10 @@ class Session:
         return await self._dialer.link(deadline)
 
     async def _ask(self, kind: Kind, log: LogAddress, a: int, b: int, deadline: Deadline) -> Reply:
-        """Send a request about a log, which is opened if necessary.
+        """Send a request about a log. Open the log first if necessary.
 
         If the caller's view has a higher epoch than the sequencer, the log is opened again, and the
-        sequencer's epoch is reported as ended. The sequencer checks that, and takes the log over.
+        sequencer's epoch is reported as ended. The sequencer checks this, and takes over the log.
         """
         lost: LinkLost | None = None
         dead_epoch = 0
@@ -204,14 +204,14 @@ class Session:
     async def _quickly(
         self, link: Link, kind: Kind, handle: int, a: int, b: int, deadline: Deadline
     ) -> Reply:
-        """Send a request that a working sequencer answers at once, or after the time of a WAIT."""
+        """Send a request that a working sequencer answers at once, or after its WAIT."""
         began = self._dialer.monotonic()
         due = began + b / 1000 if kind == Kind.WAIT else began
         try:
             return await link.call(kind, handle, a, b, b"", deadline)
         except SequencerTimeout:
             if link.heard < began and due <= self._dialer.monotonic() - _SILENCE_SECONDS:
-                # The network may have lost the connection, so the next call makes another.
+                # The network may have lost the connection, so let the next call make another one.
                 link.drop(f"{self._address} does not respond")
             raise
 
@@ -227,11 +227,11 @@ class Session:
     async def _close_unused(self) -> None:
         """Close logs that no session uses any more.
 
-        After this, the sequencer may give their handles to other logs. So a session that wants to
-        use the log again waits for the guard, and then opens it.
+        After this, the sequencer may give their handles to other logs. A session that wants to use
+        the log again therefore waits for the guard, and then opens it.
         """
         for lane in self._dialer.unused():
-            if await lane.guard.acquire(_AT_ONCE):  # else a call of a closed session is opening it
+            if await lane.guard.acquire(_AT_ONCE):  # if not, a closed session is opening it
                 try:
                     handle = lane.handle
                     if not lane.users and handle is not None:
@@ -245,7 +245,7 @@ class Session:
     async def _handle(
         self, link: Link, log: LogAddress, lane: Lane, dead_epoch: int, deadline: Deadline
     ) -> Handle:
-        """Open the log on the link, unless another call does."""
+        """Open the log on the link if no other call does."""
         if not await lane.guard.acquire(deadline):
             raise SequencerTimeout(f"log {log}: {self._address} did not open it in time")
         try:
@@ -260,7 +260,7 @@ class Session:
         self, link: Link, log: LogAddress, lane: Lane, dead_epoch: int, deadline: Deadline
     ) -> tuple[Handle, Grant]:
         if self._dialer.monotonic() - link.heard > _SILENCE_SECONDS:
-            # An OPEN may take long, so it would not show that the connection is dead.
+            # An OPEN may take a long time, so it would not show that the connection is dead.
             await self._quickly(link, Kind.TAIL, _NO_HANDLE, 0, 0, deadline)
         payload = log.encode()
         reply = await link.call(Kind.OPEN, 0, len(payload), dead_epoch, payload, deadline)
@@ -277,9 +277,9 @@ class Session:
 
 
 class Dialers:
-    """Dialers that sessions share: one for each sequencer and credentials.
+    """The dialers that sessions share: one for each combination of sequencer and credentials.
 
-    A dialer exists while a session uses it. A session that was collected does not count.
+    A dialer exists while a session uses it. Sessions that were garbage-collected do not count.
     """
 
     def __init__(self, new: Callable[[str, Credentials], Dialer]) -> None:

@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from zlog._native.local import SharedSequencer
 
 _SLICE_SECONDS = 0.25
-"""Limit of one wait of a thread, so that the thread soon ends after a cancelled wait."""
+"""How long a thread waits at a time, so that it ends soon after its wait is cancelled."""
 
 _WAITERS_MAX = 64
 
 
 class SharedSequencerClient:
-    """Client for threads: its coroutines never suspend, and ``wait`` blocks the thread."""
+    """The client for threads. Its coroutines never suspend, and ``wait`` blocks the thread."""
 
     def __init__(self, shared: SharedSequencer) -> None:
         self._shared = shared
 
     async def open(self, log: LogAddress, dead_epoch: int, deadline: Deadline) -> Grant:
-        """Refuse: only a change of view activates this sequencer."""
+        """Refuse, because only a change of view activates this sequencer."""
         raise SequencerUnavailable(
             f"log {log}: the store's sequencer is not active; only a change of view activates it",
             hint="Append to the log: the append makes a view that activates the sequencer.",
         )
 
     async def next(self, log: LogAddress, count: int, epoch: int, deadline: Deadline) -> Grant:
-        """Take ``count`` consecutive positions, granted in this epoch.
+        """Take ``count`` consecutive positions that are granted in this epoch.
 
         Raises:
             ValueError: ``count`` is not from 1 to 65536.
@@ -48,14 +48,14 @@ class SharedSequencerClient:
         return Grant(epoch, self._active(first, log, epoch))
 
     async def tail(self, log: LogAddress, epoch: int, deadline: Deadline) -> Grant:
-        """Return the next position that will be granted. Raises StaleEpoch as ``next``."""
+        """Return the next position that will be granted. Raises StaleEpoch as ``next`` does."""
         tail = self._shared.tail(log.log_id, epoch)
         return Grant(epoch, self._active(tail, log, epoch))
 
     async def wait(
         self, log: LogAddress, epoch: int, position: int, timeout: float, deadline: Deadline
     ) -> Grant | None:
-        """Wait until the tail has passed ``position``. Returns None if the time passes first."""
+        """Wait until the tail is above ``position``. Returns None if the time passes first."""
         tail = self._shared.wait(log.log_id, epoch, position, deadline.within(timeout))
         if tail is None:
             await self.tail(log, epoch, deadline)  # the epoch may have ended
@@ -63,11 +63,11 @@ class SharedSequencerClient:
         return Grant(epoch, tail)
 
     async def status(self, deadline: Deadline) -> dict[str, object]:
-        """Return the address. It has no counters."""
+        """Return only the address, because this sequencer has no counters."""
         return {"address": SHARED_ADDRESS}
 
     async def close(self) -> None:
-        """Do nothing: the memory belongs to the store."""
+        """Do nothing, because the memory belongs to the store."""
 
     @staticmethod
     def _active(position: int | None, log: LogAddress, epoch: int) -> int:
@@ -77,7 +77,7 @@ class SharedSequencerClient:
 
 
 class AsyncioSharedSequencer(SharedSequencerClient):
-    """Client for tasks: it waits in threads of its own."""
+    """The client for tasks. It waits in threads of its own."""
 
     def __init__(self, shared: SharedSequencer) -> None:
         super().__init__(shared)
@@ -86,7 +86,7 @@ class AsyncioSharedSequencer(SharedSequencerClient):
     async def wait(
         self, log: LogAddress, epoch: int, position: int, timeout: float, deadline: Deadline
     ) -> Grant | None:
-        """Wait until the tail has passed ``position``. Returns None if the time passes first."""
+        """Wait until the tail is above ``position``. Returns None if the time passes first."""
         grant = await self.tail(log, epoch, deadline)
         patience = deadline.sooner(timeout)
         loop = asyncio.get_running_loop()
@@ -110,7 +110,7 @@ class AsyncioSharedSequencer(SharedSequencerClient):
         return grant
 
     async def close(self) -> None:
-        """Let the waiting threads end, within a quarter of a second."""
+        """Let the waiting threads end. They do so within a quarter of a second."""
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
             self._threads = None

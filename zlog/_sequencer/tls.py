@@ -1,7 +1,7 @@
 """TLS for the blocking client, whose threads read and write at the same time.
 
-That is not allowed on an ``ssl.SSLSocket``. Here OpenSSL works on memory buffers, under a lock that
-no thread holds while it waits for the network.
+An ``ssl.SSLSocket`` does not allow this. Here OpenSSL works on memory buffers, under a lock that no
+thread holds while it waits for the network.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TlsStream:
         """Do the handshake on a socket. This changes the socket's timeout.
 
         Raises:
-            OSError: the handshake failed: an ``ssl.SSLError``, or a TimeoutError.
+            OSError: the handshake failed, with an ``ssl.SSLError`` or a TimeoutError.
         """
         while True:
             try:
@@ -40,7 +40,7 @@ class TlsStream:
                 done = True
             except ssl.SSLWantReadError:
                 done = False
-            finally:  # also sends the alert that the peer's certificate is not trusted
+            finally:  # also send the alert if the peer's certificate is not trusted
                 connected.settimeout(deadline.within(3600.0) or 1e-3)
                 connected.sendall(self._outgoing.read())
             if done:
@@ -51,13 +51,13 @@ class TlsStream:
             self._incoming.write(data)
 
     def wrap(self, data: bytes) -> bytes:
-        """Encrypt ``data``. All results must be sent, in the order of the calls."""
+        """Encrypt ``data``. Send every result, in the order of the calls."""
         with self._lock:
             self._ssl.write(data)
             return self._outgoing.read()
 
     def unwrap(self, data: bytes) -> bytes:
-        """Decrypt ``data``. Return nothing if it completes no record.
+        """Decrypt ``data``. Returns no bytes if the data does not complete a record.
 
         Raises:
             ssl.SSLError: the data was changed, or the peer has aborted the connection.
@@ -65,6 +65,6 @@ class TlsStream:
         parts = []
         with self._lock, contextlib.suppress(ssl.SSLWantReadError, ssl.SSLZeroReturnError):
             self._incoming.write(data)
-            while part := self._ssl.read(_READ_BYTES):  # empty after the peer has ended it
+            while part := self._ssl.read(_READ_BYTES):  # empty once the peer has ended it
                 parts.append(part)
         return b"".join(parts)

@@ -1,9 +1,9 @@
-"""The token, a secret that sequencers and their clients share, and the proofs of knowing it.
+"""The token, which is a secret shared by sequencers and clients, and the proofs of knowing it.
 
 The token is never sent. The client sends a random number with HELLO, and the sequencer answers with
-a challenge. Then the client sends a proof, and if that is right, the sequencer sends its own. A
-proof is the first half of HMAC-SHA256, keyed with the token, of the side that gives it, the
-client's number and the challenge. So it is useless on another connection or for the other side.
+a challenge. The client then sends a proof, and if it is right, the sequencer sends its own. A proof
+is the first half of an HMAC-SHA256 with the token as key. It covers the side that sends the proof,
+the client's number and the challenge, so it is useless on another connection or for the other side.
 
 The token authenticates both sides. Only TLS protects the rest of the connection.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 TOKEN_BYTES_MIN = 16
-"""A shorter secret could be found from an observed handshake, by trying all."""
+"""The minimum length. A shorter secret could be guessed from an observed handshake."""
 
 TOKEN_FILE_BYTES_MAX = 64 << 10
 
@@ -28,14 +28,14 @@ _NUMBER = struct.Struct("<Q")
 
 
 class Pair(NamedTuple):
-    """A challenge or a proof: 16 bytes, as the last two fields of a frame."""
+    """A challenge or a proof: 16 bytes, which are the last two fields of a frame."""
 
     a: int
     b: int
 
 
 class Token:
-    """A secret, which appears in no repr and no error."""
+    """A secret. It appears in no repr and no error."""
 
     __slots__ = ("_secret",)
 
@@ -69,17 +69,17 @@ def same(one: Pair, other: Pair) -> bool:
 
 
 def new_number() -> int:
-    """Return a client's number for a connection: random, and not zero."""
+    """Return a random number, not zero, that a client uses for one connection."""
     return secrets.randbits(64) or 1
 
 
 def new_challenge() -> Pair:
-    """Return a sequencer's challenge for a connection."""
+    """Return a challenge that a sequencer uses for one connection."""
     return Pair(secrets.randbits(64), secrets.randbits(64))
 
 
 def read_tokens(path: str) -> tuple[Token, ...]:
-    """Read a token file, with a token per line. Empty lines and surrounding blanks are ignored.
+    """Read a token file, which has one token per line. Empty lines and outer blanks are ignored.
 
     A client uses the first token. A sequencer accepts all of them.
 

@@ -45,14 +45,14 @@ _POSITION = struct.Struct("<Q")
 _NO_MARK = Mark(0, bytes(16), 0)
 _ENTRY_BYTES_LIMIT = 16 << 20
 _BODY_BYTES_MAX = _ENTRY_BYTES_LIMIT + 4 * BYTES_MAX + 5 * ENTRIES_MAX + _BATCH_HEAD.size
-"""An upper limit of a frame's size."""
+"""The maximum size of a frame."""
 
 
 class Writable(Protocol):
     """A file or pipe, opened for writing bytes."""
 
     def write(self, data: bytes, /) -> object:
-        """Write all of it."""
+        """Write all the bytes."""
         ...
 
 
@@ -60,7 +60,7 @@ class Readable(Protocol):
     """A file or pipe, opened for reading bytes."""
 
     def read(self, count: int, /) -> bytes:
-        """Return up to ``count`` bytes; none at the end."""
+        """Return up to ``count`` bytes, or no bytes at the end."""
         ...
 
 
@@ -82,10 +82,10 @@ class Info(NamedTuple):
 
 
 class ExportWriter:
-    """Writes an export, which ``end`` completes.
+    """Writes an export. Call ``end`` to complete it.
 
     Attributes:
-        entries: the number of entries written.
+        entries: the number of entries written so far.
     """
 
     def __init__(self, file: Writable, info: Info) -> None:
@@ -103,7 +103,7 @@ class ExportWriter:
             self._piece(whole)
 
     def end(self, cursors: Mapping[str, int] | None) -> None:
-        """Write the cursors, if any, and the end."""
+        """Write the cursors, if any, and the end of the export."""
         for whole in self._joiner.end():
             self._piece(whole)
         if cursors is not None:
@@ -135,7 +135,7 @@ class ExportWriter:
 
 
 class ExportReader:
-    """Reads an export. Every frame's checksum is checked before the frame is used.
+    """Reads an export. The checksum of every frame is checked before the frame is used.
 
     Attributes:
         info: the first frame.
@@ -143,7 +143,7 @@ class ExportReader:
         position: the position at which the next piece begins.
 
     Raises:
-        ExportDamaged: the constructor and every method may raise it.
+        ExportDamaged: the constructor and every method may raise this.
     """
 
     def __init__(self, file: Readable) -> None:
@@ -167,7 +167,7 @@ class ExportReader:
         self.position = self.info.start
 
     def pieces(self) -> Iterator[Piece]:
-        """Iterate over the pieces. Each begins where the previous one ends."""
+        """Iterate over the pieces. Each piece begins where the previous one ends."""
         while True:
             kind, body = self._frame()
             if kind == _CURSORS:
@@ -255,7 +255,7 @@ def _decode_cursors(body: bytes) -> dict[str, int]:
 
 
 def _encode_tags(entries: Sequence[NewEntry]) -> bytes:
-    """Encode the tags of entries. Their order does not change the bytes."""
+    """Encode the tags of entries. The result does not depend on the order of an entry's tags."""
     tags = [entry.tags if isinstance(entry, Tagged) else () for entry in entries]
     names = sorted({tag.encode() for own in tags for tag in own})
     index = {name.decode(): i for i, name in enumerate(names)}
@@ -276,7 +276,7 @@ def _decode_batch(body: bytes, *, tagged: bool = False) -> Batch:
         at = fields.at
     data = body[at:]
     entries = [data[begin:end] for begin, end in pairwise((0, *ends))]
-    if sum(map(len, entries)) != len(data):  # ends that decrease, or uncovered data
+    if sum(map(len, entries)) != len(data):  # ends decrease, or some data is in no entry
         raise ValueError
     if tagged:
         return Batch(start, timestamp, writer, number, tagged_each(entries, tags))

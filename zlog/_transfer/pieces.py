@@ -1,4 +1,4 @@
-"""Pieces of a log: consecutive positions in the form in which they are copied."""
+"""Pieces of a log: consecutive positions, in the form in which they are copied."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROUND_BYTES = 8 << 20
 
 
 class Batch(NamedTuple):
-    """Entries with one writer and time, and consecutive numbers."""
+    """Entries with the same writer and time, and with consecutive numbers."""
 
     start: int
     timestamp: int
@@ -37,7 +37,7 @@ class Batch(NamedTuple):
         return self.start + len(self.entries)
 
     def precedes(self, writer: bytes, timestamp: int, number: int) -> bool:
-        """Whether an entry may be the next of this batch."""
+        """Whether an entry can be the next one of this batch."""
         return (
             self.writer == writer
             and self.timestamp == timestamp
@@ -46,7 +46,7 @@ class Batch(NamedTuple):
 
 
 class Filled(NamedTuple):
-    """Positions that one reader filled at one time and for one reason (a FillCode)."""
+    """Positions that one client filled at one time and for one reason (a FillCode)."""
 
     start: int
     end: int
@@ -66,11 +66,11 @@ Piece = Batch | Filled | Trimmed
 
 
 class Mark(NamedTuple):
-    """The identity of an append or fill. Equal marks mean equal contents of a position.
+    """The identity of an append or a fill. Positions with equal marks have equal contents.
 
     Attributes:
         kind: 1 for an entry, 2 for a fill.
-        writer: the id of its writer or filler.
+        writer: the id of the client that wrote or filled.
         number: the number of the append, or the time of the fill.
     """
 
@@ -101,7 +101,7 @@ def part_from(piece: Piece, position: int) -> Piece:
 
 
 def parts_without(piece: Piece, positions: Container[int]) -> Iterator[Piece]:
-    """Cut positions out of a batch; other pieces are returned whole."""
+    """Cut positions out of a batch. Other pieces are returned whole."""
     if not isinstance(piece, Batch):
         yield piece
         return
@@ -114,7 +114,7 @@ def parts_without(piece: Piece, positions: Container[int]) -> Iterator[Piece]:
 
 
 def joined(piece: Piece, following: Piece) -> Piece | None:
-    """Return two adjacent pieces as one, or None if they differ. Batches are joined in place."""
+    """Join two adjacent pieces. Returns None if they differ. Batches are joined in place."""
     if isinstance(piece, Batch):
         if isinstance(following, Batch) and piece.precedes(
             following.writer, following.timestamp, following.number
@@ -128,14 +128,14 @@ def joined(piece: Piece, following: Piece) -> Piece | None:
 
 
 class Joiner:
-    """Joins pieces to pieces of maximum length, so that equal logs give equal pieces."""
+    """Joins pieces into pieces of maximum length, so that equal logs give equal pieces."""
 
     def __init__(self) -> None:
         self._open: Piece | None = None
         self._bytes = 0
 
     def add(self, piece: Piece) -> Iterator[Piece]:
-        """Add the next piece, and return the complete ones."""
+        """Add the next piece. Returns the pieces that are complete."""
         if isinstance(piece, Batch):
             yield from self._add_batch(piece)
             return
@@ -174,9 +174,9 @@ def _size(entry: NewEntry) -> int:
 
 
 def rounds(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
-    """Group pieces into rounds. Each round is written at once.
+    """Group pieces into rounds. All pieces of a round are written at once.
 
-    If the pieces end with ExportDamaged, the pieces before it are yielded first.
+    If reading the pieces raises ExportDamaged, the pieces before the damage are yielded first.
     """
     some: list[Piece] = []
     positions = size = 0

@@ -1,4 +1,4 @@
-"""Turns a mirror into an independent log, which takes appends."""
+"""Turns a mirror into an independent log that takes appends."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class _Promoted(Exception):
 
 
 async def promote(reader: Reader, deadline: Deadline) -> None:
-    """End a mirror; other logs are not changed.
+    """Turn a mirror into an independent log. Other logs are not changed.
 
-    1. A view marks the mirror as ended. Its seals fence the copier, which then reads the view and
-       stops.
+    1. A view marks the mirror as ended. Its seals fence the copying process, which then reads the
+       view and stops.
     2. Positions above the tail may belong to an unfinished round. All of them are trimmed, so that
        below one position the log is an exact copy of its source.
     3. A view without the mark lets appends begin above these positions.
 
     A repeated call continues an unfinished one. The second step needs a view with the mark, and
-    works only in its epoch. So it can't trim entries that are appended after a concurrent call has
+    works only in its epoch. So it cannot trim entries that are appended after a concurrent call has
     done the third step.
     """
     layout = reader.layout
@@ -54,7 +54,7 @@ async def _trim_rest(positions: Positions, ended: View, deadline: Deadline) -> N
         _Promoted: the log is no longer a mirror.
     """
     layout = positions.layout
-    if ended.trim_point > ended.tail_floor:  # the copier died at its first trim
+    if ended.trim_point > ended.tail_floor:  # the copying process died at its first trim
         await trim_to(layout, ended.trim_point, deadline, past_cursors=True)
     view, end, _ = await positions.taken_end(deadline, _check_ended)
 
@@ -73,10 +73,10 @@ def _check_ended(view: View) -> None:
 
 
 def marked(mark: str | None, before: str | None = None) -> Edit:
-    """Return an edit that changes or removes a mirror's mark, and does not change other logs.
+    """Return an edit that changes or removes a mirror's mark, and leaves other logs alone.
 
     Args:
-        mark: the new mark; None removes it.
+        mark: the new mark; None removes the mark.
         before: the only mark to replace; None means any.
     """
 

@@ -1,4 +1,4 @@
-"""Reads a log in pieces, which have everything that a copy must keep."""
+"""Reads a log in pieces, which contain everything that a copy must keep."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _HINTS = {
     ),
     GapKind.FORGED: "{0} To copy the log without the entry, trim position {1}.",
 }
-"""Hints for positions that can't be copied, from the error's own hint and the position."""
+"""Hints for positions that cannot be copied. They take the error's own hint and the position."""
 
 
 class Source(Prefetcher[list[Piece]]):
-    """Reads a log's pieces in order. Waits for holes and fills them as all readers do.
+    """Reads a log's pieces in order. Like any reader, it waits for holes and fills them.
 
     Args:
         start: the first position.
@@ -43,10 +43,10 @@ class Source(Prefetcher[list[Piece]]):
 
     def __init__(self, reader: Reader, start: int) -> None:
         super().__init__(reader, start, ReadOptions(passes_holes=False))
-        self._hole: int | None = None  # a hole of the last window that was not filled
+        self._hole: int | None = None  # a hole in the last window that was not filled
 
     async def next(self, tail: int) -> list[Piece]:
-        """Return the next pieces below ``tail``, or none if ``position`` is a hole left open.
+        """Return the next pieces below ``tail``, or none if ``position`` is a hole that stays open.
 
         Raises:
             CorruptEntry: a position is lost.
@@ -59,7 +59,7 @@ class Source(Prefetcher[list[Piece]]):
         return pieces
 
     def open_hole(self) -> NotWritten:
-        """Return the error that the hole at ``position`` can't be copied."""
+        """Return an error which says that the hole at ``position`` cannot be copied."""
         return NotWritten(
             f"position {self.position} of log {self.reader.layout} is a hole that was not filled",
             hint="Open the log in a writable store, with a hole time-out, to fill it. Or"
@@ -91,7 +91,7 @@ class Source(Prefetcher[list[Piece]]):
     async def _read(
         self, positions: Sequence[int], bytes_max: int, found: dict[int, Piece], deadline: Deadline
     ) -> bool:
-        """Read positions that a window lacks; return whether any of them is settled."""
+        """Read positions that a window lacks. Returns whether any of them is settled."""
         before = len(found)
         _, asked, replies = await self.reader.ask(positions, max(1, bytes_max), deadline)
         for (_, group), reply in zip(asked, replies, strict=True):
@@ -100,7 +100,7 @@ class Source(Prefetcher[list[Piece]]):
         return len(found) > before
 
     def _take_settled(self, slots: dict[int, Slot], found: dict[int, Piece]) -> None:
-        """Record trimmed positions and a hole; raise if a position can't be copied."""
+        """Record trimmed positions and a hole. Raises if a position cannot be copied."""
         for position, slot in sorted(slots.items()):
             if isinstance(slot, Entry) or slot.kind is GapKind.FILLED:
                 continue

@@ -3,9 +3,9 @@
 A mirror takes no appends and has no sequencer. Its tail is its tail floor, which is raised once all
 positions below are written. Readers see nothing above the tail, where a round may be half written.
 
-Entries keep their append ids, and fills keep their filler and time. So writing them again, after a
-copier died or by two copiers at once, has no effect, and a position with other content refuses the
-write.
+Entries keep their append ids, and fills keep the client that filled and the time. So writing them
+again has no effect, whether after a crash or by two processes at once. A position with other
+content refuses the write.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ from zlog.errors import (
 from zlog.view import ObjectRef, Stripe, View
 
 _REFUSALS = (Code.READ_ONLY, -errno.ENOENT)
-"""Replies if a position holds something else, or its stripe was removed."""
+"""Replies if a position holds something else, or if its stripe was removed."""
 
 
 class PositionTaken(CopyDiffers):
-    """The content of a position differs from that in the source."""
+    """A position's content differs from the source's."""
 
 
 class Target:
-    """A mirror to write to.
+    """A mirror that pieces are written to.
 
     Raises:
         CopyDiffers: the log is not a mirror, or is being promoted.
@@ -81,11 +81,11 @@ class Target:
 
     @property
     def tail(self) -> int:
-        """The next position to be copied."""
+        """The next position to copy."""
         return self._layout.view.tail_floor
 
     def _check(self, view: View) -> None:
-        """Raise CopyDiffers unless the log is a mirror in this view."""
+        """Raise CopyDiffers if the log is not a mirror in this view."""
         if not view.mirror:
             raise CopyDiffers(f"{self} is not a mirror: it has entries of its own")
         if view.options[MIRROR_OF] == MIRROR_ENDED:
@@ -102,7 +102,7 @@ class Target:
             )
 
     async def last_mark(self) -> Mark | None:
-        """Return the mark of the position just below the tail, or None."""
+        """Return the mark of the position just below the tail, or None if it has none."""
         if not self.tail:
             return None
         return await mark_at(self._reader, self.tail - 1)
@@ -123,7 +123,7 @@ class Target:
                 f"{self} lacks positions {self.tail} to {position - 1} in between",
                 hint=f"Copy these first: `zlog export SOURCE --from {self.tail}`.",
             )
-        # No cursor needs these positions: the mirror has no entries yet.
+        # No cursor needs these positions, because the mirror has no entries yet.
         await trim_to(self._layout, position, deadline, past_cursors=True)
         await self._confirm(position, deadline)
 
@@ -143,9 +143,9 @@ class Target:
         await self._confirm(pieces[-1].end, deadline)
 
     async def _written(self, pieces: Sequence[Piece], deadline: Deadline) -> bool:
-        """Write pieces. Returns False if another copier has raised the tail above their start.
+        """Write pieces. Returns False if another process has raised the tail above their start.
 
-        These positions must not be written again, since they may already be trimmed.
+        Positions below that tail must not be written again, because they may already be trimmed.
         """
         made: list[tuple[Call, Stripe]] = []
 
@@ -165,7 +165,7 @@ class Target:
             return not rest or await self._written(rest, deadline)
         if not made or any(reply.code in _REFUSALS for reply in replies):
             newest = await self._look(deadline)
-            if newest.trim_point > newest.tail_floor:  # another copier has begun the mirror there
+            if newest.trim_point > newest.tail_floor:  # another process has begun the mirror there
                 await self._confirm(newest.trim_point, deadline)
             if self.tail > pieces[0].start:
                 return False
@@ -246,7 +246,7 @@ class Target:
         return [part for piece in pieces for part in parts_without(piece, copied)]
 
     async def _above_tail(self, pieces: Sequence[Piece]) -> list[Piece]:
-        """Leave out positions that another copier has written, after comparing the last one."""
+        """Skip positions that another process has written, after comparing the last one."""
         last = min(self.tail, pieces[-1].end) - 1
         piece = next(each for each in pieces if last < each.end)
         own = await mark_at(self._reader, last)
@@ -254,9 +254,9 @@ class Target:
         return [part_from(each, self.tail) for each in pieces if each.end > self.tail]
 
     async def advance_cursors(self, wanted: Mapping[str, int]) -> None:
-        """Create cursors or move them forward, up to the tail.
+        """Create cursors or move them forward, but not above the tail.
 
-        Cursors that a reader of the mirror has moved further, or removes now, are not changed.
+        A cursor is not changed if a reader of the mirror has moved it further, or is removing it.
         """
         left = [*wanted.items()]
         while left:
@@ -264,14 +264,14 @@ class Target:
             deadline = self._deadline()
             view = await self._look(deadline)
             at = max(min(position, view.tail_floor), view.trim_point)
-            with contextlib.suppress(Invalidated):  # trimmed again: repeat
+            with contextlib.suppress(Invalidated):  # it was trimmed again, so repeat this
                 if await self._cursors.create(name, at, deadline) < at:
                     with contextlib.suppress(CursorAhead, CursorNotFound):
                         await self._cursors.advance(name, at, deadline)
                 left.pop()
 
     async def bind(self, mark: str) -> None:
-        """Make an import a mirror of this source only.
+        """Make an imported log a mirror of this source only.
 
         Raises:
             CopyDiffers: the log has become a mirror of another source.
@@ -282,7 +282,7 @@ class Target:
             raise CopyDiffers(f"{self} has become a mirror of another log")
 
     async def promote(self) -> None:
-        """Turn the mirror into an independent log. No other call may follow."""
+        """Turn the mirror into an independent log. Call nothing on this object afterwards."""
         await promote(self._reader, self._deadline())
 
     async def _decide(self, call: Call, reply: Reply) -> None:
@@ -322,7 +322,7 @@ class Target:
         )
 
     async def _look(self, deadline: Deadline) -> View:
-        """Return the newest view. Raises unless the log is still a mirror in it."""
+        """Return the newest view. Raises if the log is no longer a mirror in it."""
         view = await self._layout.refresh(deadline)
         self._check(view)
         return view
@@ -339,7 +339,7 @@ class Target:
 
 
 def _by_stripe(layout: Layout, view: View, piece: Piece) -> Iterator[tuple[int, int, Stripe]]:
-    """Cut a piece by stripes. Raises StripeUnknown if one is not known."""
+    """Split a piece by stripe. Raises StripeUnknown if a stripe is not known."""
     start = piece.start
     while start < piece.end:
         stripe = layout.stripe_of(view, start)

@@ -1,1 +1,1 @@
-"""Trims: of one position, of all positions below one, and by retention."""
+"""Trims single positions, all positions below one, or what a log's retention does not keep."""

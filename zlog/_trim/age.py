@@ -1,10 +1,10 @@
 """Finds a lower bound of the age of entries, with clocks that are never set.
 
-Wall clocks may be wrong, on writers and on the machine that enforces a limit. So a log's *watch*
-counts how long the log was watched, with clocks that start with the machine. It keeps *marks*. A
-mark has a watched time, and a position below which all positions were settled (written, filled or
-trimmed) at that time. A settled position never gets a new entry, so the entries below a mark are at
-least as old as the time watched since the mark.
+Wall clocks may be wrong, both on writers and on the machine that enforces a limit. So a log's
+*watch* counts how long the log was watched, with clocks that start with the machine. It keeps
+*marks*. A mark has a watched time, and a position below which all positions were settled (written,
+filled or trimmed) at that time. A settled position never gets a new entry, so the entries below a
+mark are at least as old as the time watched since the mark.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _MARKS_MAX = 160
 _MARK_US_MIN = 1_000_000
 
 _FILL_POSITIONS = 16384
-"""Positions read at a hole that is in the way, once per round."""
+"""How many positions are read at a hole that stops the search, once per round."""
 
 
 class Mark(NamedTuple):
-    """All positions below ``end`` were settled when the log was watched for ``watched`` µs."""
+    """All positions below ``end`` were settled when the log had been watched for ``watched`` µs."""
 
     end: int
     watched: int
@@ -46,7 +46,7 @@ class Progress(NamedTuple):
 
     Attributes:
         done: a position below which no entry is superseded by another entry below it.
-        end: the goal of an unfinished pass; otherwise not above ``done``.
+        end: where an unfinished pass will end. If no pass is unfinished, it is not above ``done``.
         at: the position that the unfinished pass has reached.
     """
 
@@ -56,12 +56,12 @@ class Progress(NamedTuple):
 
     @property
     def unfinished(self) -> bool:
-        """Whether a pass must be continued."""
+        """Whether a pass was interrupted and must be continued."""
         return self.end > self.done
 
 
 class _Base(NamedTuple):
-    """The times when the whole log was last settled, by three clocks, in µs."""
+    """The times when the whole log was last settled, on three clocks, in µs."""
 
     clock: str
     watched: int
@@ -79,7 +79,7 @@ class Watch:
         us: the time of that clock at that round, in µs.
         watched: how long the log had been watched by then, in µs.
         base: the times with which clocks are compared; None before the first round is done.
-        doubt: the clocks that disagreed in the newest round, in words; empty if they agree.
+        doubt: a description of the clocks that disagreed in the newest round; empty if they agree.
         compacted: how far the log is compacted.
     """
 
@@ -94,7 +94,7 @@ class Watch:
 
     @classmethod
     def decode(cls, state: bytes) -> Watch:
-        """Return the stored watch, or a new one if there is none or it is invalid."""
+        """Return the stored watch, or a new one if it is missing or invalid."""
         try:
             stored = json.loads(state)
             stored["marks"] = [Mark(*each) for each in stored["marks"]]
@@ -113,9 +113,9 @@ class Watch:
         return all(type(n) is int for n in numbers) and all(type(n) is str for n in names)
 
     def encode(self) -> bytes:
-        """Return the watch in its stored form."""
+        """Return the bytes in which the watch is stored."""
         state = asdict(self)
-        if self.compacted == Progress():  # older versions discard a watch with progress
+        if self.compacted == Progress():  # older versions discard a watch that has progress
             del state["compacted"]
         return json.dumps(state, separators=(",", ":")).encode()
 
@@ -128,7 +128,7 @@ class Watch:
         return self.watched + (max(0, time.us - self.us) if time.clock == self.clock else 0)
 
     def old_end(self, now: int, age: float) -> int:
-        """Return the highest position below which all is known to be ``age`` seconds old."""
+        """Return the highest position below which everything is known to be ``age`` seconds old."""
         if age == 0:
             return self.settled
         return max((mark.end for mark in self.marks if now - mark.watched >= age * 1e6), default=0)
@@ -148,7 +148,7 @@ class Watch:
         """Record which clocks disagree by more than ``skew`` seconds.
 
         Returns whether the two clocks of this machine agree, so that the watched time is valid. The
-        clocks of writers have no influence on the age of entries.
+        clocks of writers do not affect the age of entries.
         """
         skew_us = skew * 1e6
         base, self.doubt = self.base, ""
@@ -175,8 +175,8 @@ class Watch:
         return True
 
     def note(self, now: int, time: SteadyTime, age: float) -> None:
-        """Set the mark of this round, and drop marks that are no longer needed."""
-        # A copied or restored machine repeats times, which must not count twice.
+        """Add the mark of this round, and drop marks that are no longer needed."""
+        # A machine that was copied or restored repeats times, which must not count twice.
         self.us = max(time.us, self.us) if time.clock == self.clock else time.us
         self.clock, self.watched = time.clock, now
         last = self.marks[-1] if self.marks else None
@@ -187,7 +187,7 @@ class Watch:
         del self.marks[:-_MARKS_MAX]
 
     def stuck(self, now: int, age: float) -> bool:
-        """Whether a hole at ``settled`` has been open for long, since the last mark."""
+        """Whether there has been a hole at ``settled`` for a long time, since the last mark."""
         last = self.marks[-1] if self.marks else None
         return last is not None and last.end >= self.settled and self._due(last, now, age)
 
@@ -201,12 +201,13 @@ async def watch(
 ) -> tuple[Watch, int | None]:
     """Do a round: find out how far the log is settled, and store the watch.
 
-    A hole that has been open for long is filled, as by any reader. Looking for holes takes at most
-    half the time, and the next round continues. One of two concurrent rounds is not stored.
+    Like any reader, it fills a hole that has been open longer than the hole timeout. Looking for
+    holes takes at most half the time, and the next round continues. If two rounds run at the same
+    time, only one is stored.
 
     Returns:
-        The watch, and how long it has watched the log, in µs, or None if the clocks of this machine
-        disagree.
+        The watch, and how long it has watched the log, in µs. The latter is None if the clocks of
+        this machine disagree.
     """
     layout, io = reader.layout, reader.layout.io
     log_id = layout.view.log_id
@@ -220,8 +221,8 @@ async def watch(
     patient = not found.stuck(base.watched, age)
     found.settled, done = await _settle(reader, start, seen, deadline, patient=patient)
     if layout.view.mirror:
-        seen = []  # the entries of a mirror have the times of its source
-    # Measured after the search, since the entries that it saw age from here on.
+        seen = []  # a mirror's entries have the times of its source
+    # Measure this after the search, because the entries that it saw age from here on.
     time, wall = io.steady_clock(), io.wall_clock_us()
     now = found.now(time)
     sure = found.compare(now, time, wall, seen, skew)
@@ -240,7 +241,7 @@ async def _settle(
     *,
     patient: bool,
 ) -> tuple[int, bool]:
-    """Return the end of the settled positions from ``start`` on, and if that is the log's end."""
+    """Return where the settled positions from ``start`` on end, and if this is the log's end."""
     layout = reader.layout
     left = deadline.remaining()
     budget = deadline if left is None else deadline.sooner(left / 2)
@@ -252,7 +253,7 @@ async def _settle(
             if reached == start:
                 if patient:
                     break
-                patient = True  # fill one hole per round: there may be very many
+                patient = True  # fill only one hole per round, because there may be very many
                 most = min(start + _FILL_POSITIONS, last)
                 found = await reader.read_some(range(start, most), deadline)
                 holes = HoleTimeout(HOLE_TIMEOUT_SECONDS)
@@ -271,7 +272,7 @@ async def _settled_end(
     seen: list[messages.CountReply],
     deadline: Deadline,
 ) -> int:
-    """Return the first unwritten position of a range of a stripe, or the end of the search."""
+    """Return the first unwritten position of a stripe's range, or where the search ended."""
     refs = layout.objects(layout.view, stripe)
     counted = await ask(layout, dict.fromkeys(refs, start), end, deadline)
     seen += counted.values()
@@ -280,7 +281,7 @@ async def _settled_end(
 
 
 def _words(us: int) -> str:
-    """Return a time of a wall clock in words, also if it is out of range."""
+    """Return a wall clock's time as text, even if it is out of range."""
     try:
         moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=us)
     except OverflowError:

@@ -1,13 +1,13 @@
 """Compaction by tag, which keeps only the newest of the old entries with each tag.
 
-A *pass* handles the part of the log that no pass has handled yet. It first finds the newest entry
-with each tag in that part. Then it goes over the log from the trim point to the end of that part,
-and trims the superseded entries. An entry with tags is superseded if, for each of its tags, a newer
-entry has that tag. Objects list only tags and positions, and store the remaining entries together
-(cls_zlog/stripe/compact.cc).
+A *pass* handles the part of the log that no earlier pass has handled. It first finds the newest
+entry with each tag in that part. Then it goes over the log, from the trim point to the end of that
+part, and trims the superseded entries. An entry with tags is superseded if, for each of its tags,
+there is a newer entry with that tag. Objects list only tags and positions, and store the remaining
+entries together (cls_zlog/stripe/compact.cc).
 
 A client may die after any step, and any step may be done twice: whichever client trims an entry, a
-newer one exists. The head keeps the progress, so that each entry is new to one pass only.
+newer one exists. The head keeps the progress, so that each entry is new to only one pass.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from zlog._trim.count import count
 from zlog.view import OPEN_END, ObjectRef, Stripe, View
 
 _GONE = (-errno.ENOENT, -errno.EIO)
-"""Answers of objects that are gone or damaged. They are not compacted."""
+"""The answers of objects that are gone or damaged, which are not compacted."""
 
 _TAGS_MAX = 262_144
-"""Tags that one pass keeps in memory, about 30 MB. With more, the pass ends earlier."""
+"""How many tags one pass keeps in memory, about 30 MB. If there are more, the pass ends early."""
 
 _WINDOW = 65536
-"""Positions of each object that a pass handles in one step, at least."""
+"""The minimum number of positions of each object that a pass handles in one step."""
 
 _OBJECTS_AT_ONCE = 16
-"""Objects that are asked at the same time. Each may list some megabytes."""
+"""How many objects are asked at the same time. Each of them may list some megabytes."""
 
 _DIRTY_SHARE = 4
-"""A pass looks at all entries, so it is due if a fourth of them is new."""
+"""A pass looks at all entries, so it is due only once a fourth of them are new."""
 
 
 async def compact(layout: Layout, old_end: int, deadline: Deadline, *, now: bool) -> Progress:
-    """Compact a log below ``old_end`` and all cursors; returns the progress.
+    """Compact a log below ``old_end`` and below all cursors. Returns the progress.
 
     All positions below ``old_end`` must be settled and old enough. If the time is up, the next call
-    continues. Mirrors are not compacted, since a copier compares a mirror with its source. Unless
-    ``now``, a log with few new entries is not compacted either.
+    continues. Mirrors are not compacted, because they are compared with their source. A log with
+    few new entries is compacted only with ``now``.
     """
     log_id = layout.view.log_id
     _, state = await layout.head.retention_read(log_id, deadline)
@@ -84,7 +84,7 @@ async def emptied_end(layout: Layout, end: int, deadline: Deadline) -> int:
 
 async def _empty(layout: Layout, stripe: Stripe, deadline: Deadline) -> bool:
     stats = await object_stats(layout, stripe, deadline, *_GONE)
-    if any(stat.entries for stat in stats):  # including entries of a newer version
+    if any(stat.entries for stat in stats):  # this counts entries of a newer version as well
         return False
     start = max(stripe.start, layout.view.trim_point)
     size, _, lost = await count(layout, stripe, start, stripe.end, deadline)
@@ -100,7 +100,7 @@ async def _due(layout: Layout, fresh: int, deadline: Deadline) -> bool:
 
 
 async def _note(layout: Layout, progress: Progress, deadline: Deadline) -> None:
-    """Store the progress, unless another client has stored further progress."""
+    """Store the progress, if no other client has stored further progress."""
     version, state = await layout.head.retention_read(layout.view.log_id, deadline)
     found = Watch.decode(state)
     if found.compacted.done <= progress.done:
@@ -109,7 +109,7 @@ async def _note(layout: Layout, progress: Progress, deadline: Deadline) -> None:
 
 
 class _Pass:
-    """One pass, with the newest entry of each tag. It stops between steps when time is up."""
+    """One pass, with the newest entry of each tag. When time is up, it stops between two steps."""
 
     def __init__(self, layout: Layout, budget: Deadline, deadline: Deadline) -> None:
         self._layout = layout
@@ -118,7 +118,7 @@ class _Pass:
         self._newest = NewestOfTags()
 
     async def run(self, progress: Progress, bound: int) -> Progress:
-        """Do a pass, or the rest of one."""
+        """Do a pass, or the rest of an unfinished one."""
         start = max(progress.done, self._layout.view.trim_point)
         goal = min(progress.end, bound) if progress.unfinished else bound
         end = await self._learn(start, goal)
@@ -129,8 +129,8 @@ class _Pass:
             return Progress(progress.done, end, at)
         if self._newest.doubtful or resumed:  # an interrupted pass may have been doubtful
             if self._budget.expired and not (resumed and progress.at == end):
-                return Progress(progress.done, end, end)  # repeat with the time of a whole call
-            # Entries with several tags may have newer ones with some of them further down.
+                return Progress(progress.done, end, end)  # repeat this with a whole call's time
+            # For entries with several tags, newer entries with some of them may be further down.
             reached = await self._learn(trim_point, start, tags_max=2 * _TAGS_MAX)
             cleaned = await self._clean(trim_point, end, again=True)
             if (reached < start or cleaned < end) and not (resumed and progress.at == end):
@@ -138,7 +138,7 @@ class _Pass:
         return Progress(end, end, end)
 
     async def _learn(self, start: int, end: int, *, tags_max: int = 0) -> int:
-        """Find the newest entry of each tag in ``[start, end)``; returns the end of the search.
+        """Find the newest entry of each tag in ``[start, end)``. Returns where the search ended.
 
         The search ends early if half the time is up or if there are too many tags. If ``tags_max``
         is not 0, the search ignores tags above that number instead.
@@ -163,10 +163,10 @@ class _Pass:
         return max(at, end)
 
     async def _clean(self, start: int, end: int, *, again: bool = False) -> int:
-        """Trim the superseded entries in ``[start, end)``; returns where it stopped.
+        """Trim the superseded entries in ``[start, end)``. Returns where it stopped.
 
-        Before it stops for lack of time, it changes something, so that every pass comes to an end.
-        With ``again``, it may stop before that.
+        If the time is up, it first makes some progress and then stops, so that every pass comes to
+        an end. With ``again``, it may stop without progress.
         """
         at = start
         async for stripe in self._layout.stripes(start, end, self._deadline):
@@ -209,7 +209,7 @@ class _Pass:
 
 
 def _objects(layout: Layout, stripe: Stripe, start: int, end: int) -> dict[ObjectRef, int]:
-    """Return the objects that have positions of ``[start, end)``, each with ``start``."""
+    """Return the objects that have positions in ``[start, end)``, each with its start."""
     refs = layout.objects(layout.view, stripe)
     parts = stripe.striping.by_object(start, end)
     return {refs[part.number]: start for part in parts}
@@ -224,7 +224,7 @@ def _advance(left: dict[ObjectRef, int], ref: ObjectRef, reached: int, end: int)
 async def _compact(
     layout: Layout, pages: dict[ObjectRef, tuple[int, int, list[int]]], deadline: Deadline
 ) -> None:
-    """Let objects trim some positions of ranges and free their space."""
+    """Let objects trim some positions in ranges and free their space."""
 
     def request(view: View, ref: ObjectRef) -> bytes:
         first, end, superseded = pages[ref]
@@ -245,7 +245,7 @@ async def _compact(
 async def rebuild_indexes(
     layout: Layout, changed: dict[ObjectRef, range], deadline: Deadline
 ) -> None:
-    """Let objects rebuild their index of tags for some positions; empties ``changed``."""
+    """Let objects rebuild their tag indexes for some positions. Empties ``changed``."""
 
     def request(view: View, ref: ObjectRef) -> bytes:
         return messages.tags_rebuild(view.epoch, changed[ref].start, changed[ref].stop)

@@ -1,4 +1,4 @@
-"""Counts a log's entries and bytes in its objects, to enforce limits of size."""
+"""Counts a log's entries and bytes in its objects, to enforce limits on their number and size."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from zlog.view import OPEN_END, ObjectRef, Stripe, View
 _logger = logging.getLogger(__name__)
 
 _LOST = (-errno.ENOENT, -errno.EIO)
-"""Answers of objects that can't count."""
+"""The answers of objects that cannot count."""
 
 _STEP_POSITIONS = 1024
-"""Positions of the first count; each further count takes twice as many."""
+"""How many positions the first count covers. Each further count covers twice as many."""
 
 
 class Size(NamedTuple):
-    """A number of entries, and the bytes of their data."""
+    """A number of entries, and the size of their data in bytes."""
 
     entries: int
     bytes: int
@@ -43,7 +43,7 @@ class Size(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """A stripe, its size, and the end of its taken positions."""
+    """A stripe, its size, and where its taken positions end."""
 
     stripe: Stripe
     size: Size
@@ -55,8 +55,8 @@ async def ask(
 ) -> dict[ObjectRef, messages.CountReply]:
     """Ask objects of a stripe to count their entries, each from its own start up to ``end``.
 
-    One call may not get as far as ``end``. Left out are missing objects, to which nothing can be
-    written, and objects whose header is damaged in all replicas, because their data is lost.
+    One call may not reach ``end``. Missing objects are left out, because nothing can be written to
+    them. Objects whose header is damaged in all replicas are left out, because their data is lost.
     """
 
     def request(view: View, ref: ObjectRef) -> bytes:
@@ -73,7 +73,7 @@ async def ask(
 async def taken_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
     """Return one past the highest written, filled or trimmed position of a stripe.
 
-    Positions that were only granted, or are above a mirror's tail floor, do not count.
+    Positions do not count if they were only granted, or are above a mirror's tail floor.
     """
     return (await _held(layout, stripe, deadline)).end
 
@@ -83,13 +83,13 @@ async def end_beyond(layout: Layout, limit: Size, deadline: Deadline) -> int:
 
     The entries from there on reach the limit of entries, or exceed the limit of bytes by less than
     one entry, whichever comes first. Whole stripes are counted by the statistics of their objects.
-    In the stripe in which the limit is reached, the objects count ranges of entries; the ranges
+    In the stripe in which the limit is reached, the objects count ranges of entries. The ranges
     grow while a whole range is beyond the limit, and are then halved. If entries are lost, the
     statistics are too high, and the rest of the stripe is counted.
     """
     start = layout.view.trim_point
-    # Free the space of an earlier trim, which would count as entries. The space that an older class
-    # can't free, or that is in damaged objects, still does.
+    # Free the space of an earlier trim, which would count as entries. Space in damaged objects, or
+    # space that an older class cannot free, still counts.
     with contextlib.suppress(UnsupportedVersion, CorruptEntry):
         await trim_to(layout, start, deadline)
     counted: list[Stripe] = []
@@ -101,7 +101,7 @@ async def end_beyond(layout: Layout, limit: Size, deadline: Deadline) -> int:
             break
         counted.append(stripe)
         limit = limit.plus(await _lost(layout, stripe, start, deadline))
-    # A concurrent trim has freed entries that were counted as kept; the next call trims the rest.
+    # A concurrent trim freed entries that were counted as kept. The next call trims the rest.
     if walk.end > start and not walk.within(_excess(await _all_held(layout, deadline), limit)):
         return start
     return max(start, walk.end)
@@ -128,10 +128,9 @@ async def _held(layout: Layout, stripe: Stripe, deadline: Deadline) -> _Held:
 
 
 async def _seen_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
-    """Return the position in a stripe from which on readers see no entries.
+    """Return the position of a stripe from which on readers see no entries.
 
-    Entries above it belong to a round of a mirror's copier, or were never confirmed by an exclusive
-    writer.
+    Entries above it are in a mirror's unfinished round, or were never confirmed by a writer.
     """
     view = layout.view
     if view.mirror:
@@ -146,10 +145,10 @@ async def _seen_end(layout: Layout, stripe: Stripe, deadline: Deadline) -> int:
 
 
 async def _lost(layout: Layout, stripe: Stripe, start: int, deadline: Deadline) -> Size:
-    """Return a lower bound of how much a stripe's statistics exceed its entries."""
+    """Return a lower bound of how much more a stripe's statistics report than it contains."""
     end = (await _held(layout, stripe, deadline)).end
     there, _, _ = await count(layout, stripe, max(start, stripe.start), end, deadline)
-    # Read last, so that entries added since count as lost.
+    # Read this last, so that entries added meanwhile count as lost.
     return (await _held(layout, stripe, deadline)).size.minus(there)
 
 
@@ -178,7 +177,7 @@ def _excess(held: list[_Held], limit: Size) -> Size:
 
 
 class _Walk:
-    """Goes up over the entries beyond a limit; ``end`` is one past the last of these."""
+    """Goes up over the entries beyond a limit. ``end`` is one past the last of them."""
 
     def __init__(self, layout: Layout, excess: Size, deadline: Deadline) -> None:
         self.end = 0
@@ -188,11 +187,11 @@ class _Walk:
         self._passed = Size(0, 0)
 
     def within(self, excess: Size) -> bool:
-        """Whether the passed entries do not exceed the excess over one of the limits."""
+        """Whether all entries passed so far are beyond at least one of the limits."""
         return any(0 < most >= passed for most, passed in zip(excess, self._passed, strict=True))
 
     async def up(self, held: list[_Held], start: int, counted: Sequence[Stripe]) -> Stripe | None:
-        """Pass all entries beyond the limit; return an uncounted stripe with wrong statistics."""
+        """Pass all entries beyond the limit. Returns an uncounted stripe with wrong statistics."""
         for each in held if any(self._excess) else ():
             if not self.take(each.size, each.end):
                 whole = await self._into(each, max(start, each.stripe.start))
@@ -200,7 +199,7 @@ class _Walk:
         return None
 
     def take(self, size: Size, end: int) -> bool:
-        """Pass entries of this size up to ``end``, if all of them are beyond a limit."""
+        """Pass entries of this size up to ``end`` if all of them are beyond a limit."""
         before, self._passed = self._passed, self._passed.plus(size)
         if not self.within(self._excess):
             self._passed = before
@@ -210,7 +209,7 @@ class _Walk:
         return True
 
     async def _into(self, held: _Held, start: int) -> bool:
-        """Pass a part of a stripe beyond a limit. Returns whether no counted entry is lost."""
+        """Pass the part of a stripe beyond a limit. Returns whether no counted entry is lost."""
         whole = True
         step, growing = _STEP_POSITIONS, True
         while start < held.end and step:

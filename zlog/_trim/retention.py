@@ -1,7 +1,7 @@
 """Retention: limits of a log by age, bytes, entries or tags, beyond which entries are trimmed.
 
-The settings are options of the log's view, so that every client that can trim can enforce them: the
-command ``zlog retention --apply``, :meth:`zlog.Log.apply_retention`, and the leading sequencer.
+The settings are options of the log's view, so every client that can trim can enforce them. The
+command ``zlog retention --apply``, :meth:`zlog.Log.apply_retention` and the leading sequencer do.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from zlog.limits import RETENTION_SKEW_SECONDS
 _logger = logging.getLogger(__name__)
 
 _NO_LIMIT = 2**64
-"""More than the size of any log."""
+"""A limit that is higher than the size of any log."""
 
 _LIMIT_MAX = 2**53
-"""Up to here a number is stored exactly: it is read back as a float."""
+"""Up to this number, limits are stored exactly. They are read back as floats."""
 
 DOUBT_HINT = (
     "Have NTP set the clocks of the writers and of the machine that enforces retention; or let them"
@@ -40,7 +40,7 @@ DOUBT_HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """The limits of a log. Entries beyond any of them are trimmed, unless a cursor holds them.
+    """The limits of a log. Entries beyond any of them are trimmed, but no further than a cursor.
 
     None means no limit. A limit is 0 to 2^53.
 
@@ -48,8 +48,8 @@ class Retention:
         age: the maximum age of an entry, in seconds.
         bytes: the maximum size of the data of all entries together.
         entries: the maximum number of entries.
-        skew: the number of seconds by which clocks may differ before reports mention it.
-        compact_after: the age in seconds from which on only the newest entry of each tag is kept.
+        skew: how many seconds clocks may differ before reports mention it.
+        compact_after: the age in seconds above which only the newest entry of each tag is kept.
     """
 
     age: float | None = None
@@ -90,7 +90,7 @@ class Retention:
         return cls(**limits)
 
     def options(self) -> dict[str, str | None]:
-        """Return the settings as options to reconfigure a log with; None removes an option."""
+        """Return the settings as options for reconfiguring a log. None removes an option."""
         stored: dict[str, str | None] = {}
         for field, key in RETENTION.items():
             limit = getattr(self, field)
@@ -104,8 +104,8 @@ class RetentionReport(NamedTuple):
 
     Attributes:
         known_age: how old the oldest entries are known to be, in seconds.
-        doubt: the clocks that disagreed in the last round, in words; empty if they agree. If the
-            two clocks of the enforcing machine disagree, nothing was trimmed by age. A writer's
+        doubt: a description of the clocks that disagreed in the last round; empty if they agree. If
+            the two clocks of the enforcing machine disagree, nothing was trimmed by age. A writer's
             clock does not matter.
         compacted: below this position, no entry is superseded by another entry below it.
         compacting: whether a pass is unfinished. The next round continues it.
@@ -118,7 +118,7 @@ class RetentionReport(NamedTuple):
 
 
 async def set_retention(layout: Layout, retention: Retention, deadline: Deadline) -> None:
-    """Set the retention of a log, by a new view in which only the options differ."""
+    """Set a log's retention. This makes a new view in which only the options differ."""
     if not isinstance(retention, Retention):
         raise TypeError(f"expected a Retention, as in Retention(age=3600), not {retention!r}")
     await reconfigure(layout, LogOptions(options=retention.options()), deadline)
@@ -127,7 +127,7 @@ async def set_retention(layout: Layout, retention: Retention, deadline: Deadline
 async def enforce(reader: Reader, deadline: Deadline, *, now: bool = True) -> int:
     """Trim the entries beyond a log's limits, up to its lowest cursor. Returns the trim point.
 
-    Unless ``now``, a log with few new entries is not compacted. If rounds are frequent, each does a
+    A log with few new entries is compacted only with ``now``. If rounds are frequent, each does a
     bounded amount of work: it looks once at each new entry and at each entry that it trims. If the
     client dies, the next round continues.
     """

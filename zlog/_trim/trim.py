@@ -17,11 +17,11 @@ from zlog.errors import HeldByCursor, ZlogError
 from zlog.view import ObjectRef, Stripe, View
 
 _RECORDS_PER_CALL = 1024
-"""Limit of the records that one call frees, so that it keeps no OSD busy for long."""
+"""The maximum number of records that one call frees, so that it does not occupy an OSD for long."""
 
 
 async def trim(layout: Layout, positions: Sequence[int], deadline: Deadline) -> None:
-    """Trim single positions, written or not."""
+    """Trim single positions, whether they are written or not."""
 
     def request(view: View, ref: ObjectRef, group: list[int]) -> bytes:
         return messages.trim(view.epoch, ref.striping.packed, group)
@@ -35,13 +35,13 @@ async def trim_to(
     """Trim every position below ``position``, which must not be above the tail.
 
     The head first records the trim point, which must be below a tail that it knows. Then the
-    objects of stripes wholly below the point are removed. The stripe that contains the point frees
-    its records below it. If this client dies, the positions are trimmed anyway, and the next call
-    frees the rest. If an object fails, for example because its class is too old for a record, the
-    other objects are freed before the error is raised.
+    objects of stripes wholly below the point are removed, and the stripe that contains the point
+    frees its records below it. If this client dies, the positions are trimmed anyway, and the next
+    call frees the rest. If an object fails, for example because its class is too old for a record,
+    the other objects are freed before the error is raised.
 
-    Raises HeldByCursor if a cursor is below ``position``, unless ``past_cursors``. The head decides
-    this in the same step that records the point, so no cursor is created in between.
+    Raises HeldByCursor if a cursor is below ``position`` and ``past_cursors`` is not set. The head
+    checks this in the same step that records the point, so no cursor can be created in between.
     """
     while not _below_tail(layout.view, position):
         if await layout.raise_tail(layout.view, position, deadline):
@@ -66,7 +66,7 @@ async def trim_to(
 
 
 def _below_tail(view: View, position: int) -> bool:
-    """Whether the head accepts this trim point. The trim point of a mirror is not limited."""
+    """Whether the head accepts this trim point. A mirror's trim point is not limited."""
     known = max(view.tail_floor, view.live_stripe.start, view.trim_point)
     return position <= known or view.mirror
 
@@ -74,7 +74,7 @@ def _below_tail(view: View, position: int) -> bool:
 async def _free_records(
     layout: Layout, stripe: Stripe, point: int, deadline: Deadline
 ) -> ZlogError | None:
-    """Free the records below ``point`` in a stripe's objects. Returns the error of an object."""
+    """Free the records below ``point`` in a stripe's objects. Returns an object's error, if any."""
     left = {ref.name for ref in layout.objects(layout.view, stripe)}
     refused: ZlogError | None = None
     while left:

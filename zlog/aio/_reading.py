@@ -1,4 +1,4 @@
-"""The methods of a log that read it, report on its parts, and return positions for readers."""
+"""The methods of a log that read it, report on its parts, or return positions for readers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Reading(ProcessBound):
 
     @property
     def writer_id(self) -> str:
-        """The id of this handle's appends and fills, 32 hex digits, which no other handle has."""
+        """The id of this handle's appends and fills, 32 hex digits. No other handle has this id."""
         return self._client.writer.hex()
 
     @property
@@ -55,9 +55,9 @@ class Reading(ProcessBound):
 
     @property
     def replica_reads(self) -> Mapping[str, int]:
-        """The number of reads of each object that another replica answered, for a damaged primary.
+        """For each object, how many reads another replica answered because the primary was damaged.
 
-        Such a read takes longer; without the other replica it would have been an error or a gap.
+        Such a read takes longer. Without the other replica it would have been an error or a gap.
         Call :meth:`check` with ``repair`` to repair the damage.
         """
         return dict(self._client.io.replica_reads)
@@ -76,7 +76,7 @@ class Reading(ProcessBound):
         """Read one entry as it is now, without waiting for it.
 
         Raises:
-            NotWritten: nothing was written there yet.
+            NotWritten: the position was not written yet.
             Invalidated: the position was filled or trimmed.
             CorruptEntry: the entry's bytes are damaged, or its object is missing.
         """
@@ -92,18 +92,18 @@ class Reading(ProcessBound):
         reverse: bool = False,
         hole_timeout: Timeout = ...,
     ) -> AsyncIterator[Entry | Gap]:
-        """Iterate over ``[start, end)`` in order, up to the tail at the time of the first read.
+        """Iterate over ``[start, end)`` in order, at most up to the tail as of the first read.
 
-        Every position is reported, as an Entry or in a Gap. With ``tags``, only those gaps are
-        reported that may hide a matching entry: positions below the trim point, lost and unreadable
-        positions and, in a read-only store, unwritten ones.
+        Every position is reported, as an Entry or in a Gap. With ``tags``, only gaps that may hide
+        a matching entry are reported: positions below the trim point, lost and unreadable positions
+        and, in a read-only store, unwritten ones.
 
         Args:
             start: the first position.
-            end: one past the last; None, or a position above the tail, means the tail.
+            end: one past the last position. None, or a position above the tail, means the tail.
             tags: return only entries with these tags; None means all entries.
             match: whether an entry needs ``"any"`` or ``"all"`` of the tags.
-            hole_timeout: see :meth:`open`; by default the time-out of the handle.
+            hole_timeout: see :meth:`open`; by default the handle's own.
         """
         options = ReadOptions(tags, match, hole_timeout)
         reader = self._client.reader
@@ -124,14 +124,14 @@ class Reading(ProcessBound):
         match: Match = "any",
         hole_timeout: Timeout = ...,
     ) -> AsyncIterator[Columns]:
-        """Iterate over ``[start, end)`` as :meth:`read_range` does, a window of entries at a time.
+        """Iterate over ``[start, end)`` as :meth:`read_range` does, one window at a time.
 
-        Use this for tables: it makes no Python object for an entry. All positions of a window are
-        in one stripe.
+        Use this for tables: it makes no object per entry. The positions of a window are in one
+        stripe.
 
         Args:
             start: the first position.
-            end: one past the last; None, or a position above the tail, means the tail.
+            end: one past the last position. None, or a position above the tail, means the tail.
             indexes: the stripe objects to read, numbered from 0 in their stripe; None means all.
             window_bytes: the target size of a window's data, by default 8 MiB. Three windows are in
                 memory at a time. A window with large entries may be larger.
@@ -140,7 +140,7 @@ class Reading(ProcessBound):
             with_tags: whether to return the tags. This makes a Python object per entry.
             tags, match: return only entries with these tags, as in :meth:`read_range`. This makes a
                 Python object per entry.
-            hole_timeout: as in :meth:`open`; by default the handle's own.
+            hole_timeout: see :meth:`open`; by default the handle's own.
 
         Raises:
             ValueError: a position or an index is negative, or ``window_bytes`` is too small.
@@ -167,25 +167,25 @@ class Reading(ProcessBound):
         match: Match = "any",
         hole_timeout: Timeout = ...,
     ) -> AsyncIterator[Entry | Gap]:
-        """Iterate from ``start`` on without end, and wait at the tail for new entries.
+        """Iterate from ``start`` on without end, waiting for new entries at the tail.
 
         With a sequencer, new entries are announced. Without one, the tail is polled at least four
-        times a second. If a trim overtakes a reader, the reader gets a Gap and continues.
+        times a second. If a trim overtakes the reader, it gets a Gap and continues.
 
         Args:
-            start: the first position; it may be above the tail.
+            start: the first position, which may be above the tail.
             tags, match: return only entries with these tags, as in :meth:`read_range`.
-            hole_timeout: see :meth:`open`; by default the time-out of the handle. With None the
-                reader waits at a hole until another client writes or fills it.
+            hole_timeout: see :meth:`open`; by default the handle's own. With None, the reader waits
+                at a hole until another client writes or fills it.
         """
         options = ReadOptions(tags, match, hole_timeout)
         return iterate(Follower(self._client.reader, start, options))
 
     async def last(self, *tags: str, match: Match = "any", timeout: Timeout = ...) -> Entry | None:
-        """Return the newest entry with these tags, or of the whole log; None if there is none.
+        """Return the newest entry that has these tags, or None if there is none.
 
         Args:
-            tags: the tags; without any, the newest entry of the log is returned.
+            tags: the tags. Without tags, the newest entry of the log is returned.
             match: whether an entry needs ``"any"`` or ``"all"`` of the tags.
             timeout: the budget of the call. Finding a rare tag may take requests to many stripes.
         """
@@ -195,34 +195,34 @@ class Reading(ProcessBound):
     async def tail(self, *, checked: bool = True, timeout: Timeout = ...) -> int:
         """Return the next position that will be granted.
 
-        A reader that begins there gets only later entries.
+        A reader that starts there gets only later entries.
 
         Args:
             checked: whether the answer is linearizable: above every entry acknowledged before the
-                call, and never below an earlier checked answer to any client. The head records the
-                answer, which costs one operation. An unchecked answer is the sequencer's, which may
-                be too high or too low right after the sequencer was replaced.
+                call, and never below an earlier checked answer to any client. This costs one
+                operation, with which the head records the answer. An unchecked answer is the
+                sequencer's. Right after the sequencer was replaced, it may be too high or too low.
         """
         return await drive(self._client.positions.tail(self._deadline(timeout), checked=checked))
 
     async def earliest(self, *, timeout: Timeout = ...) -> int:
-        """Return the first position that is not trimmed, or the tail if all are trimmed.
+        """Return the oldest position that is not trimmed, or the tail if all positions are trimmed.
 
-        A reader that begins there gets all entries. The position may have no entry, because it was
+        A reader that starts there gets all entries. The position may have no entry, because it was
         filled or trimmed individually.
         """
         return await drive(self._client.positions.resolve("earliest", self._deadline(timeout)))
 
     async def find_time(self, when: datetime | float, *, timeout: Timeout = ...) -> int:
-        """Return the first position whose entry is not older than ``when``, else the tail.
+        """Return the first position whose entry is not older than ``when``, or else the tail.
 
         This is a binary search over the entries' times, which takes about twenty small reads in a
         log of a million entries. Positions without an entry are skipped.
 
-        Entries have the times of their writers' clocks. If times do not decrease along the log, the
-        answer is exact. Otherwise it is one of the positions at which the entry is not older than
-        ``when``, but the previous entry is. If the clocks agree to within a second, the answer is
-        exact to within a second.
+        The time of an entry comes from its writer's clock. If times never decrease along the log,
+        the answer is exact. Otherwise it is one of the positions whose entry is not older than
+        ``when`` although the previous entry is. If the clocks agree to within a second, the answer
+        is exact to within a second.
 
         Args:
             when: a datetime with a time zone, or seconds since 1970.
@@ -239,7 +239,7 @@ class Reading(ProcessBound):
 
         Args:
             name: 1 to 128 letters, digits, ``_``, ``.`` or ``-``.
-            create: the position at which a new cursor begins: a number, ``"earliest"`` or
+            create: the position at which a new cursor starts: a number, ``"earliest"`` or
                 ``"latest"``. None means that the cursor must exist.
 
         Raises:
@@ -267,14 +267,14 @@ class Reading(ProcessBound):
     ) -> list[Stripe]:
         """Return all stripes that hold positions of ``[start, end)``, in ascending order.
 
-        They include archived stripes, which a :attr:`view` lacks. Every position of the range that
-        was granted before the call and is not trimmed is in one of them. Stripes that are trimmed
-        completely are left out. The call costs one request to the head object, and another one for
-        every 1,024 archived stripes that this handle has not looked up yet.
+        The result includes archived stripes, which a :attr:`view` lacks, but not stripes that are
+        completely trimmed. It covers every untrimmed position that was granted before the call. The
+        call costs one request to the head object, and one more for every 1,024 archived stripes
+        that this handle has not looked up yet.
 
         Args:
             start: the first position.
-            end: one past the last; None includes the open stripe.
+            end: one past the last position; None includes the open stripe.
 
         Raises:
             CorruptEntry: the head has lost a stripe.
@@ -287,8 +287,8 @@ class Reading(ProcessBound):
         """Return statistics of the log, with one request per stripe object.
 
         Args:
-            start, end: count stripes that have positions of ``[start, end)``, each as a whole. An
-                ``end`` of None means no limit.
+            start, end: count the stripes that have positions of ``[start, end)``, each as a whole.
+                An ``end`` of None means no limit.
         """
         return await drive(stat(self._client.positions, start, end, self._deadline(timeout)))
 
@@ -297,12 +297,12 @@ class Reading(ProcessBound):
     ) -> PositionMap:
         """Return a summary of the positions of ``[start, end)``, in cells of equal length.
 
-        Objects look at up to 256 positions of each cell and send no entries. The cost therefore
-        does not depend on the length of the range, and the result is exact if cells are short.
+        Each object checks up to 256 positions per cell and sends no entries. So the cost does not
+        depend on the length of the range, and the result is exact if cells are short.
 
         Args:
             start: the first position.
-            end: one past the last position; None, or a position above the tail, means the tail.
+            end: one past the last position. None, or a position above the tail, means the tail.
             cells: the maximum number of cells, 1 to 4,096.
         """
         return await drive(

@@ -31,13 +31,13 @@ class Writing(Reading):
     ) -> Coroutine[Any, Any, int]:
         """Append one entry and return its position, once it is durable.
 
-        Appends that wait at the same time are sent together, unless they have their own
-        ``timeout``. A single append is sent at once.
+        Concurrent appends are sent together, except those with their own ``timeout``. A lone one is
+        sent at once.
 
         Args:
             data: the entry.
-            tags: up to 64 strings, each of 1 to 128 bytes in UTF-8, which readers get with the
-                entry. They have no order.
+            tags: up to 64 strings, each of 1 to 128 bytes in UTF-8. Readers get them with the
+                entry, in no particular order.
 
         Raises:
             EntryTooLarge, InvalidTag: nothing was sent.
@@ -58,23 +58,23 @@ class Writing(Reading):
         tags_each: Iterable[Tags] | None = None,
         timeout: Timeout = ...,
     ) -> list[int]:
-        """Append entries together and return their positions, in the entries' order.
+        """Append entries together, and return their positions in the order of the entries.
 
         This is much faster than single appends: it takes one request for a range of positions, and
         one write per stripe object. Positions ascend, even if the layout changes, with one
-        exception: a reader may fill the position of an entry before the entry arrives, or, in a log
+        exception: a reader may fill an entry's position before the entry arrives, or, in a log
         without a sequencer, another writer may take it. That entry then gets a position above those
         of its successors. If this must never happen, append the entries one by one.
 
         Args:
             entries: any number of entries.
             tags: the tags of every entry; see :meth:`append`.
-            tags_each: used instead of ``tags``: a collection of tags for each entry.
+            tags_each: a collection of tags for each entry, instead of ``tags``.
 
         Raises:
             EntryTooLarge, InvalidTag: nothing was sent.
-            ZlogError: as in :meth:`append`. ``positions`` of the error has the position of each
-                acknowledged entry, and None for the others.
+            ZlogError: as for :meth:`append`. The error's ``positions`` has the position of each
+                acknowledged entry, and None for each other entry.
         """
         items = new_entries(entries, tags, tags_each)
         return await drive(self._client.appender.append(items, self._deadline(timeout)))
@@ -82,10 +82,10 @@ class Writing(Reading):
     async def reserve(self, count: int = 1, *, timeout: Timeout = ...) -> range:
         """Reserve consecutive positions to write later, and return them.
 
-        No other client gets them, whatever happens to the sequencer and the layout. Write to each
-        with :meth:`write`, from any process. An unwritten position is a hole: readers wait for
-        their ``hole_timeout``, by default one second, and then fill it, after which it can't be
-        written. Call :meth:`fill` for positions that you do not need.
+        No other client gets them, even if the sequencer or the layout changes. Any process can
+        write to each position with :meth:`write`. Until then it is a hole: readers wait for their
+        ``hole_timeout``, by default one second, and then fill it. After that, it cannot be written.
+        Call :meth:`fill` for positions that you do not need.
 
         Args:
             count: the number of positions, 1 to 65,536.
@@ -100,7 +100,7 @@ class Writing(Reading):
     ) -> None:
         """Write an entry at a reserved position, and return once it is durable.
 
-        Safe to repeat with the same data and tags, also in another process.
+        It is safe to repeat this with the same data and tags, even in another process.
 
         Raises:
             AlreadyWritten: the position holds another entry.
@@ -131,30 +131,30 @@ class Writing(Reading):
         time, the later one continues and the other one fails.
 
         Entries are equal if their data and tags are equal. An entry that is given twice is appended
-        twice. Entries of a failed attempt that are trimmed before the next attempt are appended
+        twice. If entries of a failed attempt are trimmed before the next attempt, they are appended
         again.
 
         Args:
-            entries: any number of entries. They are taken as needed, up to 16 MiB at a time.
+            entries: any number of entries. They are read as needed, up to 16 MiB at a time.
             producer: a name that you choose: 1 to 128 letters, digits, `_`, `.`, `-`.
-            sequence: a number, 0 or more, which is higher for each new append; see
+            sequence: a number, 0 or more, that increases with each new append; see
                 :meth:`complete_sequences`.
             part: the number of a part. Several clients may append parts of one sequence number at
                 the same time. In each attempt, an entry must be in the same part.
             tags: the tags of every entry; see :meth:`append`.
-            tags_each: used instead of ``tags``: the tags of each entry, taken together with it.
+            tags_each: the tags of each entry, instead of ``tags``. They are read with the entry.
             timeout: the budget of each round of up to 32,768 entries or 16 MiB.
 
         Returns:
             The number of entries that this call has appended.
 
         Raises:
-            SequenceSuperseded: a later attempt has begun, or the sequence is complete.
+            SequenceSuperseded: a later attempt has begun, or the sequence number is complete.
             SequenceDiffers: an earlier attempt has appended other entries.
             EntryTooLarge, InvalidTag: entries before the invalid one may have been appended.
-            ValueError: ``entries`` and ``tags_each`` differ in length. Entries may have been
-                appended.
-            ZlogError: as in :meth:`append`. After any error the call can be repeated.
+            ValueError: ``entries`` and ``tags_each`` differ in length. Some entries may be in the
+                log.
+            ZlogError: as for :meth:`append`. After any error you can repeat the call.
         """
         key = SequenceKey(producer, sequence, part)
         stream = entry_stream(entries, tags, tags_each)
@@ -165,7 +165,7 @@ class Writing(Reading):
     ) -> None:
         """Declare sequence numbers of a producer complete, so that the log can forget their state.
 
-        Later attempts at them fail with SequenceSuperseded. Safe to repeat.
+        Later attempts to append with them fail with SequenceSuperseded. It is safe to repeat this.
 
         Args:
             before: sequence numbers below this one are complete.
@@ -174,11 +174,11 @@ class Writing(Reading):
         await drive(records.done(producer, before, self._deadline(timeout)))
 
     async def forget_producer(self, producer: str, *, timeout: Timeout = ...) -> None:
-        """Forget a producer that no longer exists, with the state of its appends.
+        """Forget a producer that no longer exists, and the state of its appends.
 
-        Its entries stay in the log. A new producer of this name starts afresh: its entries are
-        appended even if an earlier producer of this name has appended them. Safe to repeat. After
-        an interrupted call, all appends of the producer are refused until you repeat the call.
+        Its entries stay in the log. A new producer with this name starts afresh: its entries are
+        appended even if an earlier producer with this name has appended them. If this call is
+        interrupted, all appends of the producer are refused until you repeat it, which is safe.
         """
         records = self._client.exactly_once.records
         await drive(records.done(producer, None, self._deadline(timeout)))

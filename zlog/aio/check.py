@@ -15,13 +15,13 @@ class Check(ProcessBound, AsyncIterator[Finding]):
     """A running audit. Iterate over it to get its findings."""
 
     def __init__(self, checker: Checker) -> None:
-        """Wrap an audit; programs call :meth:`zlog.aio.Log.check`."""
+        """Wrap an audit. Programs call :meth:`zlog.aio.Log.check` instead."""
         self._checker = checker
         self._ready: deque[Finding] = deque()
 
     @property
     def summary(self) -> CheckSummary:
-        """The totals so far; once the iteration has ended, those of the whole log."""
+        """The totals so far, or the totals of the whole log once the iteration has ended."""
         return self._checker.summary
 
     async def __anext__(self) -> Finding:

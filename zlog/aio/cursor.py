@@ -44,7 +44,7 @@ class Cursor(ProcessBound):
 
     @property
     def position(self) -> int:
-        """The next position to read, as this handle last saw it. Needs no request."""
+        """The next position to read, as this handle last saw it. This needs no request."""
         return self._position
 
     async def state(self, *, timeout: Timeout = ...) -> CursorState:
@@ -61,7 +61,7 @@ class Cursor(ProcessBound):
         position counts, and the others get CursorAhead.
 
         Raises:
-            CursorAhead: the cursor is at a higher position, and stays there.
+            CursorAhead: the cursor is already at a higher position, and stays there.
             BeyondTail: the position is above the tail.
         """
         deadline = self._deadline(timeout)

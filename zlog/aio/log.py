@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 
 
 class Log(Writing):
-    """A handle on one log. Make it with :meth:`create` or :meth:`open`.
+    """A handle on one log. Create one with :meth:`create` or :meth:`open`.
 
     It belongs to one event loop. Handles are cheap and independent of each other, and a new one
     does not disturb writers.
 
-    Every call takes ``timeout=``, a budget in seconds for all its work, retries included. None
-    means no limit. By default (``...``) it is the time-out of the handle, 30 seconds unless another
-    one was set when opening. After a write has timed out, it is unknown whether it took effect.
+    Every call takes ``timeout=``, a budget in seconds for all its work, including retries. None
+    means no limit. By default (``...``) it is the handle's timeout, which is 30 seconds if you did
+    not set another one when opening. If a write times out, it may or may not have taken effect.
 
     Every method raises LogNotFound if the log was removed, StoreTimeout if the budget ran out, and
     StoreUnavailable or ClassNotLoaded if the store refuses.
@@ -80,22 +80,21 @@ class Log(Writing):
                 same time, but a range read then costs more operations.
             stripe_unit: the number of consecutive positions in one object, a power of two up to
                 65,536. With a larger stripe unit, a small batch takes fewer operations, but
-                concurrent single appends go to the same object. None means 256, or 1 if clients
-                run the class's methods.
+                concurrent single appends go to the same object. None means 256, or 1 if clients run
+                the class's methods.
             stripe_bytes: the size of an object in bytes at which its stripe ends and the next one
                 starts; None means 96 MiB.
-            stripe_records: the number of records (omap keys) of an object at which its stripe ends;
+            stripe_records: the number of records (omap keys) in an object at which its stripe ends;
                 None means 100,000.
-            compression: how writers compress data that is sent to one object together, if that
-                saves space: ``zstd``, ``lz4`` or ``none``; None means ``none``. Readers need no
-                setting.
+            compression: how writers compress the data that they send to one object, if this saves
+                space: ``zstd``, ``lz4`` or ``none``; None means ``none``. Readers need no setting.
             options: your own settings, which are stored with the log. Names have up to 128 bytes,
                 values up to 4096.
             timeout, hole_timeout, sequencer_timeout, entry_bytes_max: see :meth:`open`.
             mac_key: authenticate all entries of the log with this key; see :meth:`open`.
 
         Raises:
-            LogExists: a log of this name exists.
+            LogExists: a log with this name exists.
             ValueError: the name, the width, the stripe unit, an option or a setting is invalid.
         """
         new = LogOptions(width, stripe_unit, stripe_bytes, stripe_records, compression, options)
@@ -136,19 +135,18 @@ class Log(Writing):
             sequencer_timeout: how many seconds a sequencer may be unreachable before appends
                 continue without it.
             entry_bytes_max: the maximum size of an entry to append, in bytes, up to 16 MiB.
-            mac_key: the key that the log was created with, 16 to 4,096 bytes. Pass the bytes, the
+            mac_key: the key with which the log was created, 16 to 4,096 bytes. Pass the bytes, the
                 path of a file that contains nothing else, or a function that returns the bytes and
-                is called once. Appended entries get a MAC, and the MAC of every entry read is
-                checked: an entry that the store's owner has changed, moved or forged becomes a gap
-                of kind FORGED. Without the key the log can be trimmed and administered, but not
+                is called once. Each appended entry gets a MAC, and the MAC of every entry read is
+                checked. If the store's owner has changed, moved or forged an entry, it becomes a
+                gap of kind FORGED. Without the key the log can be trimmed and administered, but not
                 read or appended to (KeyNeeded).
 
         Raises:
             LogNotFound: the log does not exist, and ``create`` is not given.
             WrongKey: the log was created with another ``mac_key``.
-            MacsMissing: the log was created without a key, or the store's owner has changed its
-                head.
-            ValueError: a setting is invalid, such as a negative time-out.
+            MacsMissing: the log was created without a key, or the store's owner changed its head.
+            ValueError: a setting is invalid, such as a negative timeout.
         """
         new = LogOptions(width, stripe_unit, stripe_bytes, stripe_records, compression, options)
         key = key_of(mac_key)
@@ -182,8 +180,8 @@ class Log(Writing):
     ) -> builtins.list[str]:
         """Return the names of the store's logs, in order.
 
-        Only the directory is read. It may list a log whose creation or removal is not finished;
-        opening that log raises `LogNotFound`.
+        This reads only the directory, which may list a log whose creation or removal is not
+        finished. Opening that log raises `LogNotFound`.
 
         Args:
             after: return only names above this one, for a listing in pages.
@@ -197,7 +195,7 @@ class Log(Writing):
 
     @staticmethod
     async def remove(store: Store, name: str, *, timeout: float | None = TIMEOUT_SECONDS) -> None:
-        """Remove a log with all its entries. The next call finishes an interrupted one.
+        """Remove a log with all its entries. If a call is interrupted, the next call finishes it.
 
         Raises:
             LogNotFound: the log does not exist.
@@ -209,7 +207,7 @@ class Log(Writing):
             await drive(io.close())
 
     async def fill(self, position: int, *, timeout: Timeout = ...) -> None:
-        """Fill an unwritten position, so that readers can pass. Safe to repeat.
+        """Fill an unwritten position, so that readers can pass it. It is safe to repeat this.
 
         Raises:
             AlreadyWritten: the position holds an entry.
@@ -218,7 +216,7 @@ class Log(Writing):
         await drive(self._client.fill(position, self._deadline(timeout)))
 
     async def trim(self, position: int, *, timeout: Timeout = ...) -> None:
-        """Mark one position as no longer needed and free its space. Safe to repeat.
+        """Mark one position as no longer needed and free its space. It is safe to repeat this.
 
         Raises:
             BeyondTail: the position was not granted yet.
@@ -228,13 +226,12 @@ class Log(Writing):
     async def trim_to(
         self, position: int, *, past_cursors: bool = False, timeout: Timeout = ...
     ) -> None:
-        """Trim every position below ``position``. Safe to repeat.
+        """Trim every position below ``position``. It is safe to repeat this.
 
         Args:
-            position: the first position that stays.
-            past_cursors: whether to also trim entries that readers with a :meth:`cursor` have not
-                read.
-            timeout: the budget of the call. Positions trimmed before a time-out stay trimmed.
+            position: the first position to keep.
+            past_cursors: whether to trim even entries that readers with cursors have not read.
+            timeout: the budget of the call. Positions trimmed before a timeout stay trimmed.
 
         Raises:
             BeyondTail: some positions were not granted yet.
@@ -245,7 +242,7 @@ class Log(Writing):
         )
 
     async def set_retention(self, retention: Retention, *, timeout: Timeout = ...) -> None:
-        """Set the log's retention, by a new view in which only the options differ.
+        """Set the log's retention. This makes a new view in which only the options differ.
 
         The call trims nothing. The leading sequencer enforces retention from time to time, and
         :meth:`apply_retention` enforces it at once.
@@ -253,7 +250,7 @@ class Log(Writing):
         await drive(set_retention(self._client.layout, retention, self._deadline(timeout)))
 
     async def apply_retention(self, *, timeout: Timeout = ...) -> int:
-        """Trim everything that the retention does not keep; return the first position left.
+        """Trim everything that the retention does not keep. Returns the oldest position left.
 
         The trim passes no cursor. Without retention nothing is trimmed. An entry's age counts from
         the first call that saw it, on a monotonic clock, so a limit of age needs repeated calls.
@@ -277,8 +274,8 @@ class Log(Writing):
     ) -> View:
         """Change the log's width or options while it is used, and return the new view.
 
-        Appends wait for some milliseconds. Entries stay in their objects. A call that changes
-        nothing has no effect, so it may be repeated.
+        Appends wait for a few milliseconds. Entries stay in their objects. A call that changes
+        nothing has no effect, so you can repeat it.
 
         Args:
             width: the number of stripe objects for new positions. The live stripe ends, and a
@@ -295,15 +292,15 @@ class Log(Writing):
         return await drive(reconfigure(self._client.layout, new, self._deadline(timeout)))
 
     async def roll(self, *, rescue: bool = False, timeout: Timeout = ...) -> View:
-        """End the live stripe, start the next one with the same settings; return the new view.
+        """End the live stripe, start the next one with the same settings, and return the new view.
 
-        A full stripe ends without a call. Call this to continue in new objects, for example to trim
-        the present stripe completely later, which removes its objects. Appends wait for some
+        A full stripe ends by itself. Call this to continue in new objects, for example so that a
+        later trim can remove the objects of the present stripe. Appends wait for a few
         milliseconds. Each call starts one stripe; concurrent calls share one.
 
         Args:
             rescue: whether to start the new stripe where the log's entries end, if the tail was
-                moved so far above them that appends fail. Positions above are given up.
+                moved so far above them that appends fail. Positions above them are given up.
             timeout: the budget of the call. With ``rescue`` the whole live stripe is read.
         """
         return await drive(roll(self._client.layout, self._deadline(timeout), rescue=rescue))
@@ -319,13 +316,13 @@ class Log(Writing):
     ) -> Opening[Writer]:
         """Make this client the only one that appends to the log, and return its writer.
 
-        An earlier writer is fenced: it confirms nothing more. Its confirmed entries are in the log,
-        and a prefix of its entries in flight may be. Appends of all other clients are refused until
-        the writer releases the log. Readers are not disturbed.
+        An earlier writer is fenced and confirms nothing more. The entries that it confirmed are in
+        the log, and a prefix of its entries in flight may be. Appends of all other clients are
+        refused until the writer releases the log. Readers are not disturbed.
 
         Args:
-            name: the writer's name, which is shown to clients whose appends are refused; None means
-                a name made of host and process.
+            name: the writer's name, which clients see when their appends are refused; None means a
+                name made of host and process.
             window_bytes: the maximum size of submitted data that is not confirmed. Further
                 submissions wait.
             capacity: the maximum size of the log's data in bytes; None means no limit. Use this for
@@ -334,20 +331,20 @@ class Log(Writing):
                 ``"raise"`` LimitReached.
 
         Raises:
-            AppendRefused: the log is a mirror, or read-only.
+            AppendRefused: the log is a mirror or read-only.
             Fenced: another writer took the log at the same time.
         """
         limits = WriterLimits(window_bytes, capacity, when_full)
         return Opening(open_writer(self._client, name, limits, timeout), Writer.close)
 
     async def fence(self, *, timeout: Timeout = ...) -> View:
-        """Fence the log's exclusive writer, if there is one, so that any client may append."""
+        """Fence the log's exclusive writer, if there is one, so that any client can append."""
         return await drive(open_to_all(self._client.layout, self._deadline(timeout)))
 
     async def read_only(self, *, timeout: Timeout = ...) -> View:
         """Refuse all appends to the log from now on. An exclusive writer is fenced.
 
-        Reading, trimming and removing still work. Safe to repeat.
+        You can still read, trim and remove the log. It is safe to repeat this.
 
         Raises:
             AppendRefused: the log is a mirror.
@@ -355,7 +352,7 @@ class Log(Writing):
         return await drive(set_read_only(self._client.layout, True, self._deadline(timeout)))
 
     async def writable(self, *, timeout: Timeout = ...) -> View:
-        """Allow appends to the log again. Safe to repeat.
+        """Allow appends to the log again. It is safe to repeat this.
 
         Raises:
             AppendRefused: the log is a mirror.
@@ -365,13 +362,13 @@ class Log(Writing):
     async def promote(self, *, timeout: Timeout = ...) -> None:
         """Turn a mirror into an independent log, which takes appends. Other logs are not changed.
 
-        Copying to it ends for good. Positions that were being copied, which no reader has seen, are
-        trimmed. So below one position the log is an exact copy of its source.
+        Copying to the mirror ends for good. Positions that were just being copied are trimmed; no
+        reader has seen them. Below these positions, the log is an exact copy of its source.
         """
         await drive(promote(self._client.reader, self._deadline(timeout)))
 
     def stream(self, tag: str) -> Stream:
-        """Return the stream of the entries with a tag. Needs no request.
+        """Return the stream of the entries with a tag. This needs no request.
 
         Raises:
             InvalidTag, TypeError: the tag is invalid.
@@ -387,23 +384,22 @@ class Log(Writing):
         rebuild_index: bool = False,
         progress: Progress | None = None,
     ) -> Check:
-        """Audit the log while it is used. The audit yields its findings, none for a sound log.
+        """Audit the log while it is used. The audit yields its findings, none if the log is sound.
 
         The objects check the bytes of their own entries, all at the same time, so no data is sent.
-        The log is not changed, except that reading the tail may finish a layout change whose client
-        died.
+        The log is not changed, with one exception: if a client died while it changed the layout,
+        reading the tail may finish that change.
 
         Args:
             orphans: look for objects that no view has, by listing the store's objects. On Ceph this
-                goes through all objects of the namespace, and needs the permission to read;
-                without it the summary's ``listed`` is False.
-            repair: repair damage of an object's primary replica from another replica. Only
-                stores on Ceph have several replicas. Sound data is never changed.
+                goes through all objects of the namespace, and needs permission to read. Without
+                permission the summary's ``listed`` is False.
+            repair: repair damage in an object's primary replica from another replica. Only stores
+                on Ceph have several replicas. Sound data is never changed.
             replicas: how many times to repeat the audit on replicas chosen at random. It reports
-                damage that another replica can repair, or repairs it with ``repair``.
+                damage that another replica can repair. With ``repair``, it repairs it.
             rebuild_index: rebuild wrong indexes of tags.
-            progress: called from time to time with the number of checked positions, and their
-                total number.
+            progress: called from time to time with the number of checked positions and the total.
         """
         checker = Checker(
             self._client.reader,
@@ -416,9 +412,9 @@ class Log(Writing):
         return Check(checker)
 
     async def close(self) -> None:
-        """Wait for appends in flight and close this handle; the store stays open.
+        """Wait for appends in flight and close this handle. The store stays open.
 
-        Safe to call twice. Other calls on a closed handle raise StoreUnavailable.
+        It is safe to call this twice. Other calls on a closed handle raise StoreUnavailable.
         """
         await self._shared.drain()
         await drive(self._client.io.close())

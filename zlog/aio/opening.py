@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Opening(Coroutine[Any, Any, T]):
-    """A coroutine that opens something, which ``async with`` closes at the end.
+    """A coroutine that opens an object. With ``async with``, the object is closed at the end.
 
     Args:
         coroutine: a coroutine that opens the object and returns it.

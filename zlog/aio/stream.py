@@ -21,8 +21,8 @@ _ESCAPED = re.compile(r"[^A-Za-z0-9_]")
 def cursor_name(stream: str, name: str) -> str:
     """Return the name of a stream's cursor in the log: ``stream.TAG.NAME``.
 
-    In the tag's UTF-8, bytes other than letters, digits and ``_`` become ``-`` and two hex digits,
-    so that no two streams share a cursor.
+    In the tag's UTF-8, every byte other than a letter, a digit or ``_`` becomes ``-`` and two hex
+    digits, so that no two streams share a cursor.
     """
     escaped = _ESCAPED.sub(lambda found: "".join(f"-{b:02x}" for b in found[0].encode()), stream)
     return f"stream.{escaped}.{name}"
@@ -106,7 +106,7 @@ class Stream(ProcessBound):
         """Open a cursor of this stream; see :meth:`zlog.aio.Log.cursor`.
 
         The cursor's name in the log is ``stream.TAG.NAME`` (:func:`cursor_name`), and it limits
-        trims like any other cursor. So commit also while the stream gets no entries, with the
+        trims like any other cursor. So commit even while the stream gets no entries, with the
         positions of a follower's gaps or with the log's tail.
         """
         return await self._log.cursor(cursor_name(self.tag, name), create=create, timeout=timeout)

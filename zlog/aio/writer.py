@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 
 WINDOW_BYTES = 64 << 20
-"""Default limit of submitted data that is not confirmed."""
+"""The default limit of submitted data that is not confirmed."""
 
 
 class Writer(ProcessBound):
-    """The only client that appends to a log, made by :meth:`zlog.aio.Log.writer`.
+    """The only client that appends to a log. :meth:`zlog.aio.Log.writer` makes it.
 
     It belongs to one event loop.
 
     The log has the entries in the order in which they were submitted. An entry is confirmed once it
-    and all earlier entries are durable; then readers see it.
+    and all earlier entries are durable. Readers see it from then on.
 
     The log belongs to this writer, even after the program ends or dies, until another writer takes
-    it or :meth:`release` is called. From then on every call that writes raises Fenced.
+    the log or you call :meth:`release`. From then on every call that writes raises Fenced.
 
     If an append fails with another error, all unconfirmed entries fail with it, although a prefix
     of them may be in the log. The writer can continue. If a future of :meth:`submit` has failed,
@@ -47,22 +47,22 @@ class Writer(ProcessBound):
     _harmless = frozenset()  # after a close, all entries are confirmed or have failed
 
     def __init__(self, client: LogClient, appends: AsyncioAppends) -> None:
-        """Wrap the parts of a writer; programs call the method ``writer`` of a log."""
+        """Wrap the parts of a writer. Programs call the method ``writer`` of a log instead."""
         self._client = client
         self._deadline = client.deadline
         self._appends = appends
         self._quota = appends.quota
         self.start = appends.confirmed
-        """The first position of this writer, where the log ended when it took the log."""
+        """This writer's first position, which is where the log ended when the writer took it."""
 
     @property
     def id(self) -> str:
-        """The id of this writer's appends, 32 hex digits, which no other writer has."""
+        """The id of this writer's appends, 32 hex digits. No other writer has this id."""
         return self._appends.writer.id
 
     @property
     def name(self) -> str:
-        """The writer's name, shown to clients whose appends are refused."""
+        """The writer's name, which clients see when their appends are refused."""
         return self._appends.writer.name
 
     @property
@@ -72,17 +72,17 @@ class Writer(ProcessBound):
 
     @property
     def unconfirmed_bytes(self) -> int:
-        """The number of bytes of submitted data that are not confirmed yet."""
+        """How many bytes of submitted data are not confirmed yet."""
         return self._quota.unconfirmed_bytes
 
     @property
     def held_bytes(self) -> int | None:
-        """The bytes of data in the log, as far as this writer knows; None without a capacity."""
+        """The bytes of data in the log, as far as this writer knows. None without a capacity."""
         return None if self._quota.capacity is None else self._quota.held
 
     @property
     def fenced(self) -> Fenced | None:
-        """The error that this writer got when it lost the log; None while it knows of no loss."""
+        """The error that this writer got when it lost the log, or None if it knows of no loss."""
         return self._appends.fenced
 
     def append(
@@ -119,7 +119,7 @@ class Writer(ProcessBound):
         tags_each: Iterable[Tags] | None = None,
         timeout: Timeout = ...,
     ) -> range:
-        """Append entries and return their consecutive positions, once confirmed.
+        """Append entries, and return their consecutive positions once they are confirmed.
 
         Args:
             entries, tags, tags_each: see :meth:`zlog.aio.Log.append_many`.
@@ -127,7 +127,7 @@ class Writer(ProcessBound):
 
         Raises:
             Fenced, EntryTooLarge, InvalidTag, LimitReached, StoreTimeout: see :meth:`append`. After
-                a time-out, a prefix of the entries may be in the log.
+                a timeout, a prefix of the entries may be in the log.
         """
         items = new_entries(entries, tags, tags_each)
         if not items:
@@ -139,7 +139,7 @@ class Writer(ProcessBound):
     async def submit(
         self, data: bytes, *, tags: Tags = (), timeout: Timeout = ...
     ) -> asyncio.Future[int]:
-        """Submit an entry, and return the future of its position.
+        """Submit an entry, and return a future of its position.
 
         Futures are resolved in the order of the calls. Waiting entries are sent together, so
         batches grow if the store is slow. While the window is full, the call waits.
@@ -163,7 +163,7 @@ class Writer(ProcessBound):
         tags_each: Iterable[Tags] | None = None,
         timeout: Timeout = ...,
     ) -> asyncio.Future[range]:
-        """Submit entries, and return the future of their consecutive positions.
+        """Submit entries, and return a future of their consecutive positions.
 
         This is like :meth:`submit`, but faster per entry. The entries are confirmed together.
 
@@ -190,7 +190,7 @@ class Writer(ProcessBound):
     def recover(self) -> AsyncIterator[Entry | Gap]:
         """Iterate over the entries that the log held when this writer took it.
 
-        Large reads are requested ahead while the caller works. There are gaps only if the log was
+        Large reads are requested ahead while the caller works. Gaps can occur only if the log was
         not always exclusive.
         """
         return iterate(range_reader(self._client.reader, 0, self.start, untrimmed=True))
@@ -208,15 +208,15 @@ class Writer(ProcessBound):
         self._appends.freed()
 
     async def reset(self, *, timeout: Timeout = ...) -> int:
-        """Trim all confirmed entries, and return the new first position."""
+        """Trim all confirmed entries, and return the position at which the log now starts."""
         position = self.confirmed
         await self.trim(position, timeout=timeout)
         return position
 
     async def release(self, *, timeout: Timeout = ...) -> None:
-        """Wait for entries in flight, and release the log, so that any client may append.
+        """Wait for entries in flight, and release the log, so that any client can append.
 
-        Does nothing if this writer has lost the log. Safe to repeat.
+        This does nothing if the writer has lost the log. It is safe to repeat this.
         """
         await self.flush(timeout=timeout)
         writer, deadline = self._appends.writer, self._deadline(timeout)
