@@ -61,7 +61,7 @@ _NO_ENTRY = 'neither {"data": "text"} nor {"data_b64": "base64"}'
 
 def _tags_of(tags: object) -> tuple[str, ...]:
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-        raise ValueError("tags are a list of texts")
+        raise ValueError("tags must be a list of strings")
     return check_tags(tags)
 
 

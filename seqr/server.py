@@ -152,7 +152,9 @@ class Server:
         if connection is not None:
             self._peers[connection] = peer
         else:
-            self.complain(Reason.LIMIT, peer, "too many connections, or about to stop")
+            self.complain(
+                Reason.LIMIT, peer, "too many connections, or the sequencer is shutting down"
+            )
         return connection, refusal
 
     def complain(self, reason: Reason, peer: Peer, detail: str) -> None:
@@ -167,7 +169,7 @@ class Server:
             self._complaints[reason] = (due, more + 1)
             return
         self._complaints[reason] = (now + self.limits.complaint_s, 0)
-        others = f" ({more} more since the last such line)" if more else ""
+        others = f" ({more} more since the last such message)" if more else ""
         _logger.info(
             "closed a connection reason=%s peer=%s: %s%s", reason.value, peer.ip, detail, others
         )
@@ -260,6 +262,6 @@ class Server:
         oldest = self._loop.time() - self.limits.idle_s_max
         for peer in [*self._peers.values()]:
             if peer.idle and peer.heard < oldest:
-                self.complain(Reason.IDLE, peer, "nothing was asked for long")
+                self.complain(Reason.IDLE, peer, "idle for too long")
                 peer.close()
         self._sweeper = self._loop.call_later(self.limits.idle_s_max / 4, self._sweep)

@@ -196,8 +196,8 @@ def _check_readable(paths: Iterable[str], log: str) -> None:
         except FileNotFoundError as error:
             raise ZlogError(
                 f"{path or repr(path)}: {error.strerror}",
-                hint="FILE names a file of lines. To append a text:"
-                f" zlog append {log} -m {shlex.quote(path)}",
+                hint="FILE is a file whose lines are appended. To append a text, use: zlog"
+                f" append {log} -m {shlex.quote(path)}",
             ) from error
 
 

@@ -185,7 +185,7 @@ class Candidate:
                 self._doubt()
             raise
         if not left:  # it had expired, and another sequencer may have led since
-            _logger.info("has the lease again namespace=%s", self.namespace)
+            _logger.info("holds the lease again namespace=%s", self.namespace)
             self._lead()
         return self._renewal_pause()
 
@@ -199,14 +199,15 @@ class Candidate:
     def _doubt(self) -> None:
         if self.role is Role.LEADER:
             _logger.warning(
-                "lease ran out, and the store does not answer namespace=%s", self.namespace
+                "the lease expired, and the store does not answer namespace=%s", self.namespace
             )
         self.role = Role.IN_DOUBT
         self._note(self)
 
     def _step_down(self) -> None:
         _logger.warning(
-            "stepped down: the lease is another's, or gone namespace=%s", self.namespace
+            "stepped down: another sequencer holds the lease, or it is gone namespace=%s",
+            self.namespace,
         )
         self.role, self.leader = Role.STANDBY, ""
         self._note(self)

@@ -166,10 +166,12 @@ class Election:
 
     def _deserted(self, namespace: Namespace) -> bool:
         """Whether no client has logs of the namespace open. Nothing is granted there then."""
-        with FailuresLogged("failed to find out whether a client asks namespace=%s", namespace):
+        with FailuresLogged(
+            "could not find out whether clients have logs open namespace=%s", namespace
+        ):
             if self._server.used(namespace):
                 return False
-            _logger.info("no client asks any more namespace=%s", namespace)
+            _logger.info("no client has logs open any more namespace=%s", namespace)
             self._server.step_down(namespace)
             return True
         return False

@@ -66,7 +66,9 @@ class Leadership:
         """Keep the announcement, and take over the logs of the previous leader."""
         left: list[str] | None = None  # logs to take over; None: the list was not read yet
         while True:
-            with FailuresLogged("leads with difficulty namespace=%s", self._namespace) as outcome:
+            with FailuresLogged(
+                "could not renew the announcement or take over logs namespace=%s", self._namespace
+            ) as outcome:
                 if self._lease.left:  # else this process slept, and another may lead by now
                     await announce(self._io, self._address, self._deadline())
                 if left is None:
@@ -81,7 +83,7 @@ class Leadership:
         duties = Duties(self._io, self.duties)
         while True:
             await self._io.sleep(DUTY_SECONDS)
-            with FailuresLogged("duties left undone namespace=%s", self._namespace):
+            with FailuresLogged("maintenance failed namespace=%s", self._namespace):
                 if self._lease.left:
                     await duties.round()
 
@@ -101,7 +103,7 @@ class Leadership:
             except LogNotFound:
                 continue
             except ZlogError as error:
-                _logger.warning("could not look at log=%s: %s", name, error)
+                _logger.warning("could not read the head of log=%s: %s", name, error)
                 failed.append(name)
                 continue
             if view is not None and not view.removed and is_remote(view.sequencer):

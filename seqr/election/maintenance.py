@@ -83,7 +83,7 @@ class Duties:
         before, self._reclaimed = self._reclaimed, {}
         retained = {*await self._directory.retained.names(self._deadline())}
         for name in sorted(retained.union(await self._next())):
-            with FailuresLogged("could not look after log=%s", name) as outcome:
+            with FailuresLogged("maintenance failed log=%s", name) as outcome:
                 try:
                     await self._maintain(name, before, listed=name in retained)
                 except LogNotFound:
@@ -118,11 +118,11 @@ class Duties:
         point = await enforce(client.reader, client.deadline(), now=False)
         if point > before:
             self._status.trimmed += point - before
-            _logger.info("trimmed log=%s to=%d, as its retention says", name, point)
+            _logger.info("trimmed by retention log=%s to=%d", name, point)
         count = await reclaim(layout, client.deadline())
         if count:
             self._status.reclaimed += count
-            _logger.info("gave space back log=%s stripes=%d", name, count)
+            _logger.info("freed space log=%s stripes=%d", name, count)
         if layout.reclaimed:
             self._reclaimed[log] = layout.reclaimed
 

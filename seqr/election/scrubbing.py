@@ -76,7 +76,7 @@ class Scrubbing:
         await self._io.sleep(FIRST_SECONDS)
         while True:
             began = self._io.monotonic()
-            with FailuresLogged("scrub left undone"):
+            with FailuresLogged("scrub failed"):
                 if self._leads():
                     await self._round()
             await self._io.sleep(max(0.0, began + ROUND_SECONDS - self._io.monotonic()))

@@ -88,7 +88,7 @@ class LeaderWatch:
                 if isinstance(error, SequencerRefused) and not warned:
                     warned = True
                     _logger.warning(
-                        "can't watch the leader at %s, whose death would be noticed late: %s",
+                        "can't watch the leader at %s, so its failure would be noticed late: %s",
                         address,
                         error,
                     )

@@ -230,7 +230,7 @@ class Machine:
             self._status(connection, request, turn, now)
         else:
             turn.refuse(connection, kind, request, Code.BAD_REQUEST)
-            self._close(connection, Reason.MALFORMED, f"a frame of type {kind}", turn)
+            self._close(connection, Reason.MALFORMED, f"unexpected frame of type {kind}", turn)
 
     def _greet(self, connection: Connection, frame: RawFrame, turn: Turn) -> None:
         if frame[0] == Kind.HELLO and not self._quotas.say_hello(connection):
@@ -283,7 +283,10 @@ class Machine:
         if not 0 < length <= self.limits.open_bytes_max:
             turn.refuse(connection, Kind.OPEN, frame[3], Code.LIMIT)
             self._close(
-                connection, Reason.MALFORMED, f"an OPEN with a payload of {length} bytes", turn
+                connection,
+                Reason.MALFORMED,
+                f"OPEN with an invalid payload size of {length} bytes",
+                turn,
             )
             return
         connection.open = (frame, Payload(length))

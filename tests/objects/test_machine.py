@@ -290,7 +290,7 @@ def test_states_of_different_class_versions_are_not_compared() -> None:
     for machine, other in ((old, new), (new, old)):
         apply(machine, encode((3, 1, "mark", 2, [], 0, "", other.digests())))
     apply(new, encode((2, 1, "again")))
-    with pytest.raises(Diverged, match="object 'u' had another state here"):
+    with pytest.raises(Diverged, match="object 'u' had a different state"):
         apply(new, encode((3, 1, "again", 5, [], 0, "", dict.fromkeys(new.digests(), "else"))))
 
 

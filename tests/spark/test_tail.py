@@ -226,7 +226,7 @@ def test_cursor_names_are_valid_and_distinct() -> None:
         (["nosuchlog", "--to", "x"], 3, "nosuchlog"),
         (["orders"], 2, "--to"),
         (["orders", "--to", "x", "--parse", "(?P<a>"], 2, "does not compile"),
-        (["orders", "--to", "x", "--parse", "(a)"], 2, "names no group"),
+        (["orders", "--to", "x", "--parse", "(a)"], 2, "has no named group"),
         (["orders", "--to", "x", "--parse", "(?P<data>a)"], 2, "two columns 'data'"),
         (["orders", "--to", "x", "--parse", "json"], 2, "--schema"),
         (["orders", "--to", "x", "--schema", "id int"], 2, "--parse"),

@@ -47,8 +47,8 @@ class Compression:
         if view.epoch != self._refused:
             self._refused = view.epoch
             _logger.warning(
-                "log %s is not compressed: the class that answered for object=%s is older than"
-                " this zlog",
+                "entries of log %s are not compressed, because the object class that serves"
+                " object=%s is older than this zlog",
                 view.log,
                 object,
             )

@@ -432,5 +432,7 @@ class Layout:
             if not sealed:
                 return view, replies
             if deadline.expired:
-                raise StoreTimeout(f"log {view.log!r}: the time was up while its layout changed")
+                raise StoreTimeout(
+                    f"log {view.log!r}: the call timed out while the layout was changing"
+                )
             await self.advance(view, deadline, sealed=sealed)

@@ -187,8 +187,8 @@ class Machine:
             results += [self._run(position, op) for op in ops[1:]]
         except Rejected as error:
             raise ApplyFailed(
-                f"the transaction at {position} is refused in part, though its commands were"
-                f" accepted when it was made: {error}",
+                f"part of the transaction at {position} is refused, although all its commands"
+                f" were accepted when it was created: {error}",
                 position=position,
             ) from error
         return Outcome("committed", position, results)
@@ -249,8 +249,8 @@ class Machine:
             self.objects[op.object] = state
         if op.version > state.class_version:
             raise NewerRecord(
-                f"{op.kind} {op.object!r} has version {state.class_version} here, and the entry at"
-                f" {position} is of version {op.version}",
+                f"{op.kind} {op.object!r} has version {state.class_version} in this program, but"
+                f" the entry at {position} has version {op.version}",
                 position=position,
             )
         return state
@@ -298,8 +298,8 @@ class Machine:
             if mine.get(name, theirs) != theirs:
                 bare = name.partition("\0")[0]
                 raise Diverged(
-                    f"object {bare!r} had another state here, at {manifest.start}, than "
-                    f"in the checkpoint at {position}",
+                    f"object {bare!r} had a different state in this program at {manifest.start}"
+                    f" than in the checkpoint at {position}",
                     position=position,
                 )
 
@@ -321,8 +321,8 @@ class Machine:
             self.objects[found.object] = state
         if found.class_version > state.class_version:
             raise NewerRecord(
-                f"{found.kind} {found.object!r} has version {state.class_version} here, and the"
-                f" checkpoint below {self.position} is of version {found.class_version}",
+                f"{found.kind} {found.object!r} has version {state.class_version} in this program,"
+                f" but the checkpoint below {self.position} has version {found.class_version}",
                 position=self.position,
             )
         if bytes(found.part) != b"\xc0" or found.kind not in ("map", "set", "queue"):
@@ -345,7 +345,8 @@ def new_state(types: Mapping[str, type[Replicated]], kind: str, name: str, posit
     cls = types.get(kind)
     if cls is None:
         raise UnknownObjectType(
-            f"{name!r} is of type {kind!r} (at {position}), and this program has no class for that",
+            f"{name!r} is of type {kind!r} (at {position}), and this program has no class for"
+            " this type",
             position=position,
         )
     return UserState(cls)
@@ -365,14 +366,16 @@ def check_types(types: Iterable[type[Replicated]]) -> dict[str, type[Replicated]
         name = type_name(cls)
         if type(name) is not str or type(cls.version) is not int or cls.version < 1:
             raise TypeError(
-                f"{cls.__name__} needs a `type_name` that is a str, and a `version` that is an int"
-                " of 1 or more"
+                f"{cls.__name__} needs a `type_name`, which is a string, and a `version`, which"
+                " is an int of 1 or more"
             )
         try:
             cls()
         except Exception as error:
-            raise TypeError(f"an object of {cls.__name__} can't be made: {error}") from error
+            raise TypeError(f"cannot create an object of {cls.__name__}: {error}") from error
         if name in BUILT_IN or found.get(name, cls) is not cls:
-            raise ValueError(f"two types are called {name!r}: set `type_name` of one")
+            raise ValueError(
+                f"two classes have the type name {name!r}; set the `type_name` of one of them"
+            )
         found[name] = cls
     return found

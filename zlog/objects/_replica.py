@@ -183,7 +183,7 @@ class Replica(ProcessBound):
             each()
         self.failed = self.failed or StoreUnavailable(
             f"space {self.name!r} of log {self.log!r} is closed; open it again",
-            hint="Close a space when its objects and watches are no longer used.",
+            hint="Close a space only when its objects and watches are no longer used.",
             retryable=False,
         )
 
@@ -210,7 +210,7 @@ class Replica(ProcessBound):
         except BaseException:
             if self.torn:
                 self.failed = Stopped(
-                    f"the entry at {self.machine.position} was interrupted while it was applied",
+                    f"applying the entry at {self.machine.position} was interrupted",
                     position=self.machine.position,
                     hint="Open the space again.",
                 )
@@ -287,8 +287,8 @@ class Replica(ProcessBound):
         machine = await restored(self.port, self.name, self.types)
         if machine is None or machine.position <= passed:
             raise PastLost(
-                f"log {self.log!r} was trimmed above {passed}, the position of a replica of space"
-                f" {self.name!r}, and has no later checkpoint"
+                f"log {self.log!r} was trimmed beyond {passed}, which this replica had reached"
+                f" in space {self.name!r}, and has no later checkpoint"
             )
         with self.port.lock:
             self.machine = machine
@@ -317,8 +317,9 @@ class Replica(ProcessBound):
         outcome = await self.carry_out(op, name)
         if not outcome.results:
             raise ResultLost(
-                f"{op[0]} {op[1]!r} has carried out command {name!r}, at {outcome.position}; a trim"
-                " has overtaken this client before it knew the result, and the checkpoint lacks it",
+                f"{op[0]} {op[1]!r} executed command {name!r} at {outcome.position}, but the log"
+                " was trimmed before this client read the result, and the checkpoint does not"
+                " contain it",
                 id=name,
                 position=outcome.position,
             )

@@ -195,7 +195,7 @@ def conflict(items: Any) -> Conflict:
     names = ", ".join(
         f"{name!r}" if what is None else f"{name!r} at {what!r}" for name, what in items[:5]
     )
-    return Conflict(f"values that the transaction has read were changed: {names}", items=items)
+    return Conflict(f"values that the transaction has read have changed: {names}", items=items)
 
 
 class TransactionMap(MapView):

@@ -156,7 +156,7 @@ class Watching:
         if own.overtaken:
             self._own = None
             raise PastLost(
-                f"the log was trimmed above {self.position}, the position of a watch",
+                f"the log was trimmed beyond {self.position}, which the watch had reached",
                 resume=own.resumed,
             )
 

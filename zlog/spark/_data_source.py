@@ -109,8 +109,8 @@ class ZlogDataSource(DataSource):
         options = SourceOptions.parse({**kept, **self.options}, streaming=streaming)
         if schema.fieldNames() != [*options.columns]:
             raise ValueError(
-                f"this read has the columns {', '.join(options.columns)}: give no schema, and no"
-                " list of columns"
+                f"this read has the columns {', '.join(options.columns)}; do not specify a"
+                " schema or a list of columns"
             )
         return options
 
@@ -126,4 +126,4 @@ def _as_sql(options: Mapping[str, str]) -> str:
 
 def _only_append(overwrite: bool) -> None:
     if overwrite:
-        raise ValueError("entries of a log are never overwritten: use the mode append")
+        raise ValueError("a log's entries cannot be overwritten; use the mode append")

@@ -123,7 +123,7 @@ class Planner:
             if self.options.fail_on_data_loss:
                 raise trimmed_error(self.log, start, trim_point)
             _logger.warning(
-                "log %r: [%d, %d) is trimmed, not read",
+                "log %r: positions [%d, %d) were trimmed before they were read",
                 self.log.name,
                 start,
                 min(trim_point, end),
@@ -176,9 +176,9 @@ class StreamPlanner:
         starting = self.options.starting
         if isinstance(starting, datetime) and starting > datetime.now(timezone.utc):
             raise ValueError(
-                f"startingTimestamp={starting.isoformat()} is in the future: the stream would have"
-                " older entries. Start it at that time, or set startingPosition to latest and"
-                " filter by timestamp"
+                f"startingTimestamp={starting.isoformat()} is in the future, but a stream would"
+                " also contain entries appended before that time. Start the query later, or set"
+                " startingPosition to latest and filter by timestamp"
             )
         position = self._planner.start()
         if (name := self.options.cursor) is not None:
@@ -245,11 +245,11 @@ class StreamPlanner:
     def _unprotected(self, position: int, cursor: int) -> CursorAhead:
         name, log = self.options.cursor, self.log.name
         return CursorAhead(
-            f"cursor {name!r} of log {log!r} is at {cursor}, and this query at {position}: entries"
-            " that it has not read may be trimmed",
+            f"cursor {name!r} of log {log!r} is at {cursor}, but this query is at {position}, so"
+            " entries that it has not read may be trimmed",
             position=cursor,
-            hint="Give each query a cursor of its own (option cursor). If no other query moves this"
-            f" one, remove it, and the query makes it again: `zlog cursor rm {log} {name}`.",
+            hint="Give each query its own cursor (option cursor). If no other query uses this"
+            f" cursor, remove it, and this query creates it again: `zlog cursor rm {log} {name}`.",
         )
 
     def _offset(self, position: int, since: int, recorded: Recorded | None = None) -> Offset:

@@ -71,7 +71,8 @@ class LogRef:
                 log = _logs[self._key] = zlog.Log.open(store, self.name, mac_key=path)
         if self.log_id not in (None, log.view.log_id):
             raise LogNotFound(
-                f"log {self.name!r} was removed from {self.store}, and another one has its name",
+                f"log {self.name!r} was removed from {self.store}, and another log now has its"
+                " name",
                 hint="Start the query with a new checkpoint to read the new log.",
             )
         return log
@@ -126,8 +127,8 @@ class Patience:
 def trimmed_error(log: LogRef, position: int, earliest: int) -> Invalidated:
     """Return the error of a query that would miss entries that were trimmed too early."""
     return Invalidated(
-        f"log {log.name!r} is trimmed below {earliest}, and the query reads from {position} on:"
-        " the entries in between are trimmed",
+        f"log {log.name!r} is trimmed below {earliest}, but the query has only read up to"
+        f" {position}, so it has missed the entries in between",
         hint="Set the option failOnDataLoss to false to continue without them; a cursor (option"
         " cursor) keeps a log from being trimmed too early.",
     )

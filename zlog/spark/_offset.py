@@ -107,7 +107,9 @@ class Offset:
                 return cls(position, since, str(log), int(str(log_id), 16), recorded)
         except (LookupError, TypeError, ValueError):
             pass
-        raise WrongCheckpoint(f"the checkpoint belongs to no log of zlog: it has {dict(content)}")
+        raise WrongCheckpoint(
+            f"the checkpoint does not belong to a zlog log: it contains {dict(content)}"
+        )
 
     def check(self, log: str, log_id: int | None, selection: Selection) -> None:
         """Raise WrongCheckpoint unless the offset belongs to this log and selects the same rows."""
@@ -115,7 +117,7 @@ class Offset:
             raise WrongCheckpoint(f"the checkpoint belongs to log {self.log!r}, not to {log!r}")
         if self.log_id != log_id:
             raise WrongCheckpoint(
-                f"the checkpoint belongs to a removed log {log!r}: another one has its name"
+                f"the checkpoint belongs to a removed log {log!r}, and another log now has its name"
             )
         given = cast("Mapping[str, object]", selection)
         kept = cast("Mapping[str, object]", self.recorded.selection if self.recorded else {})

@@ -117,9 +117,9 @@ def split(
     planned = sum(len(share) for share in chain(*tasks))
     if planned != max(0, end - start):
         raise IncompletePlan(
-            f"log {log!r}: its stripes hold {planned} of the {end - start} positions of"
+            f"log {log!r}: its stripes hold only {planned} of the {end - start} positions of"
             f" [{start}, {end})",
-            hint="Nothing was read. Run zlog check: the head may have lost a stripe.",
+            hint="Nothing was read. The head may have lost a stripe, which `zlog check` shows.",
         )
     return tasks
 

@@ -116,7 +116,7 @@ def _read_share(task: Task, share: Share) -> Iterator[pa.RecordBatch]:
             if rows < len(share):
                 raise CorruptEntry(
                     f"log {task.log.name!r} reports {rows} positions of {share}, which has"
-                    f" {len(share)}",
+                    f" {len(share)} positions",
                     hint="The store may have been restored from a backup.",
                 )
 
@@ -134,7 +134,7 @@ def _batches(task: Task, share: Share, columns: Columns) -> Iterator[pa.RecordBa
 def _check_gap(task: Task, gap: Gap) -> None:
     """Raise if a gap is a loss of entries."""
     if gap.kind is GapKind.UNWRITTEN:
-        raise ZlogError(f"positions from {gap.position} on could not be settled")
+        raise ZlogError(f"position {gap.position} is still unwritten and could not be filled")
     if not task.fail_on_data_loss:
         return
     if gap.kind is GapKind.UNREADABLE:

@@ -54,7 +54,8 @@ class LinePattern:
         groups = dict(compiled.groupindex)
         if not groups:
             raise ValueError(
-                "the pattern names no group: (?P<level>INFO|WARN) makes a column level"
+                "the pattern has no named group; for instance, (?P<level>INFO|WARN) makes a"
+                " column level"
             )
         return cls(_FLAGS + _translated(pattern, groups), groups)
 

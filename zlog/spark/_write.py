@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _TAGS = "tags"
 """The column whose arrays are the entries' tags."""
 
-_NULL = "a row is null: remove such rows, or write empty entries"
+_NULL = "a row is null; remove such rows, or write empty entries"
 
 
 @dataclass
@@ -115,7 +115,7 @@ class Appender:
             isinstance(tags, ArrayType) and isinstance(tags.elementType, StringType)
         ):
             raise ValueError(
-                f"the column {_TAGS} is an array of strings, not {tags.simpleString()}"
+                f"the column {_TAGS} must be an array of strings, not {tags.simpleString()}"
             )
         names = [field.name for field in schema.fields]
         self._tags = names.index(_TAGS) if tags is not None else None
@@ -166,8 +166,8 @@ def _done(log: Log, query: str, batch: int, tasks: int) -> None:
     parts = max((each.parts for each in log.producers() if each.name == query), default=0)
     if parts > tasks:
         raise SequenceDiffers(
-            f"log {log.name!r}: batch {batch} of {query!r} was written by {tasks} tasks, and before"
-            f" by {parts}: rows may be in the log twice",
+            f"log {log.name!r}: batch {batch} of {query!r} was written by {tasks} tasks, but"
+            f" earlier by {parts}, so rows may be in the log twice",
             hint="Write each batch with the same number of partitions: call repartition(N, COLUMN)"
             " or coalesce(1) before the write.",
         )

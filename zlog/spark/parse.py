@@ -66,7 +66,7 @@ def parser_of(how: str | None, schema: str | None) -> Parser:
         check_new(pattern.columns)
         return PatternParser(pattern, schema)
     if schema is not None:
-        raise ValueError("--schema names the columns of --parse, which is not given")
+        raise ValueError("--schema needs --parse")
     return NoParser()
 
 
@@ -94,7 +94,9 @@ def _declared(schema: str) -> StructType:
     except PySparkException as error:
         raise ValueError(f"--schema {schema!r}: {_first_line(error)}") from error
     if not isinstance(declared, StructType):  # Spark accepts a single type as a schema
-        raise ValueError(f"--schema {schema!r}: write names and types, as 'id long, price double'")
+        raise ValueError(
+            f"--schema {schema!r}: write names and types, such as 'id long, price double'"
+        )
     return declared
 
 
@@ -217,5 +219,5 @@ class FileParser:
         """Return the result of the function for the table."""
         table = self.parse(entries)
         if not isinstance(table, type(entries)):
-            raise ValueError(f"parse() of {self.path} returned no DataFrame, but {table!r}")
+            raise ValueError(f"parse() of {self.path} must return a DataFrame, not {table!r}")
         return table

@@ -173,7 +173,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._now += _TURN_SECONDS
         self._turns += 1
         if self._turns > _TURNS_MAX:
-            raise Stuck(f"tasks run without end, among them {ready[0]!r}")
+            raise Stuck(f"tasks run without ever waiting, among them {ready[0]!r}")
         batch = list(ready)
         ready.clear()
         if len(batch) > 1:
@@ -211,7 +211,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             heapq.heappop(scheduled)._scheduled = False
             self._timer_cancelled_count -= 1  # type: ignore[attr-defined]
         if not scheduled:
-            raise Stuck("every task waits, and no timer is left that could end it")
+            raise Stuck("every task is waiting, and no timer is left to wake one")
         self._now = max(self._now, scheduled[0]._when)
         self._turns = 0
 

@@ -76,7 +76,7 @@ class Network:
     def listen(self, factory: Callable[[], asyncio.BaseProtocol], where: Listening) -> Listener:
         """Accept connections at an address, for the running process."""
         if where.getsockname() in self._listeners:
-            raise OSError(f"{where.host}:{where.port} has a listener already")
+            raise OSError(f"{where.host}:{where.port} already has a listener")
         listener = Listener(self, factory, where)
         self._listeners[where.getsockname()] = listener
         return listener
@@ -93,7 +93,7 @@ class Network:
             await asyncio.sleep(0.05)  # until the connecting side gives up
             listener = self._listeners.get(where)
         if listener is None:
-            raise ConnectionRefusedError(f"no listener at {host}:{port}")
+            raise ConnectionRefusedError(f"nothing listens at {host}:{port}")
         near = _End(self, factory(), contextvars.copy_context(), here)
         far = _End(self, listener.factory(), listener.context, listener.process)
         near.peer, far.peer = far, near

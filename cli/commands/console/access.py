@@ -89,8 +89,8 @@ class Access:
             token = Path(token_file).read_text(errors="replace").strip()
             if len(token) < _TOKEN_BYTES_MIN or not token.isprintable() or not token.isascii():
                 raise ValueError(
-                    f"{token_file} has no token of {_TOKEN_BYTES_MIN} printable ASCII characters"
-                    " or more: make one with `openssl rand -hex 24`"
+                    f"{token_file} must contain a token of at least {_TOKEN_BYTES_MIN} printable"
+                    " ASCII characters; create one with `openssl rand -hex 24`"
                 )
         return cls(host, port, token, token_file is None, certificate, key, changes)
 
@@ -124,10 +124,10 @@ async def given_fields(request: Request) -> dict[str, Any]:
     async for part in request.stream():
         body += part
         if len(body) > _BODY_BYTES_MAX:
-            raise HTTPException(413, f"a request has up to {_BODY_BYTES_MAX >> 20} MiB")
+            raise HTTPException(413, f"a request can have at most {_BODY_BYTES_MAX >> 20} MiB")
     given = json.loads(body)
     if not isinstance(given, dict):
-        raise ValueError("a request gives an object of JSON")
+        raise ValueError("a request's body must be a JSON object")
     return given
 
 
