@@ -142,16 +142,12 @@ def metrics_of(status: Status | None) -> Iterator[Metric]:
     """Return the metrics for an answer to STATUS; None without an answer."""
     from prometheus_client.core import InfoMetricFamily as Info
 
-    what = (
-        "up: 1 if the event loop answered within 5 s, else 0. If 0, the other metrics are missing."
-    )
+    what = "up: 1 if the event loop answered within 5 s. If it is 0, other metrics are missing."
     yield from _families({"up": what}, (), [((), {"up": status is not None})])
     if status is None:
         return
     build = {"version": status["version"], "address": status["address"]}
-    what = (
-        "Always 1. The labels are the program's version and the address that clients find in views."
-    )
+    what = "Always 1. The labels show the program's version and the address for clients in views."
     yield Info("zlog_seqr", what, value=build)
     yield from _families(_SEQUENCER, (), [((), status)])
     closed = [([reason], {"count": count}) for reason, count in status["closed"].items()]

@@ -33,9 +33,7 @@ class Security:
 
     def __post_init__(self) -> None:
         if (self.key or self.client_ca) and not self.certificate:
-            raise ValueError(
-                "a private key or a client CA cannot be used without the sequencer's certificate"
-            )
+            raise ValueError("a private key or a client CA needs the sequencer's certificate")
         if self.token_optional and not self.token_file:
             raise ValueError("token_optional cannot be used without a token file")
 

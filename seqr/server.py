@@ -152,9 +152,7 @@ class Server:
         if connection is not None:
             self._peers[connection] = peer
         else:
-            self.complain(
-                Reason.LIMIT, peer, "too many connections, or the sequencer is shutting down"
-            )
+            self.complain(Reason.LIMIT, peer, "too many connections, or shutting down")
         return connection, refusal
 
     def complain(self, reason: Reason, peer: Peer, detail: str) -> None:

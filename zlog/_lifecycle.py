@@ -273,7 +273,7 @@ async def remove_log(io: Io, name: str, deadline: Deadline) -> None:
         await _finish_removal(io, view, deadline)
     except ZlogError as error:
         error.args = (
-            f"the entries of log {name!r} were removed, but some of its objects remain: {error}",
+            f"the entries of log {name!r} were removed, but some objects remain: {error}",
         )
         error.hint = f"`zlog rm {name}` removes the rest. {error.hint}"
         raise

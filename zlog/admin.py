@@ -244,9 +244,7 @@ def sequencer_status(
         raise
     except SequencerUnavailable as error:
         where = address.rpartition("://")[2]
-        error.hint = (
-            f"Check the address. To start a sequencer there, use `zlog seqr --listen {where}`."
-        )
+        error.hint = f"Check the address, or start a sequencer there: `zlog seqr --listen {where}`."
         raise
     finally:
         drive(client.close())

@@ -166,9 +166,7 @@ class Election:
 
     def _deserted(self, namespace: Namespace) -> bool:
         """Whether no client has logs of the namespace open. Nothing is granted there then."""
-        with FailuresLogged(
-            "could not find out whether clients have logs open namespace=%s", namespace
-        ):
+        with FailuresLogged("could not check for clients with open logs namespace=%s", namespace):
             if self._server.used(namespace):
                 return False
             _logger.info("no client has logs open any more namespace=%s", namespace)

@@ -52,7 +52,7 @@ def test_status_of_stopped_sequencer_fails(cli: Cli, scheme: str) -> None:
         port = taken.getsockname()[1]
     result = cli("-N", "half", "seqr", "status", f"{scheme}127.0.0.1:{port}")
     assert result.code == 6
-    assert f"To start a sequencer there, use `zlog seqr --listen 127.0.0.1:{port}`" in result.err
+    assert f"or start a sequencer there: `zlog seqr --listen 127.0.0.1:{port}`" in result.err
     assert (
         f"can't connect to {scheme or 'tcp://'}127.0.0.1:{port}: Connection refused\n" in result.err
     )

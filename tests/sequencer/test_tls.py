@@ -124,7 +124,7 @@ def test_unusable_certificate_files_are_reported(call, serve, authority, tmp_pat
             ValueError, match="the file must contain a certificate and its private key"
         ):
             security.context()
-    with pytest.raises(ValueError, match="without the sequencer's certificate"):
+    with pytest.raises(ValueError, match="needs the sequencer's certificate"):
         Security(client_ca=authority.certificate)
     server = serve(Security(certificate=authority.sign("seqr")))
     with pytest.raises(SequencerRefused, match="can't speak TLS"):

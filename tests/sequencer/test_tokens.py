@@ -41,7 +41,7 @@ def test_every_token_in_file_is_accepted(call, serve, token):
 
 
 @pytest.mark.parametrize(
-    ("lines", "says"), [((), "requires a token"), ((OTHER,), "a different token")]
+    ("lines", "says"), [((), "requires a token"), ((OTHER,), "does not use this client's token")]
 )
 def test_missing_or_wrong_token_is_refused(call, serve, store, token, lines, says):
     server = serve(Security(token_file=token(SECRET)))
@@ -98,7 +98,7 @@ def test_optional_token_refuses_only_wrong_tokens(call, serve, token):
     right = call.connect(server.address, Credentials(token_file=token(SECRET)))
     assert call(right.status)["connections"] == 2
     wrong = call.connect(server.address, Credentials(token_file=token(OTHER)))
-    with pytest.raises(SequencerRefused, match="a different token"):
+    with pytest.raises(SequencerRefused, match="does not use this client's token"):
         call(wrong.status)
 
 

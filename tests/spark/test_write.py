@@ -110,7 +110,7 @@ def test_tags_column_becomes_entry_tags(log: zlog.Log) -> None:
         assert appender(log, schema).append_once(iter([batch]), task).entries == appended
     found = [(entry.data, set(entry.tags)) for entry in log.read_range()]
     assert found == [(b"1", {"a", "é"}), (b"2", set()), (b"3", set())] * 2
-    with pytest.raises(ValueError, match="an array of strings"):
+    with pytest.raises(ValueError, match="must be array<string>"):
         appender(log, StructType().add("tags", StringType()).add("line", StringType()))
     kinds[0] = pa.array([["a", None], [], []], pa.list_(pa.string()))
     with pytest.raises(ValueError, match="a tag is null"):

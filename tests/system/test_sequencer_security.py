@@ -127,7 +127,7 @@ def test_secrets_never_appear_in_processes_or_logs(place: Place, log: zlog.Log) 
             input="x\n",
         )
         assert done.returncode == 6
-        assert "a different token" in done.stderr
+        assert "does not use this client's token" in done.stderr
         assert SECRET not in done.stdout + done.stderr
         sequencer.stop()
     assert SECRET not in "".join(sequencer.log)

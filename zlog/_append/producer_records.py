@@ -148,9 +148,7 @@ class ProducerRecords:
         if reply.code == Code.NOT_FOUND:
             raise self._done(key)
         if reply.code == Code.SUPERSEDED:
-            raise SequenceSuperseded(
-                f"log {view.log!r}: another attempt at {key} began after this one"
-            )
+            raise SequenceSuperseded(f"log {view.log!r}: a newer attempt at {key} has begun")
         if reply.code == -errno.ERANGE:
             raise LogExhausted(f"log {view.log!r} has no position left below 2^63")
         if reply.code == Code.BEYOND_STRIPE:

@@ -46,9 +46,7 @@ class Reserved:
         if not hasattr(count, "__index__"):
             raise TypeError(f"the number of positions must be an int, not {count!r}")
         if not 1 <= count <= GRANT_COUNT_MAX:
-            raise ValueError(
-                f"the number of positions to reserve must be 1 to {GRANT_COUNT_MAX}, not {count}"
-            )
+            raise ValueError(f"the number of positions must be 1 to {GRANT_COUNT_MAX}, not {count}")
         if self._appender.rolls.alert:
             await self._appender.rolls.act(deadline)
         return await self._reader.positions.reserve(count, deadline)

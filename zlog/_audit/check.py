@@ -72,9 +72,7 @@ class Checker:
         self._not_repaired: dict[str, str] = {}  # why objects could not be repaired, by name
         self._lost_detail = "stored bytes are damaged or lost"
         if self._io.store.pool:
-            self._lost_detail = (
-                "damaged in the primary replica; `--repair` tries the other replicas"
-            )
+            self._lost_detail = "damaged in the primary replica; `--repair` tries the others"
         self._audit = Audit()
         self._forged = 0
         self._end = 0
@@ -166,9 +164,7 @@ class Checker:
         lost = BadRows(FindingKind.LOST, self._lost_detail)
         newer = "written by a newer version of zlog"
         unreadable = BadRows(FindingKind.UNREADABLE, newer)
-        forged = BadRows(
-            FindingKind.FORGED, "its MAC was not made with the log's key for this position"
-        )
+        forged = BadRows(FindingKind.FORGED, "its MAC does not match its position and the key")
         async for window in self._walk("all"):
             yield self._with_reason(lost.take(window, self._audit.lost))
             yield unreadable.take(window, self._audit.unreadable)

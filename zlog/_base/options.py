@@ -80,7 +80,7 @@ def check_options(options: Mapping[str, str]) -> None:
             raise TypeError(f"option keys and values must be strings, not {key!r}: {value!r}")
         if not 1 <= len(key.encode()) <= OPTION_KEY_BYTES_MAX:
             raise ValueError(
-                f"an option's key must have 1 to {OPTION_KEY_BYTES_MAX} bytes, not {key!r}"
+                f"option keys must have 1 to {OPTION_KEY_BYTES_MAX} bytes, not {key!r}"
             )
         if len(value.encode()) > OPTION_VALUE_BYTES_MAX:
             raise ValueError(f"option {key!r} has more than {OPTION_VALUE_BYTES_MAX} bytes")
@@ -89,9 +89,7 @@ def check_options(options: Mapping[str, str]) -> None:
         if key in RETENTION.values() and amount(value) is None:
             raise ValueError(f"option {key!r} must be a number of 0 or more, not {value!r}")
         if key == COMPRESSION and value not in COMPRESSIONS:
-            raise ValueError(
-                f"option {key!r} must be one of {', '.join(COMPRESSIONS)}, not {value!r}"
-            )
+            raise ValueError(f"option {key!r} must be {', '.join(COMPRESSIONS)}, not {value!r}")
 
 
 def amount(text: str | None) -> float | None:

@@ -49,9 +49,7 @@ _MEANINGS: dict[int, _Meaning] = {
     Code.STALE_EPOCH: _Meaning("the log's layout has changed", kind=StaleEpoch),
     Code.READ_ONLY: _Meaning("the position is already in use", kind=AlreadyWritten),
     Code.INVALID_EPOCH: _Meaning("another client has changed the layout", kind=InvalidEpoch),
-    Code.LIMIT_REACHED: _Meaning(
-        "one of the log's limits is reached (docs/api.md)", kind=LimitReached
-    ),
+    Code.LIMIT_REACHED: _Meaning("a limit of the log is reached (docs/api.md)", kind=LimitReached),
     Code.BEYOND_STRIPE: _Meaning(
         "the position is too high for the live stripe",
         "Start a new stripe: `zlog reconfigure LOG --roll`.",
@@ -141,9 +139,7 @@ _MEANINGS: dict[int, _Meaning] = {
     -errno.ENFILE: _Meaning(
         None, "The whole system has too many open files. Close some, or raise fs.file-max."
     ),
-    -errno.ENOMEM: _Meaning(
-        None, "Free memory, or raise the limit (`ulimit -v`, or the cgroup's memory.max)."
-    ),
+    -errno.ENOMEM: _Meaning(None, "Free memory, or raise the limit (`ulimit -v`, memory.max)."),
     -errno.EAGAIN: _Meaning(
         None,
         "Try again. The number of threads is limited by `ulimit -u` and the cgroup's pids.max.",

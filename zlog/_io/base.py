@@ -97,9 +97,7 @@ class Driver(ProcessBound, ABC):
 
     def _new_sequencer(self, address: str) -> SequencerClient:
         if self.store.read_only:  # a sequencer may take a log over, which changes the log
-            raise SequencerUnavailable(
-                f"{self.store.url} is open read-only, so its sequencers are not used"
-            )
+            raise SequencerUnavailable(f"{self.store.url} is read-only, so no sequencer is used")
         if address == SHARED_ADDRESS:
             shared = self.store.sequencer()
             if shared is None:

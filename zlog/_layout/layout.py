@@ -432,7 +432,5 @@ class Layout:
             if not sealed:
                 return view, replies
             if deadline.expired:
-                raise StoreTimeout(
-                    f"log {view.log!r}: the call timed out while the layout was changing"
-                )
+                raise StoreTimeout(f"log {view.log!r}: the layout did not settle in time")
             await self.advance(view, deadline, sealed=sealed)

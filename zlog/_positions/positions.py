@@ -386,9 +386,7 @@ def takes_appends(view: View) -> bool:
 def check_takes_appends(view: View) -> None:
     """Raise AppendRefused unless a log takes appends from all clients."""
     if view.mirror:
-        raise AppendRefused(
-            f"log {view.log!r} is a mirror, which accepts entries only from its source"
-        )
+        raise AppendRefused(f"log {view.log!r} is a mirror and takes entries only from its source")
     if view.read_only:
         raise AppendRefused(
             f"log {view.log!r} is read-only",

@@ -40,9 +40,7 @@ def as_time(when: datetime | float) -> datetime:
         except OverflowError:
             raise ValueError(f"{when!r} is before the year 1 or after 9999 in UTC") from None
     if isinstance(when, bool) or not isinstance(when, (int, float)):
-        raise TypeError(
-            f"a time must be a datetime or a number of seconds since 1970, not {when!r}"
-        )
+        raise TypeError(f"a time must be a datetime or seconds since 1970, not {when!r}")
     try:
         if not math.isfinite(when):
             raise ValueError

@@ -67,9 +67,7 @@ async def _prove(
     proof = token.client_proof(number, challenge)
     reply = await link.call(Kind.PROVE, 0, proof.a, proof.b, b"", deadline)
     if reply.kind != Kind.PROVE or reply.code != Code.OK:
-        raise SequencerRefused(
-            f"{address} uses a different token than this client", hint=_PROOF_HINT
-        )
+        raise SequencerRefused(f"{address} does not use this client's token", hint=_PROOF_HINT)
     if not same(Pair(reply.a, reply.b), token.server_proof(number, challenge)):
         raise SequencerRefused(
             f"{address} asks for a token, but could not prove that it has it",

@@ -199,9 +199,7 @@ class Session:
                 dead_epoch = reply.a
             if lane.handle is handle:
                 lane.handle = None
-        raise SequencerUnavailable(
-            f"log {log}: {self._address} closes the log again after each OPEN"
-        )
+        raise SequencerUnavailable(f"log {log}: {self._address} closes the log after each OPEN")
 
     async def _quickly(
         self, link: Link, kind: Kind, handle: int, a: int, b: int, deadline: Deadline

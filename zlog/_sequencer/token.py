@@ -42,7 +42,7 @@ class Token:
     def __init__(self, secret: bytes) -> None:
         if len(secret) < TOKEN_BYTES_MIN:
             raise ValueError(
-                f"a token must have at least {TOKEN_BYTES_MIN} bytes, not {len(secret)}"
+                f"a token must have {TOKEN_BYTES_MIN} bytes or more, not {len(secret)}"
             )
         self._secret = secret
 

@@ -182,6 +182,6 @@ async def _trim_up_to(layout: Layout, point: int, deadline: Deadline) -> None:
         except CorruptEntry as error:
             what = (layout.view.log, layout.view.trim_point, error, error.hint)
             _logger.warning(
-                "log %r is trimmed to %d, but some of the space could not be freed: %s. %s", *what
+                "log %r is trimmed to %d, but some space could not be freed: %s. %s", *what
             )
             break

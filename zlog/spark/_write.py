@@ -114,9 +114,7 @@ class Appender:
         if tags is not None and not (
             isinstance(tags, ArrayType) and isinstance(tags.elementType, StringType)
         ):
-            raise ValueError(
-                f"the column {_TAGS} must be an array of strings, not {tags.simpleString()}"
-            )
+            raise ValueError(f"the column {_TAGS} must be array<string>, not {tags.simpleString()}")
         names = [field.name for field in schema.fields]
         self._tags = names.index(_TAGS) if tags is not None else None
         self.log = LogRef(options.store, options.log, mac_key_file=options.mac_key_file)

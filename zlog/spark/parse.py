@@ -95,7 +95,7 @@ def _declared(schema: str) -> StructType:
         raise ValueError(f"--schema {schema!r}: {_first_line(error)}") from error
     if not isinstance(declared, StructType):  # Spark accepts a single type as a schema
         raise ValueError(
-            f"--schema {schema!r}: write names and types, such as 'id long, price double'"
+            f"--schema {schema!r}: use names and types, such as 'id long, price double'"
         )
     return declared
 

@@ -46,9 +46,7 @@ def compare(osds: Osds) -> Iterator[Diagnosis]:
         if code in _REFUSALS and not osds.versions:
             continue  # no OSD has it, which was reported
         what = _REFUSALS.get(code, f"{errno.errorcode.get(-code, code)} from")
-        text = (
-            f"{what} {those}: for objects on these OSDs, clients run the methods themselves or fail"
-        )
+        text = f"{what} {those}: for their objects, clients run the methods themselves or fail"
         yield warning(_PART, text, _INSTALL)
     newest = max((each.protocol for each in osds.versions.values()), default=0)
     for version in sorted({*map(_key, osds.versions.values())}):

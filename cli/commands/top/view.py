@@ -94,9 +94,7 @@ class TopView(App[None]):
         yield DataTable[str](cursor_type="row", id="logs")
         with VerticalScroll(id="one"):
             yield Static("", id="details", markup=False)
-        yield Input(
-            placeholder="type part of a name; press Enter, or Escape to show all logs", id="filter"
-        )
+        yield Input(placeholder="type part of a name and Enter; Escape shows all logs", id="filter")
         yield Footer()
 
     async def on_mount(self) -> None:
