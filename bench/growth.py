@@ -1,9 +1,9 @@
 """Does a log get slower as it grows? ``python -m bench.growth --store URL``.
 
-Measured in turns at a small log and at a large one: how long opening takes; how long a sequencer
-takes to take the log over (a new epoch, all stripe objects sealed, a new view); the rates of
-appending at the end and of reading a range. A ratio compares the large log with the small one, and
-with single calls of the object class from C++.
+The benchmark measures a small and a large log in turns: the time to open the log, the time in which
+a sequencer takes it over (new epoch, seal of all stripe objects, new view), and the rates of
+appends at the end and of range reads. A ratio compares the large log with the small one, and with
+single calls of the object class from C++.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ WIDTH = 8
 _NOBODY = "tcp://nobody.invalid:1"
 
 _GROWTH_MAX = 2
-"""By how much a log may grow while it is measured, before a new one takes its place."""
+"""The growth after which a log is replaced by a new one during the measurement."""
 
 _APPEND_BATCHES_MIN = 4
 
 
 class SizedLog:
-    """A log of ``count`` entries. Use it as a context manager."""
+    """A log of ``count`` entries, as a context manager."""
 
     def __init__(self, testbed: Testbed, count: int, size: int) -> None:
         self.count = count
@@ -56,7 +56,7 @@ class SizedLog:
         self._stack.close()
 
     def open(self, seconds: float) -> Slice:
-        """Log.open, by a handle that knows nothing yet."""
+        """Open the log with a handle that has nothing cached."""
 
         def call() -> int:
             self._open().close()
@@ -65,7 +65,7 @@ class SizedLog:
         return repeat(call, seconds)
 
     def take_over(self, seconds: float) -> Slice:
-        """What a sequencer does at its start: new epoch, every object sealed, new view."""
+        """Take the log over as a sequencer does: new epoch, seal of every object, new view."""
         io = BlockingIo(self._testbed.store)
 
         def edit(view: zlog.View) -> zlog.View:
@@ -78,7 +78,7 @@ class SizedLog:
         return repeat(call, seconds)
 
     def append(self, seconds: float) -> Slice:
-        """append_many of 1024 entries, one by one."""
+        """Append with append_many, 1024 entries per call, one call after another."""
         if self._tail > _GROWTH_MAX * self.count + _APPEND_BATCHES_MIN * BATCH:
             self._make()
         with self._open() as log:
@@ -87,11 +87,11 @@ class SizedLog:
                 self._tail = log.append_many(self._batch)[-1] + 1
                 return BATCH
 
-            call()  # the view may have to be looked up first
+            call()  # the first call may have to read the view
             return repeat(call, seconds)
 
     def read(self, seconds: float) -> Slice:
-        """read_range over the whole log; a call is 1024 entries."""
+        """Read the whole log with read_range, and count 1024 entries as a call."""
         with self._open() as log:
             items = log.read_range(0, self.count)
 
@@ -108,10 +108,10 @@ class SizedLog:
         return zlog.Log.open(self._testbed.store, self._name, timeout=self._testbed.timeout)
 
     def _make(self) -> None:
-        """Make the log anew.
+        """Create the log again.
 
-        The one before stays until the end: in the space of a removed log, an embedded store writes
-        faster than where it has to grow.
+        The previous log is kept until the end, because an embedded store writes faster into the
+        space of a removed log than into new space.
         """
         self._name = self._stack.enter_context(self._testbed.new_log(WIDTH))
         with self._open() as log:
@@ -126,11 +126,11 @@ _MEASURES = (
     ("read", SizedLog.read, Ratio.RATE),
     ("take over", SizedLog.take_over, Ratio.LATENCY),
 )
-"""In this order: a log taken over for an absent sequencer takes no appends."""
+"""The order matters: a log that was taken over for an absent sequencer accepts no appends."""
 
 
 def measure(url: str, small: int, large: int, size: int, seconds: float) -> Iterator[Report]:
-    """Measure both logs in a store, each kind of call for that many seconds."""
+    """Measure both logs in a store, for the given number of seconds per kind of call."""
     workload = {"small": small, "large": large, "size": size, "width": WIDTH, "store": url}
     title = f"a log of {large} entries of {size} B against one of {small}, on {url}"
     with ExitStack() as stack:
@@ -163,7 +163,7 @@ def main() -> None:
     parser.add_argument("--small", type=int, default=1000, help="entries (%(default)s)")
     parser.add_argument("--large", type=int, default=100_000, help="entries (%(default)s)")
     parser.add_argument("--size", type=int, default=100, help="bytes of an entry (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=2.0, help="for each (%(default)g)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="time per load (%(default)g)")
     parser.add_argument("--json", action="store_true", help="print JSON objects")
     given = parser.parse_args()
     reports = measure(given.store, given.small, given.large, given.size, given.seconds)

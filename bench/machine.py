@@ -1,4 +1,4 @@
-"""What the machine is that the table was measured on."""
+"""A description of the machine on which the table was measured."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from bench import REPOSITORY
 
 
 def describe(folder: Path) -> dict[str, str]:
-    """Return what matters of this machine, in words.
+    """Return a description of this machine.
 
     Args:
-        folder: where the stores lie, whose file system is named.
+        folder: the folder of the stores, whose file system is described.
     """
     return {
         "measured": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
@@ -57,7 +57,7 @@ def _ceph() -> str:
 
 
 def _said(*words: str) -> str:
-    """Return what a program says; nothing if it can't be run."""
+    """Return a program's output, or an empty text if it cannot be run."""
     try:
         done = subprocess.run(words, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
@@ -66,7 +66,7 @@ def _said(*words: str) -> str:
 
 
 def memory(pid: int) -> dict[str, int]:
-    """Return the bytes of memory that a process has now: its own, and of files that it maps."""
+    """Return the resident memory of a process in bytes, and the part of it that is mapped files."""
     status = dict(
         line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
     )

@@ -1,4 +1,4 @@
-"""Options that several benchmarks have, and the course that they all take."""
+"""Options of several benchmarks, and the procedure that all benchmarks follow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def size_option(default: str) -> Callable[[F], F]:
-    """Make ``--size``, the bytes of one entry."""
+    """Add ``--size``, the size of an entry in bytes."""
     return click.option(
         "--size",
         type=size,
@@ -77,19 +77,19 @@ _class_option = click.option(
 
 
 class Load(Protocol):
-    """What can be measured."""
+    """A load that can be measured."""
 
     def run(self, seconds: float, /) -> Slice:
-        """Do it for a while."""
+        """Run the load for a number of seconds."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """What every benchmark gets from the command line.
+    """The common settings of a benchmark from the command line.
 
     Attributes:
-        session: says in which store.
-        seconds: how long the load is to be measured, and each limit.
+        session: the session with the store.
+        seconds: the time to measure the load, and each limit.
         sequencer: see :func:`new_testbed`.
     """
 
@@ -102,18 +102,18 @@ class Bench:
         return new_testbed(self.session, self.sequencer)
 
     def warm_up(self, run: Run) -> None:
-        """Run a load for a moment, before it is measured."""
+        """Run a load for a moment before it is measured."""
         run(self.seconds / ROUNDS / 2)
 
     def with_class(
         self, testbed: Testbed, make: Callable[[Testbed], Load], compare: Ratio = Ratio.RATE
     ) -> Iterable[Candidate]:
-        """Give a load's like for clients that use the object class, where its own do without.
+        """Return the same load for clients that use the object class, if the load's own do not.
 
         Args:
-            testbed: the load's.
-            make: makes a load on a testbed.
-            compare: how they are compared.
+            testbed: the testbed of the load.
+            make: a function that makes a load on a testbed.
+            compare: how the loads are compared.
         """
         if testbed.with_class is not None:
             like = make(testbed.with_class)
@@ -133,8 +133,8 @@ class Bench:
 
         Args:
             load, limits, entry_bytes: see :func:`in_turns`.
-            title: what is measured, in one line, without the store.
-            workload: the same, number by number.
+            title: a one-line description of the load, without the store.
+            workload: the parameters of the load.
         """
         candidates = [*limits]
         note(f"measuring {load.name} and its limits, {self.seconds:g} s each")
@@ -145,12 +145,12 @@ class Bench:
 
 
 def bench_options(command: Callable[..., Report]) -> Callable[..., None]:
-    """Give a benchmark the options that all have; it gets them as a :class:`Bench`."""
+    """Add the options of all benchmarks. The function receives them as a :class:`Bench`."""
     return _seconds_option(_shown(command))
 
 
 def log_options(command: Callable[..., Report]) -> Callable[..., None]:
-    """Give a benchmark the common options, ``--width``, ``--stripe-unit`` and the sequencer."""
+    """Add the common options, and ``--width``, ``--stripe-unit`` and the sequencer."""
     shown = _class_option(_shown(command))
     return width_option(_unit_option(_seconds_option(_sequencer_option(shown))))
 
@@ -169,5 +169,5 @@ def _shown(command: Callable[..., Report]) -> Callable[..., None]:
 
 def _with_class(session: Session, use: ObjectClassUse) -> Session:
     if urlsplit(session.url).scheme != "ceph":
-        raise click.UsageError("--class is for stores on Ceph: others have no OSDs")
+        raise click.UsageError("--class needs a store on Ceph")
     return session.of(with_class(session.url, use))

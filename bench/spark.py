@@ -1,10 +1,9 @@
-"""How fast does Spark read a log, and write one? ``python -m bench.spark --store URL``.
+"""How fast does Spark read and write a log? ``python -m bench.spark --store URL``.
 
-A batch read of all entries, into nothing, beside Spark's read of the same rows from Parquet files
-on the local disk, and beside reads of the log without Spark: as columns, and as entries. Then the
-batches of a streaming query, beside those of a source of Spark's own that has as many tasks and
-rows, and does no work. Then a batch write of as many rows, out of Parquet files into a log, beside
-the same into files.
+A batch read of all entries is compared with Spark's read of the same rows from Parquet files on the
+local disk, and with reads of the log without Spark, as columns and as entries. The batches of a
+streaming query are compared with those of Spark's own source for as many tasks and rows, which does
+no work. A batch write into a log is compared with the same write into Parquet files.
 """
 
 from __future__ import annotations
@@ -32,20 +31,20 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _APPEND = 4096
-"""Entries of one append."""
+"""The number of entries per append."""
 
 _WARMING = 2
-"""Batches at a query's start that don't count: its code is still being made."""
+"""Batches at the start of a query that are not counted: its code is still being compiled."""
 
 _BATCHES_MIN = 3
 
 _BATCHES_OF_A_QUERY = 20
-"""Batches that count, of a query over a log. It ends by itself: were it stopped amid a batch, the
-workers of Spark would tell of broken pipes on stderr."""
+"""Batches of a query that are counted. The query ends by itself, because Spark's workers report
+broken pipes on stderr if a query is stopped during a batch."""
 
 
 class Batch(NamedTuple):
-    """A batch of a streaming query: its number, the rows, and seconds from plan to commit."""
+    """A batch of a streaming query: its number, its rows, and the seconds from plan to commit."""
 
     number: int
     rows: int
@@ -53,13 +52,13 @@ class Batch(NamedTuple):
 
 
 class SparkLoads:
-    """Reads and writes, by Spark and without it; each public method that takes seconds is a load.
+    """Reads and writes with and without Spark. Each public method that takes seconds is a load.
 
     Args:
         spark: the session.
-        testbed: where the logs are.
-        log: the name of the log that is read.
-        folder: for Parquet and for checkpoints.
+        testbed: the testbed with the logs.
+        log: the name of the log to read.
+        folder: the folder for Parquet files and checkpoints.
         given: the options of the command line.
     """
 
@@ -81,7 +80,7 @@ class SparkLoads:
         self._queries = 0
 
     def prepare(self) -> None:
-        """Write the log, and the same rows as Parquet. No two entries are alike."""
+        """Write the log, and the same rows as Parquet. All entries differ."""
         with self._open() as log:
             for left in range(self._given.entries, 0, -_APPEND):
                 log.append_many([os.urandom(self._given.size) for _ in range(min(left, _APPEND))])
@@ -138,7 +137,7 @@ class SparkLoads:
                 return _slice(batches)
 
     def own_stream(self, seconds: float) -> Slice:
-        """Run a streaming query over rows that Spark makes up."""
+        """Run a streaming query over rows that Spark generates."""
         reader = self._spark.readStream.format("rate-micro-batch")
         reader = reader.option("rowsPerBatch", self._given.per_batch)
         table = reader.option("numPartitions", self._given.width).load()
@@ -147,7 +146,7 @@ class SparkLoads:
         began = time.monotonic()
         try:
             while len(told) < _WARMING + _BATCHES_MIN or time.monotonic() < began + seconds:
-                if query.awaitTermination(1):  # raises what made it fail
+                if query.awaitTermination(1):  # this raises the query's error
                     break
                 told |= {each.number: each for each in _batches(query)}
         finally:
@@ -161,7 +160,7 @@ class SparkLoads:
         return writer.option("checkpointLocation", str(checkpoint)).start()
 
     def write(self, seconds: float) -> Slice:
-        """Have Spark write the rows' data into a log, a new one each time."""
+        """Have Spark write the rows' data into a new log each time."""
         return self._repeat(self._write, seconds)
 
     def _write(self) -> None:
@@ -186,7 +185,7 @@ class SparkLoads:
 
 
 def _batches(query: StreamingQuery) -> list[Batch]:
-    """Return the last batches that had rows; Spark keeps a hundred."""
+    """Return the last batches with rows. Spark keeps one hundred."""
     return [
         Batch(each.batchId, each.numInputRows, each.durationMs["triggerExecution"] / 1000)
         for each in query.recentProgress
@@ -229,10 +228,10 @@ def _comparisons(loads: SparkLoads) -> Iterator[tuple[str, Candidate, list[Candi
 
 
 def measure(given: argparse.Namespace) -> Iterator[Report]:
-    """Measure Spark on a store, as the command line says."""
+    """Measure Spark on a store with the options of the command line."""
     workload = {key: value for key, value in vars(given).items() if key != "json"}
     settings = {
-        # A stream is stopped amid a batch, of which Spark tells at length.
+        # If a stream is stopped during a batch, Spark reports this at length.
         "spark.log.level": "OFF",
         "spark.ui.enabled": "false",
         **dict(word.partition("=")[::2] for word in given.spark_conf),
@@ -258,10 +257,10 @@ def main() -> None:
     parser.add_argument("--entries", type=int, default=1_000_000, help="(%(default)s)")
     parser.add_argument("--size", type=int, default=100, help="bytes of an entry (%(default)s)")
     parser.add_argument("--width", type=int, default=8, help="stripe objects (%(default)s)")
-    parser.add_argument("--per-batch", type=int, default=8000, help="entries, of a stream's batch")
-    parser.add_argument("--seconds", type=float, default=20.0, help="for each (%(default)g)")
+    parser.add_argument("--per-batch", type=int, default=8000, help="entries per streaming batch")
+    parser.add_argument("--seconds", type=float, default=20.0, help="time per load (%(default)g)")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="turns of each (%(default)s)")
-    parser.add_argument("--master", help="Spark's (local[*])")
+    parser.add_argument("--master", help="Spark's master (local[*])")
     parser.add_argument("--spark-conf", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--json", action="store_true", help="print JSON objects")
     given = parser.parse_args()
