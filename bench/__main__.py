@@ -34,8 +34,8 @@ if __name__ == "__main__":
     hold_descriptors()
     _Bench(
         name="bench",
-        help="Measure how fast a store is, and compare it with the store's raw limits. Each benchmark"
-        " uses its own part of the store, a namespace of the pool or a folder inside the store's"
-        " folder, and removes it at the end.",
+        help="Measure how fast a store is compared with its raw limits. Each benchmark uses its own"
+        " part of the store, a namespace of the pool or a folder inside the store's folder, and"
+        " removes it at the end.",
         params=global_options(hidden=False),
     ).main(prog_name="python -m bench")
