@@ -1,7 +1,7 @@
 """A sequencer's metrics for Prometheus: ``zlog seqr --metrics HOST:PORT``.
 
-Each scrape reads STATUS once, in the event loop. Nothing is counted for metrics alone, except the
-lag of the loop.
+Each scrape reads STATUS once in the event loop. Only the lag of the loop is measured for the
+metrics alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LAGS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 
 Status = Mapping[str, Any]
 _Rows = Mapping[str, str]
-"""Metrics (a counter ends in ``_total``), by the field that they show; name and help."""
+"""The name and help of each metric, by its field in STATUS. Counters end in ``_total``."""
 
 _LOG_LABELS = ("pool", "namespace", "log")
 

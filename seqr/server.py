@@ -62,7 +62,7 @@ class Server:
         self._take_overs = take_overs
         self._loop = asyncio.get_running_loop()
         self._peers: dict[Connection, Peer] = {}
-        self._complaints: dict[Reason, tuple[float, int]] = {}  # when the next is due; not logged
+        self._complaints: dict[Reason, tuple[float, int]] = {}  # next line, suppressed
         self._tasks: set[asyncio.Task[None]] = set()
         self._to_release: list[LogAddress] = []
         self._turns = asyncio.Semaphore(self.limits.activations_max)
@@ -144,8 +144,6 @@ class Server:
         for peer in peers:
             peer.abort()
 
-    # Called by peers.
-
     def connect(self, peer: Peer) -> tuple[Connection | None, bytes]:
         """Accept a connection, or return None and the frames that refuse it."""
         connection, refusal = self._machine.connect(peer.ip)
@@ -218,7 +216,7 @@ class Server:
             code = Code.NOT_LEADER
         except (ZlogError, OSError, asyncio.TimeoutError, ValueError) as error:
             _logger.warning("could not take over log=%s: %s", log, error or "no answer in time")
-        except Exception:  # any error: the log's clients need an answer
+        except Exception:  # any error, because the log's clients need an answer
             _logger.exception("could not take over log=%s", log)
         self.apply(self._machine.activation_failed(log, code))
 

@@ -35,7 +35,7 @@ _logger = logging.getLogger(__name__)
 LISTEN_DEFAULT = "127.0.0.1:7460"
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _NOT_OURS = (errno.EADDRNOTAVAIL, errno.EACCES)
-"""Errors of binding an address that this process may not have."""
+"""Errors of binding an address that this process cannot have."""
 _WILDCARDS = ("0.0.0.0", "::")  # noqa: S104  # refused as an address for clients, not bound
 
 
@@ -231,7 +231,7 @@ async def serve(
 
 
 async def _hand_over(election: Election, server: Server) -> None:
-    """Let a standby lead if possible. Other logs continue without a sequencer."""
+    """Let a standby lead if possible. Logs without a standby continue without a sequencer."""
     heirs = await election.resign()
     # Standbys read the lease when their connection ends.
     server.halt(cut=bool(heirs))

@@ -18,7 +18,7 @@ from .settings import GIB, STORES, Settings, parse_bytes, parse_options
 
 DEFAULT_DIR = Path(__file__).resolve().parents[1] / "run" / "default"
 _MONITORS_MAX = 9
-UNHEALTHY = 3  # the exit code of `status` when something is not up, as systemctl has it
+UNHEALTHY = 3  # the exit code of `status` if something is down, as for systemctl
 
 DESCRIPTION = """\
 A real Ceph cluster for development and tests: monitors and OSDs as plain processes, with their

@@ -55,7 +55,7 @@ class Leadership:
         self._warned = False
 
     async def run(self) -> None:
-        """Lead until cancelled. Long work runs in a separate task, and delays nothing else."""
+        """Lead until cancelled. Long work runs in separate tasks, so that nothing waits for it."""
         work = [self._hold(), self._serve_duties()]
         rate = self._limits.scrub_bytes_s_max
         if rate:
@@ -64,12 +64,12 @@ class Leadership:
 
     async def _hold(self) -> None:
         """Keep the announcement, and take over the logs of the previous leader."""
-        left: list[str] | None = None  # logs to take over; None: the list was not read yet
+        left: list[str] | None = None  # logs to take over; None if the list was not read yet
         while True:
             with FailuresLogged(
                 "could not renew the announcement or take over logs namespace=%s", self._namespace
             ) as outcome:
-                if self._lease.left:  # else this process slept, and another may lead by now
+                if self._lease.left:  # otherwise this process slept, and another one may lead
                     await announce(self._io, self._address, self._deadline())
                 if left is None:
                     left = await self._used.names(self._deadline())
@@ -118,7 +118,7 @@ class Leadership:
             self._seen.update(dict.fromkeys(used, now))
             unused = [name for name, at in self._seen.items() if now - at > UNUSED_SECONDS]
             await self._used.remove_all(unused, self._deadline())
-        except ZlogError as error:  # for instance, its caps do not allow it
+        except ZlogError as error:  # for example if its caps do not allow it
             if not self._warned:
                 _logger.warning(
                     "can't list the logs in use namespace=%s: %s", self._namespace, error

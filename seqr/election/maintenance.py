@@ -21,13 +21,13 @@ from zlog.seqr.failures import FailuresLogged
 _logger = logging.getLogger(__name__)
 
 DUTY_SECONDS = 60.0
-"""Between two rounds."""
+"""Seconds between two rounds."""
 
 _LOG_SECONDS_MAX = 30.0
-"""For one log. The next round continues."""
+"""Time limit for one log. The next round continues."""
 
 _LOGS_PER_ROUND = 256
-"""A round takes at least this many of all logs, in turn."""
+"""The minimum number of logs, of all logs in turn, that a round maintains."""
 
 _NAMES_PER_SHARD = 32
 
@@ -130,7 +130,7 @@ class Duties:
         """Add a log to the list of logs with a retention, or remove it."""
         names = self._directory.retained
         change = names.add_all if retained else names.remove_all
-        with contextlib.suppress(ZlogError):  # for instance, its caps do not allow it
+        with contextlib.suppress(ZlogError):  # for example if its caps do not allow it
             await change([name], self._deadline())
 
     def _deadline(self) -> Deadline:

@@ -1,7 +1,7 @@
-"""Admission: the checks that a connection has to pass before it is served.
+"""Admission: the checks that a connection must pass before it is served.
 
-Before that, nothing is opened, looked up or allocated for it beyond the connection, which ends
-after ``hello_s_max``.
+Until then, the sequencer opens, looks up and allocates nothing for it except the connection itself,
+which ends after ``hello_s_max``.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ BUILT_IN: Mapping[str, type[State]] = {
 """Types that every space has, by their names in the log."""
 
 _MARKS_MAX = 8
-"""Checkpoints under way whose states are kept for comparison."""
+"""The number of unfinished checkpoints whose states are kept for comparison."""
 
 
 class Chunk(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -148,7 +148,7 @@ class Machine:
                     self._check_kinds(position, ops)
                 for op in ops:
                     self._run(position, op)
-            except Rejected:  # all replicas reject it; its writer wants no answer
+            except Rejected:  # all replicas reject it, and its writer expects no answer
                 pass
         elif kind is Commit:
             outcome = self.decide(position, record)  # type: ignore[arg-type]
@@ -213,7 +213,7 @@ class Machine:
                 now: int | None = 0
             elif isinstance(state, MapState):
                 if state.version < snapshot:
-                    continue  # nothing of the object has changed
+                    continue  # the object has not changed at all
                 now = state.count_unchanged(start, end, snapshot)
             else:
                 now = None
@@ -242,7 +242,7 @@ class Machine:
         return result
 
     def _state_for(self, position: int, op: Op) -> State:
-        """Return the object of a command. The first command to a name makes the object."""
+        """Return the object of a command. The first command for a name creates the object."""
         state = typed(self.objects, op.object, op.kind)
         if state is None:
             state = new_state(self._types, op.kind, op.object, position)

@@ -11,10 +11,10 @@ import msgspec
 from zlog.objects.errors import NewerRecord, Stopped, UnknownRecord
 
 VERSION = 1
-"""Version of all records. A replica stops at a record of an unknown version."""
+"""The version of all records. A replica stops at a record of an unknown version."""
 
 ID_BYTES_MAX = 128
-"""Maximum size of a transaction's id, in UTF-8."""
+"""The maximum size of a transaction's id in bytes of UTF-8."""
 
 Version = Literal[1]
 
@@ -173,7 +173,8 @@ _INT_MIN, _INT_MAX = -(2**63), 2**64 - 1
 
 
 NESTING_MAX = 100
-"""Maximum depth of lists and dictionaries. A client with little stack left could not read more."""
+"""The maximum depth of lists and dictionaries. A client with little stack left could not decode
+deeper ones."""
 
 
 def owned(value: Any, levels: int = NESTING_MAX) -> Any:

@@ -32,10 +32,10 @@ from zlog.objects._states import Change, Replicated
 from zlog.objects.errors import OutcomeUnknown, PastLost, ResultLost, Stopped, UnsuitableLog
 
 _SLICE = 2000
-"""Entries that are applied at once; readers wait at most that long."""
+"""The number of entries that are applied at once. It limits how long readers wait."""
 
 WAIT_SECONDS = 5.0
-"""Maximum duration of one wait for new entries."""
+"""The maximum duration of one wait for new entries in seconds."""
 
 HIDING = (GapKind.UNWRITTEN, GapKind.LOST, GapKind.UNREADABLE, GapKind.FORGED)
 """Gaps that may hide an entry of the space, which a replica can't pass."""
@@ -97,7 +97,8 @@ class Replica(ProcessBound):
         self.closing: list[Callable[[], None]] = []
         """Functions to call when the space is closed."""
         self.overtaken = 0
-        """How often a trim has overtaken it: listeners have missed entries below ``resumed``."""
+        """The number of times that a trim has overtaken the replica. Listeners have missed entries
+        below ``resumed`` then."""
         self.resumed = machine.position
         self._record_tags = (self.tags.space,)
         self.failed: Exception | None = None
@@ -133,7 +134,7 @@ class Replica(ProcessBound):
         if staleness and self.port.monotonic() - self._fresh <= staleness:
             return
         checked = await self._tails.join(self._check_tail)
-        assert checked is not None  # without a time-out
+        assert checked is not None  # without a timeout
         tail, began = checked
         await self.play_to(tail)
         self._fresh = max(self._fresh, began)
@@ -237,7 +238,7 @@ class Replica(ProcessBound):
         raise no_entry(gap, self.log)
 
     async def _obstacle(self, gaps: Iterable[Gap]) -> Gap | None:
-        """Return the first gap in which an entry of the space may have been."""
+        """Return the first gap that may have contained an entry of the space."""
         port, asked = self.port, False
         for gap in gaps:
             if gap.kind in HIDING:

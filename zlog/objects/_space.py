@@ -24,7 +24,7 @@ from zlog.objects._watch import Filter, Watching
 from zlog.objects.errors import AlreadyCommitted, Conflict, PastLost, SpaceNotFound, Stopped
 
 ATTEMPTS = 20
-"""Default maximum of attempts of a transaction."""
+"""The default number of attempts of a transaction."""
 
 
 async def transact(
@@ -109,7 +109,7 @@ def refused(outcome: Outcome) -> Conflict:
 
 async def at(replica: Replica, when: int | datetime) -> Views:
     """Return a past state of a space; see :meth:`zlog.objects.Space.at`."""
-    if not isinstance(replica.failed, Stopped):  # whose past can still be read
+    if not isinstance(replica.failed, Stopped):  # whose past is still readable
         replica.check()
     if isinstance(when, datetime):
         end = await replica.port.find_time(when)

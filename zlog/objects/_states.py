@@ -18,7 +18,7 @@ NEVER = -1
 """The version of a missing object or key."""
 
 Parts = Callable[[], Iterator[Any]]
-"""Makes a state's parts for a checkpoint, each a value to encode; what changes later is not in."""
+"""Makes the parts of a state for a checkpoint. Later changes do not affect them."""
 
 
 class Replicated(ABC):
@@ -144,7 +144,7 @@ class MapState(State):
     def __init__(self) -> None:
         super().__init__()
         self.cells: dict[str, Cell] = {}
-        self._order: SortedKeys | None = None  # made when a range is first read
+        self._order: SortedKeys | None = None  # created when a range is first read
 
     def apply(self, position: int, command: Any) -> Any:
         key = command[0]

@@ -56,8 +56,6 @@ class TransactionState(ProcessBound):
         if found != token:
             raise LockLost(f"lock {lock!r} is not held under token {token}")
 
-    # What views read.
-
     def cell(self, name: str, kind: str, key: str) -> Cell | None:
         """See ``Source``."""
         check_key(key)
@@ -131,8 +129,6 @@ class TransactionState(ProcessBound):
     def _range_set(self) -> list[Range]:
         return [(*which, count) for which, count in self._ranges.items()]
 
-    # What views write.
-
     def write_cell(self, name: str, kind: str, key: str, *value: Any) -> None:
         """Put a key, or delete it."""
         check_key(key)
@@ -175,8 +171,6 @@ class TransactionState(ProcessBound):
     def _check_type(self, name: str, kind: str) -> None:
         self._replica.check()
         typed(self._replica.machine.objects, name, kind)
-
-    # How it ends.
 
     @property
     def read_only(self) -> bool:

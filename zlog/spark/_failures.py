@@ -1,4 +1,4 @@
-"""Finds the cause of a failure inside Spark: an error of zlog, or Spark's error in one line."""
+"""Finds the cause of a failure in Spark: an error of zlog, or Spark's own error in one line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import zlog
 from zlog.errors import ZlogError
 
 FAILURES = (PySparkException, Py4JError)
-"""What PySpark raises where Spark itself has failed."""
+"""What PySpark raises if Spark itself fails."""
 
 _RAISED = re.compile(r"^zlog\.(?:\w+\.)+(\w+): (.+)$(?:\nHint: (.+)$)?", re.MULTILINE)
 

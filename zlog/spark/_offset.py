@@ -13,7 +13,7 @@ from zlog.view import Stripe
 
 
 class WrongCheckpoint(ZlogError):
-    """The checkpoint of a query belongs to another log than the one that the query reads."""
+    """The checkpoint of a query belongs to another log than the query reads."""
 
     hint = "Use another checkpoint, or read the log to which this checkpoint belongs."
 
@@ -64,15 +64,15 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """The end of a batch. Positions are global, so that a change of width doesn't matter.
+    """The end of a batch. Positions do not depend on stripes, so the width may change.
 
     Attributes:
         since: the batch's first position. It is recorded because Spark asks for the first offset
             again when it replays a query's first batch, and "latest" may then be another position.
         log: the name of the log.
-        log_id: the id of the log, since another log may have the name in the meantime.
+        log_id: the id of the log, because another log may have the name by now.
         recorded: the inputs of the batch's plan; None if the offset ends no batch, or if an older
-            version of zlog made it.
+            version of zlog wrote it.
     """
 
     position: int

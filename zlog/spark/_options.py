@@ -23,7 +23,7 @@ from zlog.store import STORE_VARIABLE, default_url
 T = TypeVar("T")
 
 Place = int | datetime | Literal["earliest", "latest"]
-"""Where a read begins or ends."""
+"""The place where a read begins or ends."""
 
 
 _BOTH = (
@@ -43,10 +43,10 @@ _BOTH = (
     "columns",
 )
 BATCH_OPTIONS = (*_BOTH, "endingPosition", "endingTimestamp")
-"""What a batch read may be given."""
+"""The options of a batch read."""
 
 STREAM_OPTIONS = (*_BOTH, "maxEntriesPerTrigger", "cursor")
-"""What a streaming read may be given."""
+"""The options of a streaming read."""
 
 _WRITE_OPTIONS = ("store", "log", "macKeyFile")
 
@@ -57,7 +57,7 @@ STREAM_WRITE_OPTIONS = (*_WRITE_OPTIONS, "exactlyOnce")
 """The options of a streaming write."""
 
 _OPTIONS_OF_SPARK = ("checkpointLocation", "queryName")
-"""What Spark hands to the sink of a stream together with the sink's own options."""
+"""Options that Spark passes to a streaming sink in addition to its own options."""
 
 COLUMNS = ("position", "stripe", "timestamp", "data", "tags", "state")
 """All columns of a read, in their order."""

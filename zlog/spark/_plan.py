@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 JOINED_BYTES_MAX = STRIPE_BYTES_DEFAULT
 JOINED_POSITIONS_MAX = STRIPE_RECORDS_DEFAULT
-"""Small stripes are joined up to this size: the size of an object in a full stripe."""
+"""The size up to which small stripes are joined: the size of an object in a full stripe."""
 
 
 class IncompletePlan(ZlogError):
-    """The stripes do not hold the whole range, so that a part of it would be left out."""
+    """The stripes do not cover the whole range, so a part of it would be left out."""
 
 
 @dataclass(frozen=True, slots=True)

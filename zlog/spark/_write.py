@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 
 _TAGS = "tags"
-"""The column whose arrays are the entries' tags."""
+"""The name of the column with the entries' tags, an array."""
 
 _NULL = "a row is null; remove such rows, or write empty entries"
 
 
 @dataclass
 class Appended(WriterCommitMessage):
-    """What a task has done.
+    """The result of a task.
 
     Attributes:
         entries: the number of entries that the task appended.
@@ -266,7 +266,7 @@ class BatchWriter(DataSourceArrowWriter):
 
 @shows_hints
 class StreamWriter(DataSourceStreamArrowWriter):
-    """``df.writeStream.format("zlog")``. Made when the query starts, and for each batch."""
+    """``df.writeStream.format("zlog")``. Spark creates it for the query and for each batch."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._options = options
@@ -291,4 +291,4 @@ class StreamWriter(DataSourceStreamArrowWriter):
         messages: list[WriterCommitMessage | None],
         batchId: int,  # noqa: N803
     ) -> None:
-        """Do nothing: appended entries stay, and a repeated batch continues after them."""
+        """Do nothing, because appended entries stay and a repeated batch continues after them."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 ENTRY_COLUMNS = ("position", "stripe", "timestamp", "data")
-"""What every table has; ``data`` may be left out."""
+"""The columns of every table; ``data`` may be left out."""
 
 _PARSED = "zlog_parsed"
 
@@ -166,7 +166,7 @@ class JsonParser:
     schema: str
     _types: StructType | None = None
 
-    def prepare(self, spark: SparkSession) -> None:  # a session has to be there
+    def prepare(self, spark: SparkSession) -> None:  # the check needs a Spark session
         """Check the fields."""
         self._types = _declared(self.schema)
         check_new(self._types.names)
@@ -213,7 +213,7 @@ class FileParser:
         return cls(path, parse)
 
     def prepare(self, spark: SparkSession) -> None:
-        """Do nothing: the function raises its errors when it is called."""
+        """Do nothing, because the function raises its errors when it is called."""
 
     def apply(self, entries: DataFrame) -> DataFrame:
         """Return the result of the function for the table."""

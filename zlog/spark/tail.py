@@ -192,7 +192,7 @@ class Run:
         self._query = query
         self._log = log
         self._cursor = cursor
-        # A queue of this kind may be filled by a signal's handler at any point.
+        # A signal handler may fill this kind of queue at any point.
         self._events: queue.SimpleQueue[Progress | str | BaseException] = queue.SimpleQueue()
         self._seen = (-1, "")
         self._committed = -1
