@@ -113,13 +113,7 @@ def failover(
 
 
 class Crew:
-    """The sequencers of a testbed, one of which leads.
-
-    Args:
-        testbed: the testbed whose store they serve. They end with it.
-        count: the number of sequencers.
-        lease: the duration of the lease in seconds.
-    """
+    """The sequencers of a testbed, one of which leads."""
 
     def __init__(self, testbed: Testbed, count: int, lease: float) -> None:
         self._testbed = testbed

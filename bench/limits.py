@@ -58,10 +58,6 @@ class Limit:
     def measure(self, seconds: float, entries_per_call: float = 1) -> Slice:
         """Measure the limit for a while.
 
-        Args:
-            seconds: the duration.
-            entries_per_call: the number of entries that one call stands for.
-
         Raises:
             StoreUnavailable: the program failed.
         """

@@ -13,11 +13,7 @@ from bench import REPOSITORY
 
 
 def describe(folder: Path) -> dict[str, str]:
-    """Return a description of this machine.
-
-    Args:
-        folder: the folder of the stores, whose file system is described.
-    """
+    """Return a description of this machine."""
     return {
         "measured": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "processor": f"{os.cpu_count()} × {_processor()}",

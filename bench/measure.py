@@ -45,13 +45,7 @@ class Slice:
 
 
 def repeat(call: Callable[[], int], seconds: float, calls_max: int | None = None) -> Slice:
-    """Make one call after another for a while.
-
-    Args:
-        call: a function that makes a call and returns its number of entries.
-        seconds: the time after which no call begins.
-        calls_max: the maximum number of calls; None means no limit.
-    """
+    """Make one call after another for a while."""
     latencies = array("d")
     entries = 0
     now = began = time.perf_counter()
@@ -110,13 +104,6 @@ def in_turns(
     rounds: int = ROUNDS,
 ) -> list[Figures]:
     """Measure a load and its limits in turns. The load comes first in the result.
-
-    Args:
-        load: the load.
-        limits: the limits to compare it with.
-        seconds: the time for each candidate in all rounds together.
-        entry_bytes: the size of one entry.
-        rounds: the number of turns of each candidate.
 
     Raises:
         ValueError: a candidate completed no call.

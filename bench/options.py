@@ -108,13 +108,7 @@ class Bench:
     def with_class(
         self, testbed: Testbed, make: Callable[[Testbed], Load], compare: Ratio = Ratio.RATE
     ) -> Iterable[Candidate]:
-        """Return the same load for clients that use the object class, if the load's own do not.
-
-        Args:
-            testbed: the testbed of the load.
-            make: a function that makes a load on a testbed.
-            compare: how the loads are compared.
-        """
+        """Return the same load for clients that use the object class, if the load's own do not."""
         if testbed.with_class is not None:
             like = make(testbed.with_class)
             self.warm_up(like.run)
@@ -129,13 +123,7 @@ class Bench:
         entry_bytes: int,
         **workload: object,
     ) -> Report:
-        """Measure a load and its limits.
-
-        Args:
-            load, limits, entry_bytes: see :func:`in_turns`.
-            title: a one-line description of the load, without the store.
-            workload: the parameters of the load.
-        """
+        """Measure a load and its limits."""
         candidates = [*limits]
         note(f"measuring {load.name} and its limits, {self.seconds:g} s each")
         measured = in_turns(load, candidates, self.seconds, entry_bytes)

@@ -52,15 +52,7 @@ class Batch(NamedTuple):
 
 
 class SparkLoads:
-    """Reads and writes with and without Spark. Each public method that takes seconds is a load.
-
-    Args:
-        spark: the session.
-        testbed: the testbed with the logs.
-        log: the name of the log to read.
-        folder: the folder for Parquet files and checkpoints.
-        given: the options of the command line.
-    """
+    """Reads and writes with and without Spark. Each public method that takes seconds is a load."""
 
     def __init__(
         self,

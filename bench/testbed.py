@@ -112,13 +112,7 @@ class Testbed:
         servers: Mapping[str, Processes] | None = None,
         **options: object,
     ) -> Candidate:
-        """Return a limit to measure in turns with a load. It stays prepared until the testbed ends.
-
-        Args:
-            name, how, compare: see :class:`Candidate`.
-            kind, entries_per_call, options: see :class:`Limit`.
-            servers: the processes whose CPU time counts; by default the OSDs.
-        """
+        """Prepare a limit, until the testbed ends, to measure it in turns with a load."""
         limit = self.enter(Limit(kind, {**self._limit_options, **options}))
 
         def run(seconds: float) -> Slice:

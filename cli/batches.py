@@ -11,10 +11,10 @@ from zlog.cli.input import BadInput, Input, load_json
 from zlog.names import check_tags
 
 _QUIET_SECONDS = 0.003
-"""Silence of the input after which the pending entries are appended."""
+"""The time without input after which pending entries are appended."""
 
 _LINGER_SECONDS = 0.03
-"""Limit of the time that the first entry of a batch waits for others."""
+"""The maximum time that the first entry of a batch waits for others."""
 
 Parser = Callable[[bytes], "bytes | None"]
 """Parses a line into an entry, or None if the line has none. Raises ValueError."""

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode, urlspli
 from zlog.store import ObjectClassUse
 
 ADMIN = "admin"
-"""The default client of Ceph's own tools, which may do everything."""
+"""The default client of Ceph's own tools, which has all rights."""
 
 
 class Target(NamedTuple):

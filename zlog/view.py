@@ -37,7 +37,7 @@ def check_stripe_unit(stripe_unit: int) -> None:
         raise TypeError(f"a stripe unit must be an int, not {stripe_unit!r}")
     if not 1 <= stripe_unit <= STRIPE_UNIT_MAX or stripe_unit & (stripe_unit - 1):
         raise ValueError(
-            f"a stripe unit must be a power of two from 1 to {STRIPE_UNIT_MAX}, not {stripe_unit}"
+            f"stripe_unit must be a power of two from 1 to {STRIPE_UNIT_MAX}, not {stripe_unit}"
         )
 
 

@@ -30,11 +30,6 @@ class Missing(Exception):
 class Peer(ABC):
     """A running peer.
 
-    Args:
-        folder: the folder for its logs.
-        tools: a folder with servers that are not in PATH.
-        stack: the exit stack that ends it.
-
     Raises:
         Missing: it can't be run here.
 
@@ -127,11 +122,6 @@ def free_port() -> int:
 @contextmanager
 def server(folder: Path, port: int, *words: str) -> Iterator[Processes]:
     """Run a server during a ``with`` block.
-
-    Args:
-        folder: its working directory. Its output goes to the file ``said`` there.
-        port: the port on which it will listen.
-        words: its command line.
 
     Raises:
         Missing: the server ended at once.

@@ -29,7 +29,7 @@ from zlog.limits import ENTRY_BYTES_MAX_DEFAULT
 
 _BATCH_BYTES = 4 << 20
 _JSON_OVERHEAD = 8
-"""Limit of the length of a JSON line per byte of its entry: an escape has six bytes."""
+"""The limit of a JSON line's length per byte of its entry. An escape has six bytes."""
 
 
 @click.command(

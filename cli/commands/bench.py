@@ -36,7 +36,7 @@ from zlog.limits import WIDTH_DEFAULT, WIDTH_MAX
 F = TypeVar("F", bound=Callable[..., Any])
 
 _BATCH = 1024
-"""Entries per append in the log that `bench read` reads, and entries between its clock readings."""
+"""The number of entries per append for `bench read`, and between two readings of the clock."""
 
 _QUANTILES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
 

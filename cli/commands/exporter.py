@@ -102,11 +102,7 @@ class Exporter:
         sound = [log for log in logs if not log.error]
         for name, what, number in (
             ("logs", "Logs that the exporter scans.", len(logs)),
-            (
-                "logs_left_out",
-                "Logs that are not scanned because of the limit --logs.",
-                seen.left_out,
-            ),
+            ("logs_left_out", "Logs above the limit --logs, which are not scanned.", seen.left_out),
             ("log_errors", "Logs that could not be read.", len(logs) - len(sound)),
             ("look_seconds", "Seconds that the last scan of all logs took.", seen.seconds),
             (
@@ -156,11 +152,7 @@ _OF_LOG: tuple[tuple[str, str, Callable[[LogOverview], float]], ...] = (
 
 _OF_CONTENT: tuple[tuple[str, str, Callable[[LogContent], float]], ...] = (
     ("entries", "Entries that have not been trimmed.", lambda content: content.entries),
-    (
-        "bytes",
-        "Bytes of data in the entries that have not been trimmed.",
-        lambda content: content.bytes,
-    ),
+    ("bytes", "Bytes of data in untrimmed entries.", lambda content: content.bytes),
     (
         "stored_bytes",
         "Bytes that the data occupies in the objects, after compression and with MACs.",

@@ -374,8 +374,6 @@ def check_types(types: Iterable[type[Replicated]]) -> dict[str, type[Replicated]
         except Exception as error:
             raise TypeError(f"cannot create an object of {cls.__name__}: {error}") from error
         if name in BUILT_IN or found.get(name, cls) is not cls:
-            raise ValueError(
-                f"two classes have the type name {name!r}; change the `type_name` of one"
-            )
+            raise ValueError(f"two classes have the type name {name!r}; change one")
         found[name] = cls
     return found

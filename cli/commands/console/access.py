@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 COOKIE = "zlog-console"
 CHANGE_HEADER = "x-zlog-console"
-"""Requests that change something carry it. A page of another site can't send it unasked."""
+"""The header of requests that change something. A page of another site cannot send it."""
 
 _OWN_PAGES = ("same-origin", "none")
 """Values of `Sec-Fetch-Site` that browsers send for the console's page and for typed addresses."""

@@ -16,7 +16,7 @@ from zlog.overview import LogOverview, rates
 _EVENTS_MAX = 200
 _WATCHED = ("epoch", "sequencer", "writer", "width", "read_only")
 _REST = 3
-"""A look may take a fourth of the time."""
+"""The pause after a poll, relative to its duration: a poll takes at most a quarter of the time."""
 
 Row = dict[str, Any]
 

@@ -21,7 +21,7 @@ _GROUPS_MAX = 3
 """Limit of the placement groups that are named."""
 
 _WHOLE_OBJECTS = "osd_object_clean_region_max_num_intervals"
-"""With 0, an OSD that missed writes gets whole objects in recovery."""
+"""If this is 0, an OSD that missed writes gets whole objects in recovery."""
 
 _FIND_MONITOR = "ceph -s   # shows which monitors are down"
 _PART = "pool"
@@ -74,10 +74,7 @@ def _recovery(ask: Callable[..., Any]) -> Diagnosis:
         return note(part, text, f"ceph config get osd {_WHOLE_OBJECTS}")
     if intervals == 0:
         return ok(part, "OSDs recover objects as a whole")
-    text = (
-        "OSDs recover only parts of objects, so entries may be lost if OSDs freeze"
-        " shortly after each other"
-    )
+    text = "OSDs recover parts of objects: entries may be lost if OSDs freeze in quick succession"
     return warning(part, text, f"ceph config set osd {_WHOLE_OBJECTS} 0")
 
 
