@@ -166,4 +166,4 @@ def test_doctor_notes_missing_retention_rights(
         raise zlog.ClassNotLoaded("retention_read: refused")
 
     monkeypatch.setattr(zlog.Log, "retention_report", refuse)
-    assert b"note     retention: not looked at: retention_read: refused" in inside.ok("doctor")
+    assert b"note     retention: not examined: retention_read: refused" in inside.ok("doctor")

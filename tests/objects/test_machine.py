@@ -265,7 +265,7 @@ def test_partly_rejected_transaction_stops_machine() -> None:
     outcome = apply(machine, encode_commit([("Sum", "u", -1), ("map", "m", ("a", 1))], "x", 1, 0))
     assert outcome.code == "rejected"
     assert "m" not in machine.objects or not machine.objects["m"].cells  # type: ignore[attr-defined]
-    with pytest.raises(ApplyFailed, match="in part"):
+    with pytest.raises(ApplyFailed, match="part of the transaction"):
         apply(machine, encode_commit([("map", "m", ("a", 1)), ("Sum", "u", -1)], "y", 1, 0))
 
 

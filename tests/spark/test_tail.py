@@ -199,7 +199,7 @@ def test_failing_function_is_one_line_error(
         ({"parse": "(?P<date>x)"}, "two columns 'date'"),
         ({"parse": "(?P<a>x)", "schema": "b int"}, "no group b"),
         ({"parse": r"(?P<a>x)?(?(a)b|c)"}, "Java does not understand"),
-        ({"partition_by": ["level"]}, "no column level to partition by"),
+        ({"partition_by": ["level"]}, "cannot partition by level; the columns are"),
     ],
 )
 def test_invalid_columns_are_refused(
