@@ -338,7 +338,7 @@ def test_tags_are_appended_and_shown(inside: Inside) -> None:
 def test_invalid_tag_is_reported(inside: Inside) -> None:
     result = inside("append", "orders", "--tag", "x" * 129, "-m", "both")
     assert (result.code, result.out) == (2, b"")
-    assert "129 bytes in UTF-8; tags have 1 to 128" in result.err
+    assert "129 bytes in UTF-8; it must have 1 to 128" in result.err
     for bad in (b'"a"', b'[""]', b"[1]"):
         result = inside("append", "orders", "--json", stdin=b'{"data": "x", "tags": %s}\n' % bad)
         assert result.code == 1

@@ -90,7 +90,7 @@ def test_restored_store_can_be_used(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "backup" / "data.mdb", tmp_path / "store")
     refused = cli("read", "app")
     assert refused.code == 6
-    assert "put back from a backup" in refused.err
+    assert "restored from a backup" in refused.err
     assert "run `zlog store restore`" in refused.err
     for words in (["store", "restore"], ["store", "restore", tmp_path / "backup"]):
         cli.ok(*words)
@@ -114,7 +114,7 @@ def test_missing_store_is_not_created(tmp_path: Path, words: list[str]) -> None:
     result = Inside((tmp_path / "typo").as_uri())(*words)
     assert result.code == 6
     assert f"there is no store in {tmp_path}/typo" in result.err
-    assert "`zlog create` makes one" in result.err
+    assert "`zlog create` creates one" in result.err
     assert not [*tmp_path.iterdir()]
 
 

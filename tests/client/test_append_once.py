@@ -266,7 +266,7 @@ def test_entries_may_share_one_buffer(memory: zlog.Store) -> None:
     assert deliver(memory, in_one_buffer()) == len(ROWS)  # type: ignore[arg-type]
     assert entries_in(memory) == [row.rjust(2) for row in ROWS]
     assert deliver(memory, in_one_buffer()) == 0  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="an entry is bytes, not str"):
+    with pytest.raises(TypeError, match="an entry must be bytes, not str"):
         deliver(memory, ["text"], sequence=2)  # type: ignore[list-item]
 
 

@@ -279,11 +279,11 @@ async def test_handles_have_readable_repr(memory: zlog.Store) -> None:
 async def test_non_bytes_entry_is_refused(memory: zlog.Store, wrong: Any) -> None:
     with zlog.Log.create(memory, "orders") as log:
         for use in (lambda: log.append(wrong), lambda: log.append_many([b"good", wrong])):
-            with pytest.raises(TypeError, match="an entry is b"):
+            with pytest.raises(TypeError, match="an entry must be b"):
                 use()
         assert log.tail() == 0
     async with await aio.Log.open(memory, "orders") as opened:
-        with pytest.raises(TypeError, match="an entry is b"):
+        with pytest.raises(TypeError, match="an entry must be b"):
             await opened.append(wrong)
 
 

@@ -14,7 +14,7 @@ from zlog.store import restore
 from .support import FILES, finish, run, start
 
 BEFORE, AFTER = [b"0", b"1", b"2"], [b"lost"] * 50
-GONE = "put back from a backup, or overwritten"
+GONE = "restored from a backup, or overwritten"
 
 APPEND = """
     import sys, zlog

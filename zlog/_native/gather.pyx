@@ -159,7 +159,7 @@ cdef class Append:  # Coroutine[Any, Any, int]
 
 
 cdef awaited_twice():
-    return RuntimeError("an append to a log is awaited once, and makes one entry")
+    return RuntimeError("an append to a log can be awaited only once")
 
 
 # Advance an append: submit it, and return its position when it is completed.
