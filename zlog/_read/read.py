@@ -234,11 +234,9 @@ class Reader:
                 return
             if last:
                 raise StoreTimeout(
-                    f"position {left[0]} of log {self.layout.view.log!r} is damaged or lost in"
-                    f" every replica of object {name} that answered, and a replica that may have"
-                    " it did not answer",
-                    hint="Try again when all OSDs are up and their placement groups are"
-                    " clean (`ceph health detail`).",
+                    f"position {left[0]} of log {self.layout.view.log!r} is damaged or lost in the"
+                    f" asked replicas of {name}, and a replica that may have it did not answer",
+                    hint="Try again when all OSDs are up and clean (`ceph health detail`).",
                 )
             await io.sleep(pause)
             pause *= 2

@@ -66,7 +66,7 @@ def examine_token(credentials: Credentials) -> Iterator[Diagnosis]:
         return
     yield warning(
         "token file",
-        f"other users of this machine have access to {path} (mode {mode & 0o777:04o}); whoever"
-        " reads it can act as a client or as a sequencer",
+        f"other users of this machine have access to {path} (mode {mode & 0o777:04o}), and"
+        " can use it to act as a client or as a sequencer",
         f"chmod 600 {shlex.quote(path)}; if others may have read it, replace the token too",
     )
