@@ -88,7 +88,7 @@ def test_unreserved_position_is_not_written(sequenced: zlog.Log) -> None:
 @pytest.mark.parametrize("wrong", [0, -1, 65537])
 def test_reservation_size_is_limited(memory: zlog.Store, wrong: int) -> None:
     with zlog.Log.create(memory, "orders") as log:
-        with pytest.raises(ValueError, match=f"1 to 65536 positions .*, not {wrong}"):
+        with pytest.raises(ValueError, match=f"positions must be 1 to 65536, not {wrong}"):
             log.reserve(wrong)
         with pytest.raises(TypeError):
             log.reserve("many")  # type: ignore[arg-type]
